@@ -76,7 +76,7 @@ def test_pairs_become_a_translator(tmp_path, exports, eager, capsys):
         again = settings | {"precision": precision}
         Translator.fit(PAIRS, run_dir=folder, epochs=1, **again)
         assert "is finished" in capsys.readouterr().out and len(exports) == 1
-    with pytest.raises(ValueError, match="training text .* is not the one"):
+    with pytest.raises(ValueError, match="training text .* are not those that"):
         Translator.fit(PAIRS[1:], run_dir=folder, epochs=1, **settings)
 
 

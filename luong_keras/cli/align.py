@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from luong_keras.translator import Translator
 
 _TRUNCATED = (
-    "longer than was read, with links of the beginning only; "
+    "cut to the maximum length, so only the beginning has links; "
     "--max-source-length reads more"
 )
 

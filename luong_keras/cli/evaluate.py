@@ -254,7 +254,7 @@ def _check_system(arguments: Evaluate) -> None:
     if run is None and (file is None or not arguments.files):
         raise ValueError(
             "Expected: --run-dir with the folder of a run, or a file of pairs "
-            "and --translations with a file of theirs. Received: no --run-dir"
+            "and --translations with their translations. Received: no --run-dir"
             f"{'' if file else ', no --translations'}"
             f"{'' if arguments.files else ', no pairs'}."
         )

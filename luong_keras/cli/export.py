@@ -100,9 +100,9 @@ def _check(arguments: Export) -> None:
     version = arguments.output.name
     if not re.fullmatch("0|[1-9][0-9]*", version):
         raise ValueError(
-            "Expected: --output with a number as its last part, the version, "
-            "as in models/translator/1; a server loads no other, nor one that "
-            f"begins with 0. Received: {arguments.output}."
+            "Expected: --output with a version number as its last part, as in "
+            "models/translator/1; a server loads only such folders. Received: "
+            f"{arguments.output}."
         )
     if arguments.weights_dtype is not None and arguments.fold_embedding:
         raise ValueError(

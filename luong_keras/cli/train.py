@@ -331,9 +331,9 @@ def run(call: Call) -> int:
 
     if keras.backend.backend() != call.backend:
         raise ValueError(
-            f"Expected: Keras on {call.backend}. Received: a process that has "
-            f"it on {keras.backend.backend()} already. Start the command in a "
-            "process of its own."
+            f"Expected: Keras on {call.backend}. Received: a process where "
+            f"Keras already runs on {keras.backend.backend()}. Start the "
+            "command in a new process."
         )
     from luong_keras.recipe import devices
     from luong_keras.recipe.run import run_recipe

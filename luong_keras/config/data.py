@@ -212,7 +212,7 @@ def check_text(data) -> None:
     count = 1 if isinstance(data.train, str | None) else len(data.train)
     if len(weights) != count:
         raise ValueError(
-            "weights must be as many as the sources of train. Received: "
+            "weights must have one weight per source of train. Received: "
             f"{len(weights)} weights and train={data.train!r}."
         )
     if data.batching == "authors":

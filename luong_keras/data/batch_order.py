@@ -212,7 +212,7 @@ class Mixture:
     ) -> None:
         if len(counts) != len(weights):
             raise ValueError(
-                "`weights` must be as many as the sources of the text. "
+                "`weights` must have one weight per source of the text. "
                 f"Received: {len(weights)} weights, {len(counts)} sources."
             )
         if min(weights) <= 0:

@@ -339,16 +339,16 @@ def _on_processes(function, chunks, processes):
         raise OSError(
             error.errno,
             "The processes that prepare the text cannot be started "
-            f"({error.strerror}): they need room in /dev/shm. Make some, or "
-            "prepare it in this process: --set data.processes=1",
+            f"({error.strerror}): they need space in /dev/shm. Free some, or "
+            "prepare the text in this process: --set data.processes=1",
         ) from error
     try:
         yield from in_order(pool, function, chunks, 2 * processes)
     except loky.process_executor.BrokenProcessPool as error:
         raise RuntimeError(
-            "A process that prepares the text was ended from outside, for "
-            f"want of memory, say ({error}). Give the same command again; "
-            "with --set data.processes=1 it takes less memory."
+            "A process that prepares the text was killed, possibly for lack "
+            f"of memory ({error}). Run the same command again; with "
+            "--set data.processes=1 it takes less memory."
         ) from error
     finally:
         pool.shutdown(wait=True, kill_workers=True)

@@ -367,8 +367,8 @@ def held_out_pairs(
     if count <= parts:
         raise ValueError(
             f"Expected: at least {parts + 1} different sentence pairs, to "
-            f"hold {parts} out of them. Received: {count}{_reasons(left_out)}. "
-            "Give more, or give data.dev and data.test."
+            f"hold out {parts} of them. Received: {count}{_reasons(left_out)}. "
+            "Give more pairs, or set data.dev and data.test."
         )
     few = min(round(SMALL_SHARE * count), FEW)
     size = min(max(round(SHARE * count), few, 1), MAX_PAIRS)

@@ -27,7 +27,8 @@ REASONS = {
     "empty source": "the source sentence is empty",
     "empty target": "the target sentence is empty",
     "not UTF-8": "a sentence is not UTF-8 (iconv -f LATIN1 reads Latin-1)",
-    "no second column": "there is no second column, by tabs, or in .csv commas",
+    "no second column": "there is no second column, after a tab (in .csv "
+    "after a comma)",
     MORE_COLUMNS: "there is a tab or comma too many",
     "no source": "the record has no source sentence",
     "no target": "the record has no target sentence",

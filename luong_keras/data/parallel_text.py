@@ -134,8 +134,8 @@ def raw_lines(path: Path) -> Iterator[bytes]:
         second = file.readline()
         if not second and first.rstrip(b"\r\n").count(b"\r") > 1:
             raise ValueError(
-                f"The lines of {path} end as those of old Macs, with a "
-                "carriage return alone, so all of it reads as one line. "
+                f"The lines of {path} end only with a carriage return, as on "
+                "old Macs, so the whole file reads as one line. "
                 "Expected: UTF-8 text with line feeds. Convert it: tr "
                 f"'\\r' '\\n' < {path}"
             )
@@ -196,8 +196,8 @@ def _pairs(
                 (shorter, longer) if source_line is None else (longer, shorter)
             )
             raise ValueError(
-                "The two files of a parallel text must have equally many "
-                f"lines. Received: {counts[0]} in {source}, {counts[1]} in "
+                "The two files of a parallel text must have the same number "
+                f"of lines. Received: {counts[0]} in {source}, {counts[1]} in "
                 f"{target}."
             )
         yield number, source_line, target_line

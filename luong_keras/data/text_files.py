@@ -160,9 +160,9 @@ def _with_language(prefix: str, language: str) -> Path:
     found = next((one for one in packed if one.exists()), None)
     if found is None and Path(prefix).is_file():
         raise ValueError(
-            f"{prefix} holds one side alone, by its name. Expected: "
-            f"{ONE_OR_TWO}; beside others, a list of the two. Received: "
-            f"{prefix} only."
+            f"{prefix} holds only one side, judging by its name. Expected: "
+            f"{ONE_OR_TWO}; among several sources, a list of the two. "
+            f"Received: {prefix} only."
         )
     if found is None:
         raise FileNotFoundError(

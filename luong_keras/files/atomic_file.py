@@ -168,8 +168,8 @@ def disk_errors_named(path: Path, atomic: bool = True) -> Iterator[None]:
             old = "could not be written"
         raise type(error)(
             error.errno,
-            f"{path} {old}: {reason}. Make room, or the folder writable, and "
-            "give the same command again",
+            f"{path} {old}: {reason}. Free some space, or make the folder "
+            "writable, and run the same command again",
             str(error.filename or path),
         ) from error
 

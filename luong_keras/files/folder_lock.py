@@ -95,7 +95,7 @@ def _in_use(what: Path, lock: Path, owner_path: Path) -> FolderInUseError:
         if elsewhere or is_running(owner["process"]):
             who = "process {process} on {host} since {since}".format(**owner)
     return FolderInUseError(
-        f"{what} is in use by {who}. Wait for its end, end it, or use "
-        "another one. Where no such process runs, as may be on a network "
-        f"file system without locks, remove {lock}."
+        f"{what} is in use by {who}. Wait until the process ends, end it, or "
+        "use another path. If no such process runs, as can happen on a "
+        f"network file system without locks, remove {lock}."
     )

@@ -68,9 +68,9 @@ def no_link(path: str | os.PathLike[str], in_place: bool = False) -> Path:
             own.add(path.absolute().parent.stat().st_uid)
         if owner not in own:
             raise ValueError(
-                f"Expected: {path}, which is added to, as a file of user "
-                f"{os.geteuid()}. Received: one of user {owner}. Put a copy "
-                "in its place."
+                f"Expected: {path}, which is changed in place, as a file of "
+                f"user {os.geteuid()}. Received: a file of user {owner}. Put "
+                "a copy in its place."
             )
     return path
 

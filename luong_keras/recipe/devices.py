@@ -94,10 +94,10 @@ class Devices:
         found = multihost_utils.process_allgather(np.array(number))
         if len(set(found.tolist())) > 1:
             raise ValueError(
-                f"Expected: {what} the same in all processes. Received, by "
-                f"process: {', '.join(map(str, found.tolist()))}. Do all of "
-                "them see the same run folder, and what was written last? "
-                "Start them again."
+                f"Expected: {what}, the same in all processes. Received, by "
+                f"process: {', '.join(map(str, found.tolist()))}. Check that "
+                "all of them see the same run folder, with its newest files, "
+                "and start them again."
             )
 
 
@@ -128,10 +128,11 @@ def report_lost_processes(devices: Devices) -> Iterator[None]:
         if not lost:
             raise
         raise LostProcessError(
-            f"Process {devices.rank} of {devices.world} lost the others: one "
-            "of them has ended, and its own output says why. Nothing is lost: "
-            "start the same command again in all, and the run continues from "
-            f"its last snapshot. ({str(error).splitlines()[0][:200]})"
+            f"Process {devices.rank} of {devices.world} lost its connection "
+            "to the others: one of them has ended, and its output says why. "
+            "Nothing is lost: start the same command again in all processes, "
+            "and the run continues from its last snapshot. "
+            f"({str(error).splitlines()[0][:200]})"
         ) from error
 
 
@@ -225,9 +226,9 @@ def jax_devices(count: int | None) -> Devices:
         )
     if count is not None and count < len(here) and jax.process_count() > 1:
         raise ValueError(
-            "Several processes use all the devices that each of them sees. "
+            "With several processes, each uses all the devices that it sees. "
             f"Received: --devices {count} of {len(here)}. Leave it out, or "
-            "show a process fewer (CUDA_VISIBLE_DEVICES)."
+            "make fewer devices visible (CUDA_VISIBLE_DEVICES)."
         )
     alone = jax.process_count() == 1
     return share_rows(jax.devices()[: count if alone else None])

@@ -180,6 +180,6 @@ def _texts(path: Path, columns: int) -> list[list[str]]:
         path,
         f"{columns} texts",
         lambda row: isinstance(row, list) and len(row) == columns,
-        "Remove the file: it is made again of the text that the run began "
+        "Remove the file: it is made again from the text that the run began "
         "with.",
     )

@@ -76,9 +76,9 @@ def load_run(
             if own.fingerprint != first.fingerprint:
                 raise ValueError(
                     "The runs of an ensemble must have the same "
-                    f"vocabularies. Received: {folder}, which has others "
-                    f"than {run_folder[0]}. Train it on the corpus of "
-                    "that run."
+                    f"vocabularies. Received: {folder}, whose vocabularies "
+                    f"differ from those of {run_folder[0]}. Train it on the "
+                    "corpus of that run."
                 )
     source, target = tokenizers[0]
     search = decoding or settings[0].decoding

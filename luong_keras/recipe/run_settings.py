@@ -69,9 +69,9 @@ def own_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:
         except ValueError as error:
             own = getattr(run, name)
             raise ValueError(
-                f"{run.config}, decoding.{name}: {error} A run may read what "
-                "lies in its folder only, for it may come from somebody "
-                f"else. If you know the file, copy it to {own} and write "
+                f"{run.config}, decoding.{name}: {error} A run may read only "
+                "files in its folder, because it may come from somebody "
+                f"else. If you trust the file, copy it to {own} and write "
                 f'"{name}": "{own.name}" into {run.config}; or pass it in '
                 "Python: Translator.from_run(..., "
                 f"decoding=DecodingConfig({name}=...))."

@@ -109,9 +109,9 @@ def check_symbols(data: DataConfig) -> None:
             if prepared != symbol:
                 raise ValueError(
                     "data.sentencepiece.user_defined_symbols are symbols of "
-                    f"the prepared text. Received: {symbol!r}, of which "
+                    f"the prepared text. Received: {symbol!r}, which "
                     "data.lowercase, data.normalize_punctuation or "
-                    f"data.tokenize makes {prepared!r}. Leave one out."
+                    f"data.tokenize turns into {prepared!r}. Leave one out."
                 )
 
 

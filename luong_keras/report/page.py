@@ -129,9 +129,9 @@ def _read(folders: Sequence[str | Path]) -> list[RunRecord]:
             raise ValueError(
                 "Two runs are compared on the same test pairs. Expected: "
                 f"{len(first.sources)} pairs as in {first.folder}. Received: "
-                f"{len(other.sources)} in {other.folder}, others or in "
-                "another order. Train both with the same --test, or ask for "
-                "a page of each."
+                f"{len(other.sources)} in {other.folder}, different or in "
+                "another order. Train both with the same --test, or write "
+                "a page for each."
             )
     return runs
 

@@ -241,7 +241,7 @@ def examples(runs: Sequence[RunRecord], count: int) -> list[Group]:
     if len(runs) == 1:
         (rank,) = scores
         titles = ("The best", "The worst")
-        note = "By the chrF of the sentence; of equal ones the longer first."
+        note = "By the chrF of the sentence; among equals the longer first."
     else:
         rank = [b - a for a, b in zip(*scores, strict=True)]
         titles = (f"Better in {runs[1].name}", f"Better in {runs[0].name}")

@@ -199,7 +199,7 @@ class SentencePieceTokenizer(Tokenizer):
         size = tokenizer.vocabulary_size
         if size > vocabulary_size:
             raise VocabularySizeError(
-                f"The text has characters for a vocabulary of {size}. "
+                f"The characters of the text need a vocabulary of {size}. "
                 f"Received: vocabulary_size={vocabulary_size}. Give a larger "
                 "one, or a `character_coverage` below 1.",
                 size,

@@ -128,7 +128,7 @@ class StopOnSignal(keras.callbacks.Callback):
         # Not `print`, because the signal may have interrupted a `print`.
         message = (
             f"\n{self.received.name}: stopping after this batch; "
-            "once more stops at once.\n"
+            "a second signal stops at once.\n"
         )
         os.write(2, message.encode())
 
@@ -208,10 +208,10 @@ class SnapshotCallback(keras.callbacks.Callback):
         began = self._resumed.steps_per_epoch
         if None not in (began, steps_per_epoch) and began != steps_per_epoch:
             raise ValueError(
-                "A run continues with epochs of the length that it began with. "
+                "The epochs of a run must keep their length. "
                 f"Expected: steps_per_epoch={began}, as in {self.path}. "
-                f"Received: steps_per_epoch={steps_per_epoch}. Give the data "
-                "of the run its old length, or use a new folder for a new run."
+                f"Received: steps_per_epoch={steps_per_epoch}. Train on data "
+                "of the old length, or use a new folder for a new run."
             )
         self._resumed.apply(model, self.callbacks, self.path)
         return self._resumed.position

@@ -53,7 +53,7 @@ class _TokenMean(keras.metrics.Metric):
         y_true, y_pred = map(ops.convert_to_tensor, (y_true, y_pred))
         check_targets(
             *(y_true, y_pred, "BTV" if self.from_logits else "BT"),
-            "Say by `from_logits` whether `y_pred` are logits (B, T, V). "
+            "Set `from_logits` to say whether `y_pred` are logits (B, T, V). "
             f"Received: from_logits={self.from_logits}.",
         )
         values = self._values(y_true, y_pred) if self.from_logits else y_pred

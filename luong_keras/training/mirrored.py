@@ -87,9 +87,9 @@ def _split_cpu(parts: int) -> None:
         )
     except RuntimeError as error:
         raise ValueError(
-            "The CPU can be divided before TensorFlow has begun only. "
-            f"Received: devices={parts}, when it had. Call `mirrored` first "
-            "in the process."
+            "The CPU can be divided only before TensorFlow has started. "
+            f"Received: devices={parts}, after its start. Call `mirrored` "
+            "first in the process."
         ) from error
 
 

@@ -361,15 +361,16 @@ class StopOnNonFinite(Stateful):
         if self.describe is not None:
             contents = self.describe(self._epoch * steps + batch)
         return (
-            f"The gradient is NaN or infinite since epoch {self._epoch + 1}, "
-            f"batch {batch + 1} of {steps}. {contents}{_ADVICE}"
+            "The gradient has been NaN or infinite since epoch "
+            f"{self._epoch + 1}, batch {batch + 1} of {steps}. "
+            f"{contents}{_ADVICE}"
         )
 
 
 _ADVICE = (
     "The last snapshot is from before that. Lower the learning rate or the "
-    "clip norm, look at the text of that batch, or leave some such "
-    "steps out (training.max_skipped=100)."
+    "clip norm, check the text of that batch, or skip some of these steps "
+    "(training.max_skipped=100)."
 )
 
 
@@ -385,14 +386,13 @@ def check_finite(arrays: Mapping[str, np.ndarray]) -> None:
     bad = [
         name
         for name, array in arrays.items()
-        if not name.startswith("metrics/")
-        and array.dtype.kind in "fV"
+        if not (name.startswith("metrics/") or array.dtype.kind not in "fV")
         and not np.isfinite(array.astype("float32")).all()
     ]
     if bad:
         raise NonFiniteError(
             f"These weights are NaN or infinite: {', '.join(bad[:5])}"
-            f"{' and others' if len(bad) > 5 else ''}. {_ADVICE}"
+            f"{' and others' * (len(bad) > 5)}. {_ADVICE}"
         )
 
 

@@ -15,9 +15,8 @@ from luong_keras.suggestions import did_you_mean
 
 _RESTORE = "Put a copy in its place, or use a new folder for a new run."
 OTHER_TEXT = (
-    "The training text of '{}' is not the one that the run began with, or its "
-    "tokenizers are not. Put the old files back, or use a new folder for a new "
-    "run."
+    "The training text or the tokenizers of '{}' are not those that the run "
+    "began with. Put the old files back, or use a new folder for a new run."
 )
 _CONTENTS = {
     "config": ("config.json", "the resolved configuration"),
@@ -183,8 +182,8 @@ class RunFolder:
         if different:
             may = f" except for {', '.join(free)}" if free else ""
             raise ValueError(
-                "A run continues with the configuration it began with, that in "
-                f"{str(self.config)!r}{may}. Received another: "
+                "A run must keep the configuration that it began with, in "
+                f"{str(self.config)!r}{may}. Received a different one: "
                 f"{'; '.join(different)}. Use a new folder for a new run."
             )
 
@@ -220,9 +219,9 @@ class RunFolder:
                 _crc32(path),
             ):
                 raise ValueError(
-                    f"{path} is not what the run wrote: its checksum is "
-                    "another one. Put a copy in its place, or remove it: it "
-                    "is made again of the text that the run began with."
+                    f"{path} is not the file that the run wrote: its checksum "
+                    "differs. Put a copy in its place, or remove it: it is "
+                    "made again from the text that the run began with."
                 )
 
     def read_config(self) -> dict[str, Any]:

@@ -151,6 +151,6 @@ def _digest(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
 
 def _damaged(path: str | os.PathLike[str], why: object) -> ValueError:
     return ValueError(
-        f"The snapshot {str(path)!r} is damaged or is none ({why}). Put a "
+        f"The file {str(path)!r} is damaged or not a snapshot ({why}). Put a "
         "copy in its place, or use a new folder for a new run."
     )

@@ -68,7 +68,7 @@ def load_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
         with h5py.File(path) as file:
             written = file.attrs.get(_CHECKSUM)
             if written is not None and written != _checksum(file):
-                raise OSError("its checksum is another one")
+                raise OSError("its checksum differs")
         model.load_weights(path)
     except FileNotFoundError:
         raise

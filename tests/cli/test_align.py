@@ -176,7 +176,7 @@ def test_lines_that_cannot_be_aligned_are_told(call, text):
     assert "The target of en:2 is empty" in error and "'a house'" in error
     german.write_text("das\n")
     (error,) = call("align", english, german, status=2)
-    assert "equally many lines. Received: 5 in" in error
+    assert "the same number of lines. Received: 5 in" in error
 
 
 def test_what_was_not_read_whole_is_told(run, text, capsys):
@@ -184,10 +184,10 @@ def test_what_was_not_read_whole_is_told(run, text, capsys):
     argv = [*map(str, argv), "--max-source-length"]
     assert main([*argv, "2"]) == 0
     printed = capsys.readouterr()
-    assert "3 of 5 pairs (first en:1): longer than was read" in printed.err
+    assert "3 of 5 pairs (first en:1): cut to the maximum length" in printed.err
     assert main([*argv, "0"]) == 2
     assert main([*argv, "20"]) == 0
-    assert capsys.readouterr().err.count("longer than was read") == 0
+    assert capsys.readouterr().err.count("cut to the maximum length") == 0
 
 
 def test_runs_that_do_not_fit_are_refused(call, run, text):

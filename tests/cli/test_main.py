@@ -67,7 +67,7 @@ def places(tmp_path, monkeypatch):
         ("score --run-dir begun pairs.txt", ["both sides", "pairs.txt"]),
         ("align --run-dir begun a.txt", ["both sides", "Received: a.txt"]),
         ("align --run-dir old a b --symmetrize un", ["grow-diag", "un"]),
-        ("export --run-dir old --output first", ["a number", "first"]),
+        ("export --run-dir old --output first", ["a version number", "first"]),
         (
             "export --run-dir old --output 1 --weights-dtype float16 "
             "--fold-embedding",

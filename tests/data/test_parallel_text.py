@@ -102,7 +102,10 @@ def test_another_encoding_is_told(tmp_path, encoding):
 def test_line_ends_of_old_macs_are_told(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_bytes(b"a\tb\rc\td\re\tf\r")
-    with pytest.raises(ValueError, match=r"a\.tsv end as those of old Macs"):
+    with pytest.raises(
+        ValueError,
+        match=r"a\.tsv end only with a carriage return, as on old Macs",
+    ):
         columns_of(path)
     # Inside of one line of several it is a space.
     path.write_bytes(b"a\rx\rb\tb\nc\td\n")

@@ -391,15 +391,25 @@ def test_columns_of_a_file(tmp_path, name, content, columns, pairs):
             "Line 2 of .* does not have 2 columns",
             "more columns than the first line",
         ),
-        ("a.jsonl", b'["x", "y"]\n{\n', "Line 2 of .* is no JSON", "no record"),
+        (
+            "a.jsonl",
+            b'["x", "y"]\n{\n',
+            "Line 2 of .* is not JSON",
+            "no record",
+        ),
         (
             "a.jsonl",
             b'["x", "y"]\n' + b"[" * 100_000,
-            "Line 2 of .* is no JSON",
+            "Line 2 of .* is not JSON",
             "no record",
         ),
         # The fields are found by the first line that can be read.
-        ("a.jsonl", b'{\n["x", "y"]\n', "Line 1 of .* is no JSON", "no record"),
+        (
+            "a.jsonl",
+            b'{\n["x", "y"]\n',
+            "Line 1 of .* is not JSON",
+            "no record",
+        ),
         (
             "a.jsonl",
             b'{"en": "x", "de": "y"}\n{"en": "x", "de": 3.5}\n',
@@ -471,7 +481,7 @@ def test_entities_of_a_memory_are_refused(tmp_path):
         content = content.replace(b"die", b"&e;")
         with pytest.raises(ValueError, match="declares entities"):
             read(tmp_path / "a.tmx", content)
-    with pytest.raises(ValueError, match="no whole TMX file"):
+    with pytest.raises(ValueError, match="not a complete TMX file"):
         read(tmp_path / "a.tmx", whole[:-40])
     with pytest.raises(ValueError, match="en and fr.*Received: de-DE, EN"):
         read(tmp_path / "a.tmx", whole, RequestedColumns(("en", "fr")))
@@ -483,7 +493,7 @@ def test_named_entities_of_a_memory_are_its_text(tmp_path):
     _, found = read(tmp_path / "a.tmx", content)
     assert [tuple(pair) for pair in found] == [("a\u00a0b", "c")]
     declared = b'<!DOCTYPE tmx SYSTEM "tmx14.dtd">'
-    told = "no whole TMX file.*line 3: Entity 'nbsp' not defined"
+    told = "not a complete TMX file.*line 3: Entity 'nbsp' not defined"
     with pytest.raises(ValueError, match=told):
         read(tmp_path / "a.tmx", content.replace(declared, b""))
 

@@ -162,7 +162,7 @@ def test_the_same_command_again_trains_no_more(straight, command):
     # The test set is scored once, and exported once.
     assert len((straight / "results.jsonl").read_text().splitlines()) == 1
     assert len(list((straight / "export").iterdir())) == 1
-    with pytest.raises(ValueError, match="continues with the configuration"):
+    with pytest.raises(ValueError, match="must keep the configuration"):
         run_here(
             [*command[:-1], "--set", "model.units=8", command[-1]], straight
         )

@@ -133,7 +133,7 @@ def test_a_file_of_another_user_is_not_added_to(tmp_path, monkeypatch, use):
     if use is logs:  # It is replaced, not changed.
         use(run)
         return
-    with pytest.raises(ValueError, match=f"Received: one of user {me}"):
+    with pytest.raises(ValueError, match=f"Received: a file of user {me}"):
         use(run)
     assert run.sessions.read_text() == before
 
@@ -190,7 +190,7 @@ def test_root_may_add_to_the_files_of_a_folder_that_is_mounted(tmp_path):
     file = tmp_path / "results.jsonl"
     file.touch()
     os.chown(file, 12_345, -1)
-    with pytest.raises(ValueError, match="one of user 12345"):
+    with pytest.raises(ValueError, match="a file of user 12345"):
         no_link(file, in_place=True)
     os.chown(tmp_path, 12_345, -1)
     assert no_link(file, in_place=True) == file

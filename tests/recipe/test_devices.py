@@ -151,5 +151,5 @@ def test_processes_must_begin_alike(others, alike, monkeypatch):
     if alike:
         devices.check_alike(7, "the steps")
         return
-    with pytest.raises(ValueError, match="the steps the same .* 7, 5"):
+    with pytest.raises(ValueError, match="the steps, the same .* 7, 5"):
         devices.check_alike(7, "the steps")

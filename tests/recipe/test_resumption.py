@@ -112,7 +112,7 @@ def test_every_difference_is_told(run):
     changed = ["training.batch_size=64", "training.epochs=20", "model.units=8"]
     with pytest.raises(ValueError) as caught:
         check_resumable(override(RunConfig(), changed), run)
-    told = str(caught.value).partition("another: ")[2]
+    told = str(caught.value).partition("different one: ")[2]
     assert told.startswith("model.units: 1000 → 8; training.batch_size: 128")
     assert "epochs" not in told
 

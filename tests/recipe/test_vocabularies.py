@@ -199,8 +199,11 @@ def test_tokenised_text_is_taken_as_it_is(command):
     [
         ([*WORDS[:2], *SUBWORDS[2:4]], "Expected: tokenizer='sentencepiece'"),
         ([*SUBWORDS[:2], "--data.pretokenized"], "Expected: tokenizer='words'"),
-        ([*SUBWORDS, "--data.tokenize"], "makes '< x >'"),
-        ([*SUBWORDS, "<X>", "--data.lowercase"], "Received: '<X>', of which"),
+        ([*SUBWORDS, "--data.tokenize"], "turns into '< x >'"),
+        (
+            [*SUBWORDS, "<X>", "--data.lowercase"],
+            "Received: '<X>', which data.",
+        ),
     ],
 )
 def test_settings_that_contradict_each_other_are_told(command, flags, said):

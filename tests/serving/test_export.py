@@ -580,7 +580,7 @@ def test_the_command_exports_a_run(trained, tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     "arguments, cause",
     [
-        (["--output", "models/first"], "a number as its last part"),
+        (["--output", "models/first"], "a version number as its last part"),
         (["--output", "1", "--max-beam-size", 2], "at least beam_size"),
         (["--output", "1", "--weights", "last"], "last.weights.h5"),
         (["--output", "1", "--run-dir", "nowhere"], "nowhere"),

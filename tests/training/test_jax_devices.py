@@ -167,7 +167,7 @@ def test_the_death_of_a_process_ends_the_others(text):
     assert kills.kill(processes, [1]) < 60
     assert processes[0].returncode == 75
     last = Path(f"{run}.0.log").read_text().strip().splitlines()[-1]
-    assert "Process 0 of 2 lost the others" in last
+    assert "Process 0 of 2 lost its connection to the others" in last
     assert "the run continues from its last snapshot" in last
     one, _ = finished(text, run, count=1)
     straight, _ = finished(text, text / "straight")

@@ -42,7 +42,7 @@ def test_a_run_goes_on_with_its_data(tmp_path):
     run = RunFolder(tmp_path)
     run.write_data("abc")
     run.write_data("abc")
-    with pytest.raises(ValueError, match="not the one that the run began"):
+    with pytest.raises(ValueError, match="not those that the run began with"):
         run.write_data("abd")
 
 
@@ -58,7 +58,7 @@ def test_a_flipped_bit_of_its_pairs_is_noticed(tmp_path, name):
     content[2] ^= 1
     getattr(run, name).write_bytes(content)
     for check in (run.check_pairs, lambda: run.write_data("abc")):
-        with pytest.raises(ValueError, match=rf"{name}\.jsonl is not what"):
+        with pytest.raises(ValueError, match=rf"{name}\.jsonl is not the file"):
             check()
     # A run of before has no checksums.
     run.data.write_text('{"fingerprint": "abc"}')

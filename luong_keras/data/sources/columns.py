@@ -170,7 +170,7 @@ def chosen_columns(
     if guess is None:
         raise ValueError(
             f"The columns of {what} cannot be guessed. Expected: columns "
-            "called source and target, or by the languages "
+            "named source and target, or after the languages "
             f"{' and '.join(requested.languages)}. Received: {_shown(names)}. "
             "Name two of them, the source first: --columns NAME NAME "
             "(data.columns)."

@@ -78,8 +78,8 @@ def _first_two_or_named(
     if count > 2:
         raise ValueError(
             f"The columns of {path} cannot be guessed. Expected: two columns, "
-            "or a first line with columns called source and target, or by the "
-            f"languages {' and '.join(requested.languages)}. Received: "
+            "or a first line with columns named source and target, or after "
+            f"the languages {' and '.join(requested.languages)}. Received: "
             f"{count}, {cells[:12]!r:.200}. Name two of them, the source "
             "first: --columns NAME NAME (data.columns), or by their numbers "
             "from 1."
@@ -294,6 +294,6 @@ def _records(
     except csv.Error as error:
         raise ValueError(
             f"The record that begins in line {number} of {path} cannot be "
-            f"read ({error}). Expected: quotes that are closed, and written "
-            "twice inside of quotes. Correct it, or save the file as `.tsv`."
+            f"read ({error}). Expected: quotes that are closed, and doubled "
+            "inside quoted text. Correct it, or save the file as `.tsv`."
         ) from error

@@ -65,7 +65,7 @@ def _read(
                 continue
             if isinstance(error, json.JSONDecodeError | RecursionError):
                 raise ValueError(
-                    f"{where} is no JSON ({error}). Expected: a record a "
+                    f"{where} is not JSON ({error}). Expected: one record per "
                     f"line. Received: {raw[:80]!r}. Correct it, or remove it."
                 ) from error
             raise

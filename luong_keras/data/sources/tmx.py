@@ -119,8 +119,8 @@ def _units(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
             why = f"line {last.line}: {last.message}" if last else str(error)
             kind = without_compression(path)[-3:].upper()
             raise ValueError(
-                f"{path} is no whole {kind} file ({why}). Get it again, or "
-                "have it written again by the program it came from."
+                f"{path} is not a complete {kind} file ({why}). Get it again, "
+                "or export it again from the program that wrote it."
             ) from error
 
 
