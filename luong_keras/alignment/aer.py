@@ -67,8 +67,8 @@ def alignment_error_rate(
         The rate, from 0 (best) to 1.
 
     Raises:
-        ValueError: if the numbers of sentences differ, or without any links
-            and sure links.
+        ValueError: if the numbers of sentences differ, or if there are
+            neither links nor sure links.
 
     Example:
         >>> gold = parse_alignments(["0-0 1-1 2p1"])
@@ -140,7 +140,7 @@ class LinkScores:
         """Alignment error rate, from 0 (best) to 1.
 
         Raises:
-            ValueError: without any links and sure links.
+            ValueError: if there are neither links nor sure links.
         """
         total = self.links + self.sure
         if total == 0:

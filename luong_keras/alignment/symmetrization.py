@@ -45,7 +45,7 @@ def symmetrize(
     `"grow-diag"` begins with the intersection and adds links of the union that
     touch a present link, also at a corner, and cover a word without a link.
     `"grow-diag-final"` then adds links, first of `forward` and then of
-    `backward`, that cover a word without a link anywhere;
+    `backward`, that cover a word without a link, wherever they are;
     `"grow-diag-final-and"` adds only those that cover two such words.
 
     The result depends on the order in which links are added. The papers leave

@@ -79,8 +79,8 @@ class Beam(DecodingStrategy):
         max_size: the largest possible K if `size` is a tensor; `size` when
             None.
         num_return_sequences: a number, or one per sentence, (B,): how many
-            hypotheses are returned. A sentence ends when they cannot change
-            any more; N when None.
+            hypotheses are read. The result has as many as the largest number.
+            A sentence ends when its own cannot change any more; N when None.
     """
 
     per_sentence: tuple[str, ...] | None = (
@@ -173,7 +173,7 @@ class Beam(DecodingStrategy):
     def _candidates(self, state):
         """Return the best proposals of all hypotheses, the best first."""
         # The first step needs one more, because `</s>` may be proposed but is
-        # not allowed. Later a single hypothesis needs two for this reason.
+        # not allowed. Later a single hypothesis needs one beside `</s>`.
         count = max(self.max_size + is_first(state), 2)
         gains, words = self._best_words(state, count)
         if self.sizes is not None:
@@ -202,7 +202,7 @@ class Beam(DecodingStrategy):
     def _finishing(self, found, state, pool):
         """Return a mask of the candidates that finish in this step."""
         ends = found.words == state.eos_id
-        # The number of unfinished candidates up to each rank.
+        # The number of candidates up to each rank that do not end.
         above = ops.cumsum(ops.cast(~ends, "int32"), axis=-1)
         long_enough = (state.position >= state.min_lengths) & state.unfinished
         width = self.num_hypotheses
@@ -229,7 +229,7 @@ class Beam(DecodingStrategy):
         return best_of(pool, others, self.stack_size, self.stack_sizes)
 
     def _live(self, state, found):
-        """Select the K best unfinished candidates and their `more`."""
+        """Select the K best candidates that do not end, and their `more`."""
         ends = found.words == state.eos_id
         live, order = largest(
             ops.where(ends, NEVER * 2, found.totals), self.num_hypotheses

@@ -219,8 +219,8 @@ class ConstrainedBeam(Beam):
     def _finishing(self, found, state, pool):
         # Only candidates with all phrases finish, and only they are compared.
         complete = self._missing(found.more[0]) == 0
-        # The others count as ends, which rank above nothing, and with the score
-        # `NEVER`, which does not finish.
+        # The others count as ends, which rank above nothing, and have the score
+        # `NEVER`, with which none finishes.
         only = found._replace(
             totals=ops.where(complete, found.totals, NEVER),
             words=ops.where(complete, found.words, state.eos_id),

@@ -94,8 +94,9 @@ class LengthPenalty(Scorer):
     Args:
         exponent: a number of at least 0, or one number per sentence, (B,); 0
             leaves the plain sum (Luong et al. 2015).
-        form: `"power"`: length**exponent, the mean if it is 1; `"google"`:
-            ((5 + length) / 6)**exponent (Wu et al. 2016, equation 14).
+        form: `"power"`: length**exponent, with exponent 1 the mean;
+            `"google"`: ((5 + length) / 6)**exponent (Wu et al. 2016, equation
+            14).
 
     Example:
     >>> import numpy as np

@@ -29,7 +29,7 @@ def top_words(logits, count, suppressed=None, bonus=None):
     Returns:
         log-probabilities, in at least float32, and int32 ids, (B, K, N)
         each, the best first; of equal words, the lowest id first. The
-        probabilities are normalised over all words, including suppressed.
+        probabilities are normalised over all words, also suppressed ones.
 
     Example:
     >>> import numpy as np

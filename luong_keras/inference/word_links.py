@@ -92,7 +92,7 @@ def links_of_words(
         step: as in `best_links`.
 
     Returns:
-        A link for each two words that have linked tokens.
+        A link for every two words that have linked tokens.
 
     Example:
         >>> import numpy as np

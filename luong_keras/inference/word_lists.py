@@ -12,8 +12,8 @@ from luong_keras.inference.request_options import RequestOptions
 from luong_keras.text.tokenizer import Tokenizer, vocabulary_of
 from luong_keras.with_tensorflow import tf
 
-# A shortlist has this many first words of the vocabulary, and at most this
-# many translations, the most probable ones, per source word.
+# A shortlist has at least this many first words of the vocabulary, and at most
+# this many translations, the most probable ones, per source word.
 FREQUENT = 256
 TRANSLATIONS = 32
 

@@ -112,7 +112,8 @@ def load_addons_attention(layer, weights):
 
     `tfa.seq2seq.LuongAttention(units)` corresponds to
     `LuongAttention("general")`, its `scale=True` to `use_scale=True`, and
-    `tfa.seq2seq.BahdanauAttention` to `BahdanauAttention`, also `normalize`.
+    `tfa.seq2seq.BahdanauAttention` to `BahdanauAttention` with the same
+    `normalize`.
 
     Args:
         layer: a built layer of one of these two kinds.

@@ -168,7 +168,7 @@ class OutputProjection(CheckedLayer):
         vectors (B, T, U), targets (B, T) ids; returns losses -log p (eq. 4)
         and hits, both (B, T) and 0 at padding. With `training` the gradients
         are computed together with the losses, chunk by chunk of real words,
-        so that all logits are never held at once.
+        so that the logits are never all held at once.
         """
         check_smoothing(label_smoothing)
         if not training or backend.backend() not in loops.BACKENDS:

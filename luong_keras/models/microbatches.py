@@ -106,7 +106,10 @@ def loss_and_updates(
 
 
 def _one_after_the_other(run, parts: int):
-    """Return a function that calls `run` per part and adds up its sums."""
+    """Return a function that calls `run` per part and adds up its sums.
+
+    A part has every `parts`-th row.
+    """
     import jax
     from jax import numpy as jnp
 

@@ -142,7 +142,7 @@ class RequestCost(NamedTuple):
     """The cost of a request.
 
     Attributes:
-        megabytes: increase of the memory of the process over that before it.
+        megabytes: by how much the request raised the memory of the process.
         seconds: time on one core.
         finished: whether the request finished within its time limit;
             otherwise both numbers are the cost so far.

@@ -102,9 +102,9 @@ def test_lengths():
         lengths = search(STEP, STATES, strategy, [-1, 5], 5).lengths
         assert np.array(lengths)[0, 0] == 0
     targets = [[4, 5, 3], [6, 3, 0]]
-    with refused("`lengths` is one number of each sentence", "shape (1,)"):
+    with refused("`lengths` must have one number per sentence", "shape (1,)"):
         forced_decoding(STEP, STATES, targets, [3])
-    with refused("`lengths` is one number of each sentence", "shape ()"):
+    with refused("`lengths` must have one number per sentence", "shape ()"):
         forced_decoding(STEP, STATES, targets, 3)
 
 

@@ -95,8 +95,8 @@ def read_address(
         )
     _check_model(model, version, label)
     sent = {name.lower(): value for name, value in (headers or {}).items()}
-    # With and without "Bearer"; values below 4 letters, such as "on", are
-    # no secrets.
+    # With and without "Bearer"; values of fewer than 4 characters, such as
+    # "on", are no secrets.
     values = [(str(x), str(x).rpartition(" ")[2]) for x in sent.values()]
     secrets = [x for pair in values for x in pair if len(x) >= 4]
     ways = {}

@@ -40,7 +40,7 @@ def _may_pass(error: BaseException) -> bool:
 
 
 def _waiting_time(attempt: int) -> float:
-    """Return a random waiting time, which doubles with each attempt."""
+    """Return a random time, so that clients differ; it doubles up to 8 s."""
     return min(0.1 * 2 ** min(attempt - 1, 10), 8) * random.uniform(0.5, 1)
 
 
@@ -297,7 +297,7 @@ class _Client:
             sleep=self._mode.sleep,
             retry=tenacity.retry_if_exception(_may_pass),
             wait=_wait,
-            # 0.1 s is too short for another response than a timeout.
+            # 0.1 s is too short for any response but a timeout.
             stop=tenacity.stop_after_attempt(self._attempts)
             | tenacity.stop_before_delay(end - time.monotonic() - 0.1),
             reraise=True,

@@ -60,9 +60,9 @@ class LocalAttention(LuongAttention):
             inside a sentence (a hole) keeps its position and has weight 0;
             its values must be finite.
         position: integer decoder step t, only for monotonic alignment: a
-            scalar, (B,) for a single step, or broadcastable to (B, T), at any
-            rate. None means 0 ... T - 1 for queries (B, T, U), from the first
-            True of `query_mask`, and is an error for a single step (B, U).
+            scalar, (B,) for a single step, or broadcastable to (B, T), which
+            may rise at any rate. None means 0 ... T - 1 for queries (B, T, U),
+            from the first True of `query_mask`; an error for a query (B, U).
 
     Output:
         context (B, T, M); with `return_attention_scores` also the weights
