@@ -7,9 +7,9 @@ Untrained models of one size and vocabulary translate sentences of Multi30k's
 test set, one at a time. The sentences have as many subwords as their
 references, and every program produces exactly as many words as the reference,
 and `</s>`. Ours is a REST request to an export behind the loopback server, from
-text to text, on the same core as its client. All other programs run in one
-process, from ids to ids. The times are for one produced word, with the median
-over the sentences.
+text to text, on the same core as its client. Every other program is called in
+its own process, from ids to ids. The times are for one produced word, with the
+median over the sentences.
 """
 
 import os

@@ -17,7 +17,7 @@ START, END = 10, 10  # START is only read, END only written
 
 
 def draw(digit: int, random) -> np.ndarray:
-    """Return 8 to 16 movements (x, y); the first leaves the last digit."""
+    """Return 8 to 16 movements (x, y); the first leaves the previous digit."""
     corners = np.append([(-0.5, 0)], SHAPES[digit], axis=0)
     corners *= random.uniform(0.6, 1.4, 2)
     corners += random.normal(0, 0.15, corners.shape)

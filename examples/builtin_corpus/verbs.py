@@ -32,7 +32,7 @@ class Verb(NamedTuple):
 
 def _verbs(frame: str, table: str) -> tuple[Verb, ...]:
     verbs = []
-    # A line that is indented one column deeper continues the last line.
+    # A line that is indented one column deeper continues the previous line.
     for line in table.replace("\n         ", " ").split("\n"):
         if line.strip():
             cells = line.split()

@@ -90,7 +90,8 @@ class DataConfig(Settings):
 
     # phrasebook (built in), files, or a tensorflow_datasets name
     dataset: str = "wmt14_translate"
-    # codes such as de. If None, only Chinese, Japanese, Korean and languages
+    # codes such as de. If None, files have the languages that name their
+    # columns; without such names, only Chinese, Japanese, Korean and languages
     # without spaces between words are recognised, by the script of the files;
     # named data sets are then English and German
     source_language: str | None = None

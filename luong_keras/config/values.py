@@ -213,7 +213,7 @@ _SECTIONS = {
 
 
 def _full_names(name: str, received: str) -> tuple[str, ...]:
-    """Return the full names that a name or a section stands for."""
+    """Return the full names of a setting; a section stands for itself."""
     if name in LEAVES or name in _SECTIONS:
         return (name,)
     if name in SHORT_NAMES:

@@ -196,7 +196,7 @@ def _letters(script: str) -> tuple[Callable, Callable]:
 
 
 def check_scripts(filters: FilterConfig) -> None:
-    """Check that all scripts of the filters exist."""
+    """Check that all scripts of the filters exist, or raise ValueError."""
     for script in filters.scripts or ():
         _letters(script)
 

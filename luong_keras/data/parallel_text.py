@@ -107,7 +107,7 @@ def _sentences(path: Path, errors: str) -> Iterator[str]:
 
 
 def check_is_file(path: Path) -> None:
-    """Check that a file exists."""
+    """Check that a file exists, or raise FileNotFoundError."""
     if not path.is_file():
         raise FileNotFoundError(
             f"There is no file {path}. Expected UTF-8 text, one sentence a "

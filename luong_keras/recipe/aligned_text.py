@@ -163,7 +163,7 @@ class GoldLinks:
             self.scores.setdefault(name, LinkScores()).add(links, gold)
 
     def check_end(self) -> None:
-        """Check that the file has no more lines than the text."""
+        """Raise ValueError if the file has more lines than the text."""
         if self._read < len(self._gold):
             raise ValueError(
                 "Expected: a line of gold links for each pair of the text. "

@@ -112,7 +112,7 @@ class BestEpoch(Stateful):
 
         Args:
             logs: The logs of `on_epoch_end`.
-            min_delta: The change that the value must exceed to be better.
+            min_delta: A better value must be better by more than this.
 
         Returns:
             Whether the epoch is the best so far. NaN never is. If values are
@@ -204,7 +204,7 @@ class ReduceOnPlateau(BestEpoch):
         mode: `"min"` or `"max"`, the better direction.
         factor: The factor that multiplies the rate.
         patience: The epochs without improvement before the rate may fall.
-        min_delta: The change that the value must exceed to improve.
+        min_delta: A better value must be better by more than this.
         min_rate: The lowest rate that the callback sets.
 
     Raises:

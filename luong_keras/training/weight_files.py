@@ -41,6 +41,7 @@ def save_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
 
     Raises:
         OSError: If the file cannot be written, or the disk has no room for it.
+            The message names the file.
     """
     # HDF5 ends the process if the disk is full.
     arrays = map(keras.ops.convert_to_numpy, model.variables)
