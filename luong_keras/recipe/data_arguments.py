@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import filecmp
 import itertools
 import json
@@ -66,22 +67,31 @@ def text_settings(
     Raises:
         ValueError: if an entry is not a pair of sentences.
     """
-    requested = requested or RequestedColumns()
-    settings: dict[str, Any] = {"data.dataset": "files"}
+    requested = given = requested or RequestedColumns()
     parts = _sources(train, weighted)
+    texts = {f"train.{i}": part for i, part in enumerate(parts, start=1)}
     if len(parts) == 1:
-        settings["data.train"] = _named(parts[0], "train", run, requested)
-    else:
-        settings["data.train"] = tuple(
-            _named(part, f"train.{number}", run, requested)
-            for number, part in enumerate(parts, start=1)
-        )
-    for name, text in (("dev", dev), ("test", test)):
-        settings[f"data.{name}"] = (
-            None if text is None else _named(text, name, run, requested)
-        )
-    settings |= _languages_of_names(settings["data.train"])
-    return settings
+        texts = {"train": parts[0]}
+    paths: dict[str, Any] = {}
+    for name, text in {**texts, "dev": dev, "test": test}.items():
+        if text is None:
+            paths[name] = None
+            continue
+        paths[name], languages = _named(text, name, run, requested)
+        if languages is not None:  # The next text is read in this direction.
+            requested = dataclasses.replace(requested, languages=languages)
+    found = tuple(paths[name] for name in texts)
+    settings: dict[str, Any] = {
+        "data.dataset": "files",
+        "data.train": found[0] if len(parts) == 1 else found,
+        "data.dev": paths["dev"],
+        "data.test": paths["test"],
+    }
+    # A run that has begun keeps its languages.
+    if requested.languages != given.languages and not run.config.exists():
+        source, target = requested.languages
+        settings |= _language_settings(source, target)
+    return settings | _languages_of_names(settings["data.train"])
 
 
 def starting_settings(
@@ -136,10 +146,11 @@ def _languages_of_names(paths: Any) -> dict[str, str]:
     ends = [path[-3:] for path in plain]
     if not all(re.fullmatch(r"\.[a-z]{2}", end) for end in ends):
         return {}
-    return {
-        "data.source_language": ends[0][1:],
-        "data.target_language": ends[1][1:],
-    }
+    return _language_settings(ends[0][1:], ends[1][1:])
+
+
+def _language_settings(source: str, target: str) -> dict[str, str]:
+    return {"data.source_language": source, "data.target_language": target}
 
 
 def _sources(text: Text, weighted: bool) -> list[Text]:
@@ -168,10 +179,13 @@ def _is_source(thing: Any, files: bool) -> bool:
 
 def _named(
     text: Text, part: str, run: RunFolder, requested: RequestedColumns
-) -> str | tuple[str, str]:
-    """Return the file or files of a part; pairs in memory are written."""
+) -> tuple[str | tuple[str, str], tuple[str, str] | None]:
+    """Return the files of a part and, of pairs in memory, their languages.
+
+    Pairs in memory are written into a file.
+    """
     if isinstance(text, str | Path):
-        return str(text)
+        return str(text), None
     if isinstance(text, list | tuple):
         match list(text):
             case [str() | Path() as source, str() | Path() as target]:
@@ -181,7 +195,7 @@ def _named(
                         f"a source and a target file. Received: {source} and "
                         f"{target}."
                     )
-                return str(source), str(target)
+                return (str(source), str(target)), None
     kind = object_kind(text)
     if kind is None:
         raise ValueError(
@@ -189,10 +203,13 @@ def _named(
             "pandas.DataFrame, a datasets.Dataset, a tf.data.Dataset, or "
             f"files. Received: {type(text).__name__}."
         )
-    pairs, note = kind.read(text, requested)
-    if note is not None:
-        print(note)
-    return _written(pairs, run.pairs / f"{part}.jsonl", run)
+    pairs, fields = kind.read(text, requested)
+    path = run.pairs / f"{part}.jsonl"
+    if fields is None:
+        return _written(pairs, path, run), None
+    if fields.note is not None:
+        print(fields.note)
+    return _written(pairs, path, run), fields.languages
 
 
 def _written(

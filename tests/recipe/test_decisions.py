@@ -7,6 +7,7 @@ import pytest
 from luong_keras.config import RunConfig
 from luong_keras.config.values import with_values
 from luong_keras.data.datasets import load_datasets
+from luong_keras.recipe.data_arguments import text_settings
 from luong_keras.recipe.decisions import decide_languages
 from luong_keras.training.run_folder import RunFolder
 
@@ -46,6 +47,23 @@ def test_further_files_are_read_in_the_direction_of_the_first(
         paths[name] = str(path)
     train = (paths["train"], paths["more"])
     data = decided(tmp_path, train=train, dev=paths["dev"], test=paths["test"])
+    assert (data.source_language, data.target_language) == ("fr", "en")
+    found = load_datasets(data)
+    assert found.dev == found.test == PAIRS
+    assert [(pair[0], pair[1]) for pair in found.train()] == PAIRS * 2
+
+
+@pytest.mark.parametrize("frames", [False, True])
+def test_further_objects_are_read_in_the_direction_of_the_first(
+    frames, tmp_path
+):
+    kind = pytest.importorskip("pandas").DataFrame if frames else list
+    records = [{"French": a, "English": b} for a, b in PAIRS]
+    others = [{"English": b, "French": a} for a, b in PAIRS]
+    run = RunFolder(tmp_path)
+    train = [kind(records), kind(others)]
+    settings = text_settings(run, train, kind(others), kind(others))
+    data = with_values(RunConfig(), settings).data
     assert (data.source_language, data.target_language) == ("fr", "en")
     found = load_datasets(data)
     assert found.dev == found.test == PAIRS

@@ -12,6 +12,7 @@ from luong_keras.data.sources.columns import (
     chosen_columns,
     chosen_fields,
     field,
+    named_languages,
 )
 from luong_keras.data.sources.source_kinds import ObjectKind, is_of
 
@@ -23,12 +24,14 @@ def _is_frame(thing: Any) -> bool:
 
 def _read_frame(
     frame: Any, requested: RequestedColumns
-) -> tuple[Iterable[tuple[Any, Any]], str | None]:
+) -> tuple[Iterable[tuple[Any, Any]], Fields | None]:
     """Return the pairs of two columns; missing values are not text."""
     names = [str(name) for name in frame.columns]
     source, target, note = chosen_columns(names, requested, "the DataFrame")
     sides = (frame.iloc[:, place] for place in (source, target))
-    return zip(*sides, strict=True), note
+    languages = named_languages(names, (source, target))
+    fields = Fields((source,), (target,), note, languages)
+    return zip(*sides, strict=True), fields
 
 
 DATA_FRAME = ObjectKind(_is_frame, _read_frame)
@@ -50,7 +53,7 @@ def _is_hugging_face(thing: Any) -> bool:
 
 def _read_hugging_face(
     dataset: Any, requested: RequestedColumns
-) -> tuple[Iterable[tuple[Any, Any]], str | None]:
+) -> tuple[Iterable[tuple[Any, Any]], Fields | None]:
     """Return the pairs of two columns, or of a column of both languages."""
     if isinstance(dataset, dict):
         raise ValueError(
@@ -65,7 +68,7 @@ def _read_hugging_face(
             "rows."
         )
     fields = chosen_fields(first, requested, "the Dataset")
-    return _pairs_of_hugging_face(dataset, fields), fields.note
+    return _pairs_of_hugging_face(dataset, fields), fields
 
 
 def _pairs_of_hugging_face(
@@ -93,7 +96,7 @@ def _is_tensorflow(thing: Any) -> bool:
 
 def _read_tensorflow(
     dataset: Any, requested: RequestedColumns
-) -> tuple[Iterable[tuple[Any, Any]], str | None]:
+) -> tuple[Iterable[tuple[Any, Any]], Fields | None]:
     """Return the pairs of a data set of single elements or batches."""
     fields = chosen_fields(
         _strings(dataset.element_spec), requested, "the tf.data.Dataset"
@@ -111,7 +114,7 @@ def _read_tensorflow(
             "or batches of them: tensors of rank 0 or 1. Received: "
             f"{dataset.element_spec}."
         )
-    return _pairs_of_tensorflow(dataset, fields), fields.note
+    return _pairs_of_tensorflow(dataset, fields), fields
 
 
 def _strings(spec: Any) -> Any:
@@ -149,7 +152,7 @@ def _is_list(thing: Any) -> bool:
 
 def _read_list(
     pairs: Iterable[Any], requested: RequestedColumns
-) -> tuple[Iterable[tuple[Any, Any]], str | None]:
+) -> tuple[Iterable[tuple[Any, Any]], Fields | None]:
     """Return the pairs, in the form of the first pair or record."""
     rows = iter(pairs)
     first = list(itertools.islice(rows, 1))
@@ -157,7 +160,7 @@ def _read_list(
     if not first or not isinstance(first[0], Mapping):
         return _checked(rows), None
     fields = chosen_fields(first[0], requested, "the records")
-    return _of_records(rows, fields), fields.note
+    return _of_records(rows, fields), fields
 
 
 def _checked(rows: Iterable[Any]) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from luong_keras.data.sources.columns import RequestedColumns
+from luong_keras.data.sources.columns import Fields, RequestedColumns
 
 MORE_COLUMNS = "more columns than the first line"
 # Control characters, and characters that some programs treat as line ends.
@@ -133,12 +133,13 @@ class ObjectKind:
         matches: A function that tests whether an object is of this kind. It
             imports nothing.
         read: A function that returns the pairs of an object, with None for a
-            missing text, and a note about the chosen columns, or None.
+            missing text, and the chosen fields; None for pairs without names.
     """
 
     matches: Callable[[Any], bool]
     read: Callable[
-        [Any, RequestedColumns], tuple[Iterable[tuple[Any, Any]], str | None]
+        [Any, RequestedColumns],
+        tuple[Iterable[tuple[Any, Any]], Fields | None],
     ]
 
 
