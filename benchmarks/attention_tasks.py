@@ -103,7 +103,7 @@ class Task(NamedTuple):
 
     @property
     def forecasts(self):
-        """Whether the target consists of numbers."""
+        """True if the target consists of numbers."""
         return self.target < 0
 
 

@@ -57,7 +57,7 @@ class TruncatedPlaces:
 
     @property
     def any(self) -> bool:
-        """Whether anything was cut."""
+        """True if any text was cut."""
         return self.count > 0 or self.unfinished > 0
 
     def add(

@@ -12,7 +12,9 @@ ROOT = Path(__file__).parents[1]
 # A pattern, and the better form.
 HABITS = {
     # A docstring's title names the thing, or says what a function does.
-    r'"""(What|Which|How|Where|Of what)\b': "a noun phrase or an imperative",
+    r'"""(What|Which|How|Where|Whether|Of what)\b': (
+        "a noun phrase or an imperative"
+    ),
     # So is a heading.
     r"(\A#|(?m:^##+)) (What|Which|How|Where)\b": "a noun phrase",
     # "so viele": in English it means very many.

@@ -141,23 +141,21 @@ def run(arguments: Translate) -> int:
 
 def _check(arguments: Translate) -> None:
     """Check that no argument is given that would be ignored."""
-    if arguments.minimum_bayes_risk is not None:
-        what = "--minimum-bayes-risk"
-        others: tuple[str, ...] = ("n_best", "alignments")
-    elif arguments.check_export:
+    others: tuple[str, ...] = ("n_best", "alignments")
+    if arguments.check_export:
         what = "--check-export"
-        others = ("files", "required", "forbidden", "n_best", "alignments")
+        others += ("files", "required", "forbidden", "minimum_bayes_risk")
+    elif arguments.minimum_bayes_risk is not None:
+        what = "--minimum-bayes-risk"
     else:
         return
     given = [
-        name
+        "files" if name == "files" else f"--{name.replace('_', '-')}"
         for name in others
         if getattr(arguments, name) != getattr(Translate, name)
     ]
     if arguments.check_export and len(arguments.run_dir) > 1:
-        given.append("several of run_dir")
-    if arguments.check_export and arguments.minimum_bayes_risk is not None:
-        given.append("check_export")
+        given.append("more than one --run-dir")
     if given:
         raise ValueError(
             f"{what} does not read {', '.join(given)}. Leave one of them out."

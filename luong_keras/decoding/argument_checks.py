@@ -3,6 +3,8 @@
 In a compiled function, only the shapes of tensors are known.
 """
 
+import operator
+
 import numpy as np
 from keras import ops, tree
 
@@ -63,27 +65,25 @@ def known_values(value):
 
 def check_positive(**settings):
     """Check that numbers, or arrays of numbers, are all positive."""
-    for name, value in settings.items():
-        values = known_values(value)
-        if values is not None and (
-            values.dtype.kind in "OSU" or not (values > 0).all()
-        ):
-            raise ValueError(
-                f"`{name}` must be positive. Received: {name}={value}. For "
-                "the most probable words search greedily or with a beam."
-            )
+    advice = " For the most probable words search greedily or with a beam."
+    _check_signs(settings, operator.gt, "positive", advice)
 
 
 def check_not_negative(reason="", **settings):
     """Check that numbers, or arrays of numbers, are at least 0."""
+    _check_signs(settings, operator.ge, f"0 or more{reason}")
+
+
+def _check_signs(settings, compare, expected, advice=""):
+    """Check numbers, or arrays of numbers, by a comparison with 0."""
     for name, value in settings.items():
         values = known_values(value)
         if values is not None and (
-            values.dtype.kind in "OSU" or not (values >= 0).all()
+            values.dtype.kind in "OSU" or not compare(values, 0).all()
         ):
             raise ValueError(
-                f"`{name}` must be 0 or more{reason}. Received: "
-                f"{name}={value!r}."
+                f"`{name}` must be {expected}. Received: {name}={value!r}."
+                f"{advice}"
             )
 
 

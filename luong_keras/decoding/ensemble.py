@@ -155,7 +155,7 @@ class ModelEnsemble:
 
     @property
     def has_attention(self) -> bool:
-        """Whether any decoder has attention, and therefore alignments."""
+        """True if any decoder has attention, which gives alignments."""
         return any(model.has_attention for model in self.models)
 
     def fold_embedding(self) -> None:

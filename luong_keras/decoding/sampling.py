@@ -96,7 +96,7 @@ class Sampling(IndependentSampler):
 
     @property
     def _is_whole(self):
-        """Whether all sentences surely sample from the whole vocabulary."""
+        """True if every sentence is known to sample from all words."""
         if self.top_k is not None and not isinstance(self.top_k, int):
             return False
         return isinstance(self.top_p, int | float) and (

@@ -336,7 +336,7 @@ class AllScorers(PerSentence):
 
     @property
     def reranks(self):
-        """Whether any scorer reranks; (B,) booleans if sentences differ."""
+        """True if any scorer reranks; (B,) booleans if sentences differ."""
         each = [scorer.reranks for scorer in self.scorers]
         if any(isinstance(x, bool) and x for x in each):
             return True

@@ -77,7 +77,7 @@ class WordLosses(CheckedLayer):
 
     @property
     def estimates(self):
-        """Whether the training loss uses a sampled softmax."""
+        """True if the training loss uses a sampled softmax."""
         size = self.projection.vocabulary_size
         return self.sampled is not None and self.sampled < size - 1
 

@@ -286,7 +286,7 @@ class TranslationModel:
 
     @property
     def has_attention(self) -> bool:
-        """Whether the decoder has attention, and therefore alignments."""
+        """True if the decoder has attention, which gives alignments."""
         return self.decoder.cell.attention is not None
 
     # Parts, for decoding.

@@ -29,7 +29,7 @@ class PerSentence:
 
     @property
     def has_rows(self) -> bool:
-        """Whether `take` knows all values that depend on the sentence."""
+        """True if `take` knows all values that depend on the sentence."""
         declared = vars(type(self)).get("per_sentence") is not None
         return declared and all(
             getattr(each, "has_rows", not callable(each))

@@ -50,7 +50,7 @@ class Devices:
 
     @property
     def writes(self) -> bool:
-        """Whether this process writes into the run folder."""
+        """True if this process writes into the run folder."""
         return self.rank == 0
 
     def wait(self, what: str) -> None:

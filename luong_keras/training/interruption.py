@@ -103,7 +103,7 @@ class StopOnSignal(keras.callbacks.Callback):
 
     @property
     def stopping(self) -> bool:
-        """Whether the run should stop."""
+        """True if the run should stop."""
         return self._asked if self.agree is None else self._agreed
 
     @property

@@ -188,7 +188,7 @@ class StopOnPlateau(BestEpoch):
 
     @property
     def ended(self) -> bool:
-        """Whether the callback has ended the run."""
+        """True once the callback has ended the run."""
         return self.patience is not None and self.waited >= self.patience
 
 
@@ -357,9 +357,8 @@ class StopOnNonFinite(Stateful):
 
     def _message(self, batch: int) -> str:
         steps = self.params.get("steps") or 0
-        contents = ""
-        if self.describe is not None:
-            contents = self.describe(self._epoch * steps + batch)
+        describe = self.describe or (lambda number: "")
+        contents = describe(self._epoch * steps + batch)
         return (
             "The gradient has been NaN or infinite since epoch "
             f"{self._epoch + 1}, batch {batch + 1} of {steps}. "
@@ -386,7 +385,8 @@ def check_finite(arrays: Mapping[str, np.ndarray]) -> None:
     bad = [
         name
         for name, array in arrays.items()
-        if not (name.startswith("metrics/") or array.dtype.kind not in "fV")
+        if not name.startswith("metrics/")
+        and array.dtype.kind in "fV"
         and not np.isfinite(array.astype("float32")).all()
     ]
     if bad:

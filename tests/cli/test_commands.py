@@ -372,11 +372,14 @@ def test_what_many_samples_are_like_is_printed(call, tmp_path, searched):
 @pytest.mark.parametrize(
     "flags, named",
     [
-        (["--minimum-bayes-risk=chrf", "--n-best=3"], "n_best"),
-        (["--minimum-bayes-risk=chrf", "--alignments"], "alignments"),
-        (["--check-export", "text", "--n-best=3"], "files, n_best"),
-        (["--check-export", "--run-dir", "other"], "several of run_dir"),
-        (["--check-export", "--minimum-bayes-risk=bleu"], "check_export"),
+        (["--minimum-bayes-risk=chrf", "--n-best=3"], "--n-best"),
+        (["--minimum-bayes-risk=chrf", "--alignments"], "--alignments"),
+        (["--check-export", "text", "--n-best=3"], "--n-best, files"),
+        (["--check-export", "--run-dir", "other"], "more than one --run-dir"),
+        (
+            ["--check-export", "--minimum-bayes-risk=bleu"],
+            "--minimum-bayes-risk",
+        ),
     ],
 )
 def test_flags_that_would_be_ignored_are_refused(call, flags, named):

@@ -220,3 +220,26 @@ def test_scores_may_be_larger_than_float16(name, masked):
     # Query, keys, weights and context are rounded.
     assert_near(*found, 4 * ROUNDOFF["float16"])
     assert not masked or not found[0][0][2].any()
+
+
+@pytest.mark.parametrize("decoder", ["layer", "cell"])
+def test_symbolic_alignments_have_the_dtype_of_the_attention(decoder):
+    attention = lk.LocalAttention(half_width=1)
+    options = {"attention": attention, "dtype": "mixed_bfloat16"}
+    memory, more = random(2, 5, UNITS), {"return_attention_scores": True}
+    if decoder == "layer":
+        layer, inputs = lk.InputFeedingLSTM(UNITS, **options), random(2, 3, 4)
+    else:
+        layer, inputs = lk.InputFeedingLSTMCell(UNITS, **options), random(2, 4)
+        more["states"] = [ops.zeros((2, size)) for size in layer.state_size]
+        more["states"] = list(map(to_numpy, more["states"]))
+    found = layer(inputs, memory=memory, **more)
+    symbols = keras.tree.map_structure(
+        lambda x: (
+            keras.KerasTensor(x.shape, x.dtype) if hasattr(x, "shape") else x
+        ),
+        {"inputs": inputs, "memory": memory, **more},
+    )
+    expected = layer(symbols.pop("inputs"), **symbols)
+    assert found[-1].dtype == expected[-1].dtype
+    assert keras.backend.standardize_dtype(found[-1].dtype) == "float32"

@@ -325,8 +325,8 @@ MUTATIONS = [
     Mutation(
         "one temperature that is positive is enough",
         "decoding/argument_checks.py",
-        "not (values > 0).all()",
-        "not (values > 0).any()",
+        "not compare(values, 0).all()",
+        "not compare(values, 0).any()",
         ("tests/decoding/test_sampling.py",),
         "cannot_be_drawn",
     ),

@@ -53,7 +53,7 @@ class Address:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the server is on this machine, which needs no proxy."""
+        """True if the server is on this machine, which needs no proxy."""
         host = urlsplit(self.url).hostname or ""
         try:
             return ipaddress.ip_address(host).is_loopback

@@ -239,7 +239,7 @@ class AttentionCell(CellWeights):
 
     @property
     def needs_context(self):
-        """Whether the recurrence of a step depends on attention."""
+        """True if the recurrence of a step depends on attention."""
         return self.input_feeding
 
     def _value_kernel(self):
