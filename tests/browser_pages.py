@@ -1,4 +1,4 @@
-"""Pages in a real browser, for the tests of what they look like."""
+"""Fixtures and checks for tests of pages in a real browser."""
 
 import shutil
 
@@ -15,7 +15,7 @@ IN_BROWSER = [
 
 @pytest.fixture(scope="module")
 def browser():
-    """Chromium, without a window."""
+    """Start headless Chromium."""
     sync_api = pytest.importorskip(
         "playwright.sync_api", reason="needs a browser: pip install playwright"
     )
@@ -29,7 +29,7 @@ def browser():
 
 @pytest.fixture
 def opened(browser, pages):
-    """A page, which must ask for nothing but itself."""
+    """Open pages, which may request no other files and log no errors."""
     contexts = []
 
     def open_page(name, width=1400, **options):
@@ -39,8 +39,8 @@ def opened(browser, pages):
             )
         )
         tab = contexts[-1].new_page()
-        tab.asked, tab.errors = [], []
-        tab.on("request", lambda request: tab.asked.append(request.url))
+        tab.requests, tab.errors = [], []
+        tab.on("request", lambda request: tab.requests.append(request.url))
         tab.on("pageerror", lambda error: tab.errors.append(str(error)))
         tab.on("console", lambda line: tab.errors.append(line.text))
         tab.goto((pages / name).as_uri())
@@ -49,23 +49,23 @@ def opened(browser, pages):
     yield open_page
     for context in contexts:
         for tab in context.pages:
-            assert len(tab.asked) == 1 and tab.errors == []
+            assert len(tab.requests) == 1 and tab.errors == []
         context.close()
 
 
 def check_at_all_sizes(opened, name, width, scheme):
-    """Nothing that axe finds, and nothing that is cut, folded or not."""
+    """Check accessibility and width, with details closed and open."""
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright",
         reason="pip install axe-playwright-python",
     )
-    # axe is put into the page, which its own policy forbids to others.
+    # axe is an added script, which the policy of the page forbids.
     tab = opened(name, width, color_scheme=scheme, bypass_csp=True)
-    for opens in (False, True):
+    for is_open in (False, True):
         tab.evaluate(
-            "opens => document.querySelectorAll('details')"
-            ".forEach(each => { each.open = opens; })",
-            opens,
+            "isOpen => document.querySelectorAll('details')"
+            ".forEach(details => { details.open = isOpen; })",
+            is_open,
         )
         found = axe.Axe().run(tab)
         assert found.violations_count == 0, found.generate_report()

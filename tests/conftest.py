@@ -6,18 +6,18 @@ from pathlib import Path
 import filelock
 import pytest
 
-# Here because only this file is read by a process that hands out the tests;
-# which starts sooner without Keras.
+# Imported here because the process that distributes the tests reads only this
+# file. That process starts faster without Keras.
 from tests.golden.summary import pytest_terminal_summary  # noqa: F401
 
 pytest_plugins = ["tests.browser_pages"]
 TESTS = Path(__file__).parent
-# What reads text, batches it or serves it runs on TensorFlow alone.
+# Reading, batching and serving text need TensorFlow.
 TENSORFLOW_ONLY = (
     *("data", "text", "inference", "serving", "client", "recipe"),
     *("examples", "cli", "report", "reproduction", "test_translator.py"),
-    # Of these, which read the files of the project or start processes of
-    # their own, one run is enough.
+    # These read the files of the project or start other processes, so the
+    # run on one backend is enough.
     *("test_mutations.py", "test_architecture.py", "test_public_names.py"),
     *("test_distribution.py", "test_editors.py", "test_private_apis.py"),
     *("test_files_and_environment.py", "test_errors_page.py"),
@@ -25,14 +25,14 @@ TENSORFLOW_ONLY = (
 )
 
 
-# The files that take longest, first where processes share the tests: they then
-# end together. One process alone runs them as they were asked for.
+# With several processes the longest folders run first, so that all processes
+# end at about the same time. A single process keeps the given order.
 LONGEST_FIRST = (
-    # The first one exports what the others of serving wait for.
+    # The first one exports the models for which the serving tests wait.
     *("client", "inference", "golden", "models", "serving", "test_translator"),
     *("layers", "saved_model", "decoding"),
 )
-# These load the runtime of the server, which disables XLA in their process.
+# These load the server's runtime, which disables XLA in the process.
 LAST = (
     "test_hostile_texts.py",
     "test_loopback_codes.py",
@@ -41,12 +41,11 @@ LAST = (
 
 
 def pytest_collection_modifyitems(items):
-    """Says which tests need TensorFlow, and their order."""
-
+    """Mark the tests that need TensorFlow or are slow on JAX; order all."""
     shared = "PYTEST_XDIST_WORKER" in os.environ
     jax = os.environ.get("KERAS_BACKEND") == "jax"
 
-    def place(item):
+    def position(item):
         folder = item.path.relative_to(TESTS).parts[0].removesuffix(".py")
         if item.path.name in LAST:
             return len(LONGEST_FIRST) + 1
@@ -58,15 +57,15 @@ def pytest_collection_modifyitems(items):
         path = item.path.relative_to(TESTS)
         if path.parts[0] in TENSORFLOW_ONLY:
             item.add_marker(pytest.mark.tensorflow)
-        # Each would be compiled; `make golden` and `make test-all` run all.
+        # JAX compiles each one; `make golden` and `make test-all` run them.
         slow_here = item.get_closest_marker("slow_on_jax")
         if jax and (path.parts[0] == "golden" or slow_here):
             item.add_marker(pytest.mark.slow)
-    items.sort(key=place)  # Within a folder the order is as it was.
+    items.sort(key=position)  # Stable: keeps the order within a folder.
 
 
 def pytest_collection_finish():
-    """What was imported stays: nobody need look for garbage in it."""
+    """Exclude the imported modules from garbage collection."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)
@@ -76,21 +75,21 @@ def pytest_collection_finish():
 def _quick_compilation():
     import keras
 
-    # As the environment says; `make test-optimized` has what a user gets.
-    said = "JAX_DISABLE_MOST_OPTIMIZATIONS" in os.environ
-    if keras.backend.backend() == "jax" and not said:
+    # `make test-optimized` sets the variable to test with full optimisation.
+    configured = "JAX_DISABLE_MOST_OPTIMIZATIONS" in os.environ
+    if keras.backend.backend() == "jax" and not configured:
         import jax
 
-        # The programs are tiny: compiling them takes longer than running them.
+        # Compiling the tiny programs takes longer than running them.
         jax.config.update("jax_disable_most_optimizations", True)
 
 
 @pytest.fixture(autouse=True, scope="session")
 def _results_as_arrays():
-    """Lets NumPy read tensors of torch that have a gradient.
+    """Let NumPy read torch tensors that require gradients.
 
-    Elsewhere it reads every result; torch wants `detach` written. The library
-    itself, whose users have no such fixture, must write it.
+    On other backends NumPy reads every result; torch requires `detach`. The
+    library must call it, because its users have no such fixture.
     """
     import keras
 
@@ -99,13 +98,13 @@ def _results_as_arrays():
         return
     import torch
 
-    refusing = torch.Tensor.__array__
+    original = torch.Tensor.__array__
 
     def read(tensor, *arguments, **options):
         caller = sys._getframe(1).f_globals.get("__name__", "")
         if not caller.startswith("luong_keras"):
             tensor = tensor.detach()
-        return refusing(tensor, *arguments, **options)
+        return original(tensor, *arguments, **options)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(torch.Tensor, "__array__", read)
@@ -121,7 +120,7 @@ def seeds():
 
 @pytest.fixture
 def float64():
-    """Lets `dtype="float64"` mean it, for a comparison with NumPy."""
+    """Enable float64 for a comparison with NumPy."""
     from tests.layer_checks import double_precision
 
     with double_precision():
@@ -130,7 +129,7 @@ def float64():
 
 @pytest.fixture
 def real_data():
-    """Finds real data, which are not shipped, or skips the test."""
+    """Find real data, which are not shipped, or skip the test."""
 
     def find(*names):
         folder = os.environ.get("LUONG_KERAS_DATA")
@@ -144,45 +143,45 @@ def real_data():
     return find
 
 
-# For the folders of what serves and of what asks.
+# For the tests of servers and clients.
 
 
 @pytest.fixture(scope="session")
 def exported_models(tmp_path_factory):
-    """`MODELS/tiny`, with the tiny translator as version 1; read only."""
-    # Not above: these need TensorFlow, and JAX is tested without it.
+    """Export the tiny translator as version 1 of `models/tiny`; read only."""
+    # Imported here because the JAX run has no TensorFlow.
     from luong_keras.serving.export import export_saved_model, write_warmup
     from tests.serving.tiny_translator import tiny_translator
 
-    def warm_one_up(folder, requests):
+    def warm_up_one_signature(folder, requests):
         name = "serving_default"
         write_warmup(folder, {name: requests[name]})
 
     base = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
-        base = base.parent  # That of all processes: one of them exports.
+        base = base.parent  # Shared: only one process exports.
     folder = base / "models" / "tiny"
     with filelock.FileLock(base / "models.lock"):
         if not folder.exists():
-            # The server is the check; test_export.py has that of an export,
-            # which loads the model once more, and warms all signatures up:
-            # 20 seconds of CPU at every start of a server.
+            # test_export.py checks exports. That would load the model once
+            # more, and warming all signatures up would take 20 seconds of CPU
+            # at every start of a server.
             with pytest.MonkeyPatch.context() as patch:
                 export = "luong_keras.serving.export."
                 patch.setattr(export + "check_saved_model", lambda *_: None)
-                patch.setattr(export + "write_warmup", warm_one_up)
+                patch.setattr(export + "write_warmup", warm_up_one_signature)
                 export_saved_model(tiny_translator(), folder / "1")
     return folder
 
 
 @pytest.fixture(scope="session")
 def server(request):
-    """What serves a translator: the double, or the server named outside.
+    """Start the test double of a server, or connect to a real one.
 
     `LUONG_KERAS_SERVING_URL` names a running TensorFlow Serving with the
-    export of any translator. Both have `rest_url` (…/v1/models/NAME),
-    `grpc_target`, `kill()` and `restart()`; the latter also revives a killed
-    one, at the same ports. The double serves the tiny translator.
+    export of any translator. Both servers have `rest_url` (…/v1/models/NAME),
+    `grpc_target`, `kill()` and `restart()`, which also starts a killed server
+    again, at the same ports. The double serves the tiny translator.
     """
     from tests.serving.real_server import RealServer
     from tests.serving.server_process import LoopbackProcess
@@ -195,7 +194,7 @@ def server(request):
     else:
         running = LoopbackProcess(
             request.getfixturevalue("exported_models"),
-            # Tests ask 16 things at once, on machines of few cores too.
+            # Tests send 16 requests at once, even on machines with few cores.
             *("--grpc-max-threads", "32"),
         )
     yield running

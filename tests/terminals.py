@@ -1,4 +1,4 @@
-"""A terminal for tests: what was written to it, and what stays to be seen."""
+"""Pseudo-terminal that records the text drawn on it."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ _CODE = re.compile(r"\x1b\[([?\d;]*)([A-Za-z])")
 
 
 class Terminal:
-    """Collects what is written; `lines` is what a reader has seen."""
+    """Output of a program on a terminal."""
 
     def __init__(self):
         self.raw = b""
@@ -22,12 +22,12 @@ class Terminal:
         return self.raw.decode()
 
     def shown(self):
-        """Every line as it was drawn, the redrawn ones too."""
+        """Return every line that was drawn, including the redrawn ones."""
         plain = _CODE.sub("", self.text)
         return [line for line in re.split(r"[\r\n]+", plain) if line.strip()]
 
     def left(self):
-        """What stays: lines that were not erased or drawn over."""
+        """Return the lines that were neither erased nor overwritten."""
         rows, row, column = [""], 0, 0
         for token in re.findall(r"\x1b\[[?\d;]*[A-Za-z]|[\s\S]", self.text):
             code = _CODE.fullmatch(token)
@@ -51,27 +51,27 @@ class Terminal:
 
 @contextlib.contextmanager
 def terminal(monkeypatch, columns=80, term="xterm-256color"):
-    """Stands in for the standard output and error, of that many columns."""
+    """Replace standard output and error by a terminal of given width."""
     for name in ("TTY_INTERACTIVE", "TTY_COMPATIBLE", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", term)
     monkeypatch.setenv("COLUMNS", str(columns))
-    here, there = pty.openpty()
+    controller, device = pty.openpty()
     found = Terminal()
 
     def read():
         with contextlib.suppress(OSError):
-            while chunk := os.read(here, 65536):
+            while chunk := os.read(controller, 65536):
                 found.raw += chunk
 
     reader = threading.Thread(target=read)
     reader.start()
     try:
-        with os.fdopen(there, "w", buffering=1) as stream:
+        with os.fdopen(device, "w", buffering=1) as stream:
             monkeypatch.setattr(sys, "stdout", stream)
             monkeypatch.setattr(sys, "stderr", stream)
             yield found
             monkeypatch.undo()
     finally:
         reader.join(timeout=10)
-        os.close(here)
+        os.close(controller)

@@ -1,4 +1,4 @@
-"""The import law and the other rules of the layout, from the syntax trees."""
+"""Rules for imports and modules, checked on the syntax trees."""
 
 import ast
 import importlib.util
@@ -15,8 +15,8 @@ import luong_keras
 
 ROOT = pathlib.Path(luong_keras.__file__).parent
 PACKAGE = ROOT.name
-# The first part of a module's path and its level; a module imports from
-# lower levels and from its own folder.
+# Levels by the first part of a module's path. A module imports only from lower
+# levels and from its folder.
 LEVELS = {
     "special_tokens": 0,
     "truncation": 0,
@@ -46,31 +46,31 @@ LEVELS = {
     "report": 10,
     "cli": 11,
     "__main__": 12,
-    # Namespaces: names of other modules, which nothing imports.
+    # Namespaces that re-export names of other modules; nothing imports them.
     "callbacks": 13,
     "losses": 13,
     "metrics": 13,
     "optimizers": 13,
     "tokenizers": 13,
 }
-# Those of `ops` import it inside of functions, where it has what `keras.ops`
-# has not: loops over several sequences, reading some rows of a variable, and
-# the replicas of a strategy, which `training.mirrored` makes.
+# Modules of `ops` import TensorFlow inside functions, for features that
+# `keras.ops` lacks: loops over several sequences, reading some rows of a
+# variable, and the replicas of the strategy that `training.mirrored` makes.
 WITH_TENSORFLOW = (
     *("with_tensorflow", "text", "data", "inference", "serving"),
     *("ops.loops", "ops.backends", "ops.devices", "training.mirrored"),
     *("models.microbatches", "recipe.devices"),
     "recipe.validation_callbacks",
 )
-# A gradient inside a loop, and float64: Keras has neither. A program on each
-# device, the processes of a run, and one that is compiled outside of `fit`. And
-# what a GPU can do.
+# Features that Keras lacks: gradients inside a loop, float64, programs per
+# device, the processes of a run, compilation outside `fit`, and the abilities
+# of a GPU.
 WITH_JAX = (
     *("ops.loops", "ops.backends", "ops.devices"),
     *("models.microbatches", "recipe.devices", "inference.jax_translator"),
 )
-# Gradients of many results, which Keras has not there. And
-# what a GPU can do.
+# Features that Keras lacks on torch: gradients of several results, and the
+# abilities of a GPU.
 WITH_TORCH = ("ops.loops", "ops.devices")
 TENSORFLOW = ("tensorflow", "tensorflow_text", "tensorflow_datasets")
 MODULES = {
@@ -80,7 +80,7 @@ MODULES = {
 
 
 def imports(path):
-    """Absolute names of all imported modules, inside functions as well."""
+    """Yield the names of all imported modules, also inside functions."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -90,8 +90,8 @@ def imports(path):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def own_imports(path):
-    """Those of this package, without its name: 'layers.attention_rnn'."""
+def package_imports(path):
+    """Yield imports from this package, such as 'layers.attention_rnn'."""
     for name in imports(path):
         first, _, rest = name.partition(".")
         if first == PACKAGE and rest:
@@ -99,17 +99,19 @@ def own_imports(path):
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_imports_go_down(module):
+def test_modules_import_only_lower_levels(module):
     if module == "__init__":
-        # What saved models name; all else loads on first use.
-        names = {name.split(".")[0] for name in own_imports(MODULES[module])}
+        # Saved models refer to these; all other names load on first use.
+        names = {
+            name.split(".")[0] for name in package_imports(MODULES[module])
+        }
         assert names == {"layers", "losses", "metrics", "optimizers", "models"}
         return
     folder = module.split(".")[0]
-    for name in own_imports(MODULES[module]):
+    for name in package_imports(MODULES[module]):
         other = name.split(".")[0]
-        # In the package a module is imported from where it is, never as a
-        # public name of `luong_keras`.
+        # Modules are imported from their own place, not by the public names
+        # of `luong_keras`.
         assert other in LEVELS, f"{module} imports {name} of no level"
         same_folder = other == folder or LEVELS[other] == LEVELS[folder] < 2
         assert same_folder or LEVELS[other] < LEVELS[folder], (
@@ -123,7 +125,7 @@ def test_every_module_has_a_level():
     assert folders == set(LEVELS)
 
 
-def test_the_page_has_these_levels():
+def test_architecture_page_lists_the_levels():
     page = (ROOT.parent / "docs" / "architecture.md").read_text("utf-8")
     rows = re.findall(r"^\| (\d*) ?\| (`.+?) \|", page, re.MULTILINE)
     listed, level = {}, None
@@ -136,12 +138,12 @@ def test_the_page_has_these_levels():
 def test_decoding_never_imports_models():
     for module, path in MODULES.items():
         if module.startswith("decoding"):
-            names = {name.split(".")[0] for name in own_imports(path)}
+            names = {name.split(".")[0] for name in package_imports(path)}
             assert "models" not in names, module
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_tensorflow_stays_in_its_places(module):
+def test_backends_are_imported_only_where_allowed(module):
     names = set(imports(MODULES[module]))
     top = {name.split(".")[0] for name in names}
     if not module.startswith(WITH_TENSORFLOW):
@@ -155,7 +157,7 @@ def test_tensorflow_stays_in_its_places(module):
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_modules_are_short_and_named_for_what_they_hold(module):
+def test_modules_are_short_and_have_specific_names(module):
     parts = set(module.split("."))
     assert not parts.intersection({"utils", "helpers", "misc", "common"})
     lines = len(MODULES[module].read_text().splitlines())

@@ -1,4 +1,4 @@
-"""What the speed benchmarks compute beside the times."""
+"""Calculations of the speed benchmarks."""
 
 import argparse
 import json
@@ -20,19 +20,19 @@ def path(monkeypatch):
     monkeypatch.syspath_prepend(BENCHMARKS)
 
 
-def test_operations_of_a_step():
+def test_floating_point_operations_of_a_training_step():
     from speed.configurations import Configuration
 
     size = Configuration(1, 2, 5, 1, 3, 1)
     encoder = 3 * (2 * 2 * 8 + 2 * 2 * 8)  # S steps: W x, R h
-    decoder = 2 * 2 * 8 * 3  # W x, the fed vector, R h
+    decoder = 2 * 2 * 8 * 3  # W x, input feeding, R h
     attention = 2 * 2 * 2 + 2 * (2 * 3 * 2) + 2 * 4 * 2
     output = 2 * 2 * 5
     forward = encoder + decoder + attention + output
     assert size.training_flops((1, 3, 1)) == 3 * forward
 
 
-def test_batches_are_read_as_they_were_written(tmp_path):
+def test_batches_survive_writing_and_reading(tmp_path):
     from speed.batches import (
         batch_shape,
         count_words,
@@ -41,19 +41,19 @@ def test_batches_are_read_as_they_were_written(tmp_path):
         write_batches,
     )
 
-    made = static_batches("tiny", 2)
-    made[1]["target_out"][0, -2:] = 0
-    write_batches(tmp_path / "batches.npz", made)
+    written = static_batches("tiny", 2)
+    written[1]["target_out"][0, -2:] = 0
+    write_batches(tmp_path / "batches.npz", written)
     read = read_batches(tmp_path / "batches.npz")
-    for one, other in zip(made, read, strict=True):
+    for one, other in zip(written, read, strict=True):
         for name in one:
             np.testing.assert_array_equal(one[name], other[name])
     assert batch_shape(read[0]) == (4, 6, 5)
     assert count_words(read) == 2 * 4 * 5 - 2
-    assert (made[0]["source"] != made[1]["source"]).any()
+    assert (written[0]["source"] != written[1]["source"]).any()
 
 
-def test_the_time_of_an_operation_is_without_what_it_calls():
+def test_time_of_an_operation_excludes_nested_operations():
     from operations import operation_of, own_times
 
     def event(name, start, duration):
@@ -70,7 +70,7 @@ def test_the_time_of_an_operation_is_without_what_it_calls():
     assert operation_of("Kernel::Run") is operation_of("search") is None
 
 
-def test_report_compares_round_by_round(tmp_path, capsys):
+def test_report_takes_ratios_round_by_round(tmp_path, capsys):
     from speed.driver import Measured, Program, Report
 
     options = argparse.Namespace(
@@ -90,7 +90,7 @@ def test_report_compares_round_by_round(tmp_path, capsys):
     assert (tmp_path / "table.png").stat().st_size > 0
 
 
-def test_marian_s_log_counts_target_words():
+def test_target_words_are_read_from_the_log_of_marian():
     from speed.marian_options import labels
 
     line = "Ep. 1 : Up. 2 : Sen. 128 : Cost 8.9 * 1,408 @ 640 after "
@@ -100,7 +100,7 @@ def test_marian_s_log_counts_target_words():
         labels("Ep. 1 : Up. 2 : Sen. 128 : Cost 8.97425842 : Time 2s")
 
 
-def test_a_lexicon_is_written_as_marian_reads_it():
+def test_lexicon_is_written_in_the_format_of_marian():
     from speed.marian_options import lexical_table
 
     entries = [("door", "Tür", 0.5), ("a", "▁ein", 1.0)]
@@ -108,7 +108,7 @@ def test_a_lexicon_is_written_as_marian_reads_it():
     assert list(lexical_table(entries)) == lines
 
 
-def test_what_starts_programs_says_what_they_took(monkeypatch, capsys):
+def test_results_of_a_run_replace_measured_times(monkeypatch, capsys):
     from speed.worker import Turns
 
     monkeypatch.setattr(sys, "stdin", ["2\n"])
@@ -120,7 +120,7 @@ def test_what_starts_programs_says_what_they_took(monkeypatch, capsys):
     assert answer["wall"] < 5.0
 
 
-def test_times_of_words_and_of_sentences():
+def test_times_per_thousand_words_and_per_sentence():
     from speed.driver import Measured, Program, a_thousand_words
     from translate_file import a_sentence, drawn
 
@@ -145,7 +145,7 @@ def test_times_of_words_and_of_sentences():
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-def test_served_models_need_no_path_but_their_own(tmp_path):
+def test_served_model_module_loads_without_pythonpath(tmp_path):
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     code = f"import sys; sys.path.insert(0, {str(BENCHMARKS)!r})\n"
     code += "import speed.served_model"
@@ -154,7 +154,7 @@ def test_served_models_need_no_path_but_their_own(tmp_path):
     )
 
 
-def test_cores_are_compared_by_what_gets_done():
+def test_speed_ups_compare_work_per_time():
     from cores import speed_ups
     from speed.driver import Measured
 
@@ -169,13 +169,14 @@ def test_cores_are_compared_by_what_gets_done():
         "training, ours on 4": took(2.0, 1.1),
     }
     found = speed_ups(results, 4)
-    # Four products in the time of two, or of one.
+    # Four products in the time of two products, and of one.
     assert found.pop("products") == [2.0, 4.0]
     assert found.pop("training, ours") == pytest.approx([1.5, 3.0])
-    assert found == {}, "what did not run on both"
+    # Torch ran only on one core, so it has no speed-up.
+    assert found == {}
 
 
-def test_dates_are_written_as_numbers():
+def test_targets_of_the_date_task_are_iso_dates():
     import datetime
 
     from attention_tasks import dates
@@ -194,7 +195,7 @@ def test_dates_are_written_as_numbers():
     assert len(forms) == 3 and not shifted[:, 0].any()
 
 
-def test_parameters_of_the_forms_of_attention():
+def test_parameter_counts_of_the_forms_of_attention():
     from speed.attention_forms import FORMS, count_parameters
 
     matrix, vector = 4 * 4, 4

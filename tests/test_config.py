@@ -16,12 +16,12 @@ from luong_keras.config.values import config_from_dict, config_to_dict, override
 from luong_keras.layers.attention.scores import SCORES
 from luong_keras.presets import PRESETS
 
-# What checks the types comes with `pip install luong-keras[train]`.
+# Type checks need the extra `train`.
 pytest.importorskip("pydantic", reason="settings are checked by pydantic")
 SearchFlags = pytest.importorskip("luong_keras.cli.settings_flags").SearchFlags
 
 
-def test_settings_are_overridden_one_by_one():
+def test_assignments_override_single_settings():
     config = override(
         PRESETS["paper"],
         [
@@ -42,7 +42,7 @@ def test_settings_are_overridden_one_by_one():
     assert config.training.learning_rate == 0.5
     assert config.data.train == "corpus/train=1"
     assert config.training.epochs == 4
-    # Nothing else changes, in either.
+    # No other setting changes, and the preset stays the same.
     assert config.decoding == PRESETS["paper"].decoding
     assert config.model.embedding_size == 1000
     assert PRESETS["paper"].model.units == 1000
@@ -60,7 +60,7 @@ def test_settings_are_overridden_one_by_one():
         "",
     ],
 )
-def test_an_unknown_name_is_answered_with_the_sections(assignment):
+def test_error_for_an_unknown_setting_lists_the_sections(assignment):
     with pytest.raises(ValueError) as caught:
         override(RunConfig(), [assignment])
     message = str(caught.value)
@@ -81,20 +81,20 @@ def test_an_unknown_name_is_answered_with_the_sections(assignment):
         ("model=4", "model"),
     ],
 )
-def test_a_wrong_value_is_named_in_full(assignment, name):
+def test_error_for_a_wrong_value_has_the_full_name(assignment, name):
     with pytest.raises(ValueError, match="Received: ") as caught:
         override(RunConfig(), [assignment])
     assert f"Wrong settings: {name}" in str(caught.value)
 
 
-def test_all_wrong_values_are_told_at_once():
+def test_all_wrong_values_are_reported_together():
     with pytest.raises(ValueError) as caught:
         override(RunConfig(), ["model.units=x", "training.seed=y"])
     assert "model.units" in str(caught.value)
     assert "training.seed" in str(caught.value)
 
 
-def test_unknown_names_in_a_file_are_refused():
+def test_unknown_names_in_a_dictionary_are_refused():
     values = config_to_dict(RunConfig())
     values["model"]["attention"]["windo"] = 3
     with pytest.raises(ValueError, match="model.attention.windo"):
@@ -102,7 +102,7 @@ def test_unknown_names_in_a_file_are_refused():
 
 
 @pytest.mark.parametrize("value", [True, math.nan, math.inf])
-def test_numbers_of_a_file_are_numbers(value):
+def test_booleans_and_non_finite_numbers_are_refused(value):
     values = config_to_dict(RunConfig())
     values["training"]["learning_rate"] = value
     with pytest.raises(ValueError, match="learning_rate: .*Received"):
@@ -110,27 +110,27 @@ def test_numbers_of_a_file_are_numbers(value):
 
 
 @pytest.mark.parametrize("name", ["(old).tsv", "[old].tsv"])
-def test_a_name_may_begin_with_a_bracket(name):
+def test_file_names_may_begin_with_a_bracket(name):
     config = override(RunConfig(), [f"data.train={name}"])
     assert config.data.train == name
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_a_preset_survives_json(name):
+def test_presets_survive_json(name):
     text = json.dumps(config_to_dict(PRESETS[name]))
     again = config_from_dict(json.loads(text))
     assert again == PRESETS[name]
     assert type(again.model.attention) is AttentionConfig
 
 
-def test_a_part_is_read_by_itself():
+def test_a_single_section_is_read():
     decoding = DecodingConfig(beam_size=3)
     assert (
         config_from_dict(config_to_dict(decoding), DecodingConfig) == decoding
     )
 
 
-def test_the_preset_paper_is_the_paper():
+def test_preset_paper_has_the_settings_of_the_paper():
     # Luong, Pham and Manning (2015), section 4.1 and table 1.
     paper = PRESETS["paper"]
     model, training = paper.model, paper.training
@@ -179,7 +179,7 @@ def test_the_preset_paper_is_the_paper():
         ),
     ],
 )
-def test_settings_that_exclude_each_other_are_refused(changes, message):
+def test_contradictory_model_settings_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         ModelConfig(**changes)
     values = config_to_dict(RunConfig())
@@ -196,15 +196,15 @@ def test_settings_that_exclude_each_other_are_refused(changes, message):
 @pytest.mark.parametrize(
     "kind", [ModelConfig, AttentionConfig, DecodingConfig, TrainingConfig]
 )
-def test_every_choice_is_checked(kind):
-    """In Python too, where no command line reads the values."""
-    chosen = {
+def test_values_outside_the_choices_are_refused(kind):
+    """Configurations made in Python are checked too."""
+    defaults = {
         field.name: field.default
         for field in dataclasses.fields(kind)
         if isinstance(field.default, str) and field.name != "metric"
     }
-    assert len(chosen) >= 4
-    for name, default in chosen.items():
+    assert len(defaults) >= 4
+    for name, default in defaults.items():
         with pytest.raises(
             ValueError, match=f"{name} must be one of .*{default}"
         ):
@@ -213,12 +213,12 @@ def test_every_choice_is_checked(kind):
         DecodingConfig(search="samplng")
 
 
-def test_the_names_of_scores_are_those_of_the_layers():
+def test_score_modes_are_those_of_the_layers():
     hint = typing.get_type_hints(AttentionConfig)["score_mode"]
     assert typing.get_args(hint) == tuple(SCORES)
 
 
-def test_flags_of_the_search_have_the_types_of_its_settings():
+def test_search_flags_have_the_types_of_the_settings():
     settings = typing.get_type_hints(DecodingConfig)
     for name, hint in typing.get_type_hints(SearchFlags).items():
         assert hint in (settings[name] | None, settings[name]), name
@@ -230,13 +230,13 @@ def test_flags_of_the_search_have_the_types_of_its_settings():
 @pytest.mark.parametrize(
     "name", ["length_penalty", "coverage_penalty", "temperature", "top_p"]
 )
-def test_a_search_has_finite_settings(name, value):
-    """Flags and Python give them without the checks of files."""
+def test_search_settings_are_finite_and_not_negative(name, value):
+    """Flags and Python bypass the checks of configuration files."""
     with pytest.raises(ValueError, match=f"Received: {name}={value}"):
         DecodingConfig(**{name: value})
 
 
-def test_settings_cannot_be_changed_in_place():
+def test_configurations_are_immutable():
     config = PRESETS["demo"]
     sections = [config, *vars(config).values(), config.model.attention]
     for section in (*sections, config.data.filters, config.data.sentencepiece):
@@ -344,6 +344,6 @@ def test_settings_cannot_be_changed_in_place():
         ),
     ],
 )
-def test_what_cannot_be_is_refused_at_once(assignments, message):
+def test_invalid_combinations_and_ranges_are_refused(assignments, message):
     with pytest.raises(ValueError, match=message):
         override(PRESETS["paper"], assignments)

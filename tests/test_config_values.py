@@ -19,8 +19,7 @@ pytest.importorskip("pydantic", reason="settings are checked by pydantic")
 @pytest.mark.parametrize(
     "before, changes, after",
     [
-        # (beam_size, stack_size, max_beam_size), what is asked for, and what
-        # the three then are.
+        # (beam_size, stack_size, max_beam_size) before and after the changes.
         ((10, 100, None), {"beam_size": 1}, (1, None, None)),
         ((10, 100, None), {"beam_size": 10}, (10, 100, None)),
         ((10, 100, None), {"beam_size": 5, "stack_size": 7}, (5, 7, None)),
@@ -48,12 +47,12 @@ pytest.importorskip("pydantic", reason="settings are checked by pydantic")
         ),
     ],
 )
-def test_a_changed_search_follows_its_rules(before, changes, after):
+def test_beam_and_stack_sizes_follow_changed_settings(before, changes, after):
     names = ("beam_size", "stack_size", "max_beam_size")
     decoding = DecodingConfig(**dict(zip(names, before, strict=True)))
     found = decoding.with_(**changes)
     assert tuple(getattr(found, name) for name in names) == after
-    # What was not asked for stays.
+    # Other settings stay the same.
     assert found.replace_unknown == decoding.replace_unknown
     assert found.length_penalty == changes.get("length_penalty", 0.0)
 
@@ -72,12 +71,12 @@ def test_a_changed_search_follows_its_rules(before, changes, after):
         ({"no_repeat_ngram": 9}, "no_repeat_ngram must be 8 or less"),
     ],
 )
-def test_a_search_that_contradicts_itself_is_refused(changes, message):
+def test_invalid_search_settings_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         DecodingConfig().with_(**changes)
 
 
-def test_a_new_ratio_alone_has_no_offset():
+def test_a_new_length_ratio_removes_the_old_offset():
     decoding = DecodingConfig(max_length_ratio=1.2, max_length_offset=11.0)
     assert decoding.with_(max_length_ratio=2.0).max_length_offset is None
     assert decoding.with_(max_length_offset=3.0).max_length_ratio == 1.2
@@ -86,7 +85,7 @@ def test_a_new_ratio_alone_has_no_offset():
     assert decoding.with_(beam_size=3).max_length_offset == 11
 
 
-def test_assignments_follow_the_rules_of_the_search():
+def test_assignments_adjust_dependent_search_settings():
     authors = PRESETS["authors"]
     assert override(authors, ["decoding.beam_size=1"]).decoding == (
         authors.decoding.with_(beam_size=1)
@@ -107,14 +106,16 @@ def test_assignments_follow_the_rules_of_the_search():
         ("units", ["key", "'units'"]),
     ],
 )
-def test_what_is_wrong_is_named_expected_and_received(assignment, parts):
+def test_errors_name_the_setting_the_expected_and_the_received(
+    assignment, parts
+):
     with pytest.raises(ValueError) as caught:
         override(RunConfig(), [assignment])
     for part in parts:
         assert part in str(caught.value).replace("section.name=value", "key")
 
 
-def test_a_value_is_text_where_the_setting_is():
+def test_values_of_text_settings_are_not_parsed():
     config = override(
         RunConfig(), ["data.train=2014", 'data.dev=["a.en", "b"]']
     )
@@ -122,14 +123,14 @@ def test_a_value_is_text_where_the_setting_is():
     assert config.data.dev == ("a.en", "b")
 
 
-def test_short_names_stand_for_settings():
+def test_short_names_set_the_full_settings():
     leaves = leaf_values(config_to_dict(RunConfig()))
     for name, fulls in SHORT_NAMES.items():
         assert set(fulls) <= set(leaves)
-        words = {"optimizer": "adam", "precision": "float64", "metric": "ter"}
-        words["init_from"] = "runs/base"
-        words["columns"] = ("a", "b")
-        value = words.get(name, 3)
+        texts = {"optimizer": "adam", "precision": "float64", "metric": "ter"}
+        texts["init_from"] = "runs/base"
+        texts["columns"] = ("a", "b")
+        value = texts.get(name, 3)
         value = 0.25 if name in ("dropout", "length_penalty") else value
         changed = leaf_values(
             config_to_dict(with_values(RunConfig(), {name: value}))
@@ -145,7 +146,7 @@ def test_short_names_stand_for_settings():
         ("run.yaml", "model:\n  units: 7\nseed: 3\n"),
     ],
 )
-def test_a_file_of_settings(tmp_path, name, text):
+def test_settings_are_read_from_files(tmp_path, name, text):
     path = tmp_path / name
     path.write_text(text)
     config = with_values(RunConfig(), read_values(path))
@@ -164,7 +165,7 @@ def test_a_file_of_settings(tmp_path, name, text):
         ("a.yaml", "model: &a {units: *a}", "`&a` of a list or section"),
         (
             "a.yaml",
-            # 3 ** 40 words, as lists and as sections.
+            # Expands to 3 ** 40 words.
             "a: &a [x, x, x]\n"
             + "".join(f"b{n}: &b{n} [*a, *a, *a]\n" for n in range(40)),
             "`&a` .* line 1. Write",
@@ -180,7 +181,7 @@ def test_a_file_of_settings(tmp_path, name, text):
         ("a.json", '{"model": {"units": 3, "units": 3}}', "'units' twice"),
     ],
 )
-def test_a_damaged_file_of_settings(tmp_path, name, text, message):
+def test_invalid_files_of_settings_are_refused(tmp_path, name, text, message):
     (tmp_path / name).write_text(text)
     with pytest.raises(ValueError, match=message):
         read_values(tmp_path / name)
@@ -188,7 +189,7 @@ def test_a_damaged_file_of_settings(tmp_path, name, text, message):
         read_values(tmp_path / "other.yaml")
 
 
-def test_an_alias_of_a_single_value(tmp_path):
+def test_yaml_aliases_of_single_values_are_allowed(tmp_path):
     path = tmp_path / "a.yaml"
     path.write_text("model: {units: &u 64, embedding_size: *u}")
     values = read_values(path)

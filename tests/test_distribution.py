@@ -1,4 +1,4 @@
-"""What a user installs, and what a packager gets."""
+"""Contents of the wheel and of the source distribution."""
 
 import email
 import re
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-# What is not copied before the build, beside hidden files: big, or built.
+# Hidden, large or generated files are not copied for the build.
 LEFT_OUT = shutil.ignore_patterns(
     ".*", "*.egg-info", "__pycache__", "build", "dist", "runs"
 )
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """The folder of a source distribution and of the wheel made from it."""
+    """Build a source distribution and from it a wheel; return the folder."""
     pytest.importorskip("build")
     setuptools = pytest.importorskip("setuptools")
     if int(setuptools.__version__.partition(".")[0]) < 77:
@@ -45,7 +45,7 @@ def wheel(built):
 
 
 def files_of(folder):
-    """Paths below a folder of the checkout, from the root."""
+    """Yield the files of a folder, relative to the root of the checkout."""
     for path in sorted((ROOT / folder).rglob("*")):
         parent = path.parent.name
         hidden = parent[0] in "._" or parent.endswith(".egg-info")
@@ -54,7 +54,7 @@ def files_of(folder):
             yield path.relative_to(ROOT).as_posix()
 
 
-def test_the_wheel_holds_the_package_and_nothing_else(wheel):
+def test_wheel_contains_only_the_package(wheel):
     inside = {n for n in wheel.namelist() if ".dist-info/" not in n}
     assert inside == {*files_of("luong_keras"), "luong_keras_command.py"}
     assert "luong_keras/py.typed" in inside
@@ -62,7 +62,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     assert "luong_keras/__init__.pyi" in inside
 
 
-def test_the_source_distribution_is_complete(built):
+def test_source_distribution_is_complete(built):
     (path,) = built.glob("*.tar.gz")
     with tarfile.open(path) as archive:
         inside = {name.partition("/")[2] for name in archive.getnames()}
@@ -73,7 +73,7 @@ def test_the_source_distribution_is_complete(built):
     assert not [name for name in inside if name.endswith(".pyc")]
 
 
-def test_the_metadata(wheel, built):
+def test_metadata_of_the_wheel(wheel, built):
     (name,) = (n for n in wheel.namelist() if n.endswith("/METADATA"))
     metadata = email.message_from_bytes(wheel.read(name))
     needs = [
@@ -84,7 +84,7 @@ def test_the_metadata(wheel, built):
     assert metadata["License-Expression"] == "Apache-2.0"
     page = metadata.get_payload(decode=True).decode()
     assert "# luong_keras" in page
-    # An index shows the page without the files beside it.
+    # A package index shows the page without the files that it links.
     assert re.findall(r"\]\((?!https?://)[^)]*\)", page) == []
     pytest.importorskip("twine")
     files = [str(path) for path in built.glob("luong_keras-*")]

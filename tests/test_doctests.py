@@ -1,4 +1,4 @@
-"""Every example of every docstring runs and prints what it says."""
+"""Examples in docstrings, run as doctests."""
 
 import doctest
 import importlib
@@ -18,7 +18,7 @@ MODULES = [
 ]
 
 
-# Of the others one run is enough.
+# The other modules run on one backend only.
 ON_EVERY_BACKEND = ("layers", "ops", "decoding", "models", "training")
 
 
@@ -29,7 +29,7 @@ ON_EVERY_BACKEND = ("layers", "ops", "decoding", "models", "training")
         [name for name in MODULES if name.split(".")[1] in ON_EVERY_BACKEND],
     ),
 )
-def test_examples_of_a_module(name):
+def test_examples_of_a_module_run(name):
     if BACKEND == "torch" and name == "luong_keras.ops.loops":
         pytest.skip("torch differentiates by itself")
     module = importlib.import_module(name)

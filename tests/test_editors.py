@@ -1,4 +1,4 @@
-"""What editors and type checkers see of the package."""
+"""Type checking, completion and signatures in editors."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 import luong_keras
 
 ROOT = luong_keras.__path__[0].rpartition("/")[0]
-# A user's program; the second value says whether it is wrong.
+# Lines of a user's program, and whether each has a type error.
 PROGRAM = {
     "LocalAttention(half_width=3)": False,
     "LocalAttention(half_widht=3)": True,
@@ -35,7 +35,7 @@ IMPORTS = (
 
 @pytest.fixture(scope="module")
 def wrong_lines(tmp_path_factory):
-    """The lines of the program that the type checker refuses."""
+    """Return the lines in which the type checker finds an error."""
     pytest.importorskip("mypy")
     file = tmp_path_factory.mktemp("types") / "program.py"
     file.write_text(IMPORTS + "\n".join(PROGRAM))
@@ -43,7 +43,7 @@ def wrong_lines(tmp_path_factory):
     command += [f"{ROOT}/pyproject.toml", str(file)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode in (0, 1), done.stderr
-    # Its cache may name the file of an earlier run.
+    # The cache of mypy may name the file of an earlier run.
     found = re.findall(r"program\.py:(\d+): error: ", done.stdout)
     lines = file.read_text().splitlines()
     return {lines[int(number) - 1] for number in found}
@@ -51,7 +51,7 @@ def wrong_lines(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("line", PROGRAM)
-def test_a_type_checker_knows_the_arguments(line, wrong_lines):
+def test_type_checker_finds_wrong_arguments(line, wrong_lines):
     assert (line in wrong_lines) == PROGRAM[line]
 
 
@@ -71,7 +71,7 @@ def script(code):
         ("luong_keras.layers.Encoder(", {"units=", "bidirectional="}),
     ],
 )
-def test_names_are_completed(code, expected):
+def test_editors_complete_names_and_arguments(code, expected):
     found = script(f"import luong_keras\n{code}").complete()
     assert expected <= {completion.name for completion in found}
 
@@ -84,7 +84,7 @@ def test_names_are_completed(code, expected):
         ("decoding.beam_search", {"step", "beam_size"}),
     ],
 )
-def test_signatures_are_shown(name, arguments):
+def test_editors_show_signatures_and_docstrings(name, arguments):
     code = f"import luong_keras\nluong_keras.{name}("
     (signature,) = script(code).get_signatures()
     assert arguments <= {parameter.name for parameter in signature.params}

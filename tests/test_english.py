@@ -1,6 +1,6 @@
-"""Habits of German that the project's English is free of.
+"""German habits that the project's English avoids.
 
-`make lint` finds misspelled words; these are words that are spelled well.
+`make lint` finds misspelled words; these phrases are spelled correctly.
 """
 
 import re
@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-# A pattern, and the better form.
+# Patterns and better forms.
 HABITS = {
-    # A docstring's title names the thing, or says what a function does.
+    # Titles of docstrings.
     r'"""(What|Which|How|Where|Whether|Of what)\b': (
         "a noun phrase or an imperative"
     ),
-    # So is a heading.
+    # Headings.
     r"(\A#|(?m:^##+)) (What|Which|How|Where)\b": "a noun phrase",
     # "so viele": in English it means very many.
     r"\bso (many|much)\b(?! (that|as)\b)": "that many, a given number of",
@@ -46,7 +46,7 @@ FILES = [
 
 
 def lines_that_match(pattern: str, text: str) -> list[str]:
-    """The places of a pattern whose spaces may be line breaks."""
+    """Return the matches of a pattern, whose spaces may be line breaks."""
     spaces = re.compile(pattern.replace(" ", r"\s+(?:# )?"))
     return [
         f"line {text.count(chr(10), 0, found.start()) + 1}: {found.group()!r}"
@@ -55,7 +55,7 @@ def lines_that_match(pattern: str, text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("pattern", HABITS)
-def test_english(pattern):
+def test_prose_has_no_german_habits(pattern):
     found = {
         path.relative_to(ROOT).as_posix(): lines
         for path in FILES
@@ -64,7 +64,7 @@ def test_english(pattern):
     assert not found, f"Write {HABITS[pattern]}."
 
 
-def test_a_habit_is_found_across_lines():
+def test_habits_are_found_across_lines():
     text = "# It goes\n# on, with so many\n# as before."
     (habit,) = (each for each in HABITS if "goes" in each)
     assert lines_that_match(habit, text) == ["line 1: 'goes\\n# on'"]

@@ -1,4 +1,4 @@
-"""The messages that docs/errors.md quotes are those of the source."""
+"""Error messages that docs/errors.md quotes, compared with the source."""
 
 import ast
 import doctest
@@ -8,10 +8,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "errors.md"
 FOLDERS = (ROOT / "luong_keras", ROOT / "export" / "client")
-# What a terminal prints before the message of an error.
+# Text that a terminal prints before the message of an error.
 BEGIN = re.compile(r"(?:luong-keras \w+: error|\w+Error): ")
-# A template of less text would fit too many messages.
-LEAST = 30
+# Shorter templates would match too many messages.
+LEAST_LENGTH = 30
 LEAST_SHARE = 0.4
 
 
@@ -20,7 +20,7 @@ def in_one_line(text):
 
 
 def quoted_messages(text):
-    """Every message of the page, without those of other libraries."""
+    """Yield the messages of the page, except those of other libraries."""
     text = re.sub(
         r"^<!-- from \w+ -->\n```\n.*?^```$", "", text, flags=re.S | re.M
     )
@@ -34,13 +34,13 @@ def quoted_messages(text):
 
 
 def template(node):
-    """The pattern of a string of the source; None for other nodes."""
+    """Return the pattern and length of a string; None for other nodes."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return re.escape(in_one_line(node.value)), len(node.value)
     if not isinstance(node, ast.JoinedStr):
         return None
     fixed = [v.value for v in node.values if isinstance(v, ast.Constant)]
-    # A value stands for a mark until the white space is in order.
+    # A mark represents each value until white space is normalised.
     marked = "".join(
         v.value if isinstance(v, ast.Constant) else "\0" for v in node.values
     )
@@ -53,12 +53,12 @@ def templates():
         for path in folder.rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text("utf-8"))):
                 found = template(node)
-                if found is not None and found[1] >= LEAST:
+                if found is not None and found[1] >= LEAST_LENGTH:
                     yield re.compile(found[0])
 
 
 def share_found(message, patterns):
-    """The share of a message that strings of the source make."""
+    """Return the share of a message that strings of the source match."""
     found = set()
     for pattern in patterns:
         if match := pattern.search(message):
@@ -70,12 +70,12 @@ def test_every_quoted_message_is_in_the_source():
     messages = list(quoted_messages(PAGE.read_text("utf-8")))
     assert len(messages) >= 17
     patterns = list(templates())
-    # The rest are values, such as an address or examples of pairs.
+    # The rest of a message is values, such as addresses or example pairs.
     stale = [m for m in messages if share_found(m, patterns) < LEAST_SHARE]
     assert not stale
 
 
-def test_a_changed_message_is_noticed():
+def test_changed_messages_are_noticed():
     node = ast.parse("f'`{name}` must be {what}, True = use.'").body[0].value
     pattern, size = template(node)
     assert size == len("`` must be , True = use.")

@@ -1,4 +1,4 @@
-"""docs/files_and_environment.md lists what a run writes and a process reads.
+"""File names and environment variables in docs/files_and_environment.md.
 
 `tests/test_translator.py` compares its files with those of a finished run.
 """
@@ -19,7 +19,7 @@ VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
 
 
 def first_cells(heading):
-    """The names in the first column of the tables below a heading."""
+    """Return the names in the first column of the tables below a heading."""
     section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     cells = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
     names = (name for cell in cells for name in re.findall("`(.*?)`", cell))
@@ -27,7 +27,7 @@ def first_cells(heading):
 
 
 def variables_read(path):
-    """Names like those of variables, in a module that reads some."""
+    """Return possible names of variables in a module that reads some."""
     text = path.read_text("utf-8")
     if not re.search(r"os\.(environ|getenv)", text):
         return set()
@@ -39,12 +39,12 @@ def variables_read(path):
     return set(filter(VARIABLE.fullmatch, constants))
 
 
-def test_the_page_has_the_names_of_a_run_folder(tmp_path):
+def test_page_lists_the_files_of_a_run_folder(tmp_path):
     run = RunFolder(tmp_path)
     named = {path.name for path in vars(run).values()} - {tmp_path.name}
     listed = first_cells("A run folder")
     assert len(named) > 25 and not named - listed
-    # The rest are hidden, or their endings depend on the tokenizer.
+    # The page also lists hidden files and the vocabularies of the tokenizers.
     others = {name for name in listed - named if not name.startswith(".")}
     assert others == {
         f"{side}_vocabulary.{ending}"
@@ -53,7 +53,7 @@ def test_the_page_has_the_names_of_a_run_folder(tmp_path):
     }
 
 
-def test_the_page_has_the_variables_that_are_read():
+def test_page_lists_the_environment_variables():
     read = set().union(*map(variables_read, PROGRAMS))
     assert {"LUONG_KERAS_TOKEN", "OMPI_COMM_WORLD_SIZE"} <= read
     assert not read - first_cells("Environment variables")

@@ -1,4 +1,4 @@
-"""The mistakes that are put into the library, listed and drawn."""
+"""Mutations of the library, listed and drawn, and the tests chosen for them."""
 
 import ast
 import json
@@ -15,12 +15,12 @@ from tests.mutations.project_copy import PACKAGE, ROOT, Outcome, read_output
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda m: m.name)
-def test_a_listed_mistake_can_be_made(mutation):
+def test_listed_mutations_change_the_program(mutation):
     text = (ROOT / PACKAGE / mutation.module).read_text(encoding="utf-8")
     assert program(mutation.apply(text)) not in (None, program(text))
 
 
-def test_a_listed_mistake_is_in_one_place_alone():
+def test_listed_mutations_apply_in_exactly_one_place():
     mutation = Mutation("ours", "layers/attention/scores.py", "a", "b", ())
     assert mutation.apply("cac") == "cbc"
     for text in ("", "aa"):
@@ -28,12 +28,12 @@ def test_a_listed_mistake_is_in_one_place_alone():
             mutation.apply(text)
 
 
-def test_the_tests_of_the_listed_mistakes_exist():
+def test_tests_of_listed_mutations_exist():
     tests = {test for mutation in MUTATIONS for test in mutation.tests}
     assert [test for test in sorted(tests) if not (ROOT / test).exists()] == []
 
 
-def test_a_seed_draws_the_same_mistakes():
+def test_seeds_draw_reproducible_mutants():
     first, again, other = (
         [m.key() for m in islice(draw(seed, ROOT / PACKAGE, "text/"), 20)]
         for seed in (7, 7, 8)
@@ -42,7 +42,7 @@ def test_a_seed_draws_the_same_mistakes():
     assert len(set(first)) == 20
 
 
-def test_a_drawn_mistake_is_in_the_lines_that_are_shown():
+def test_drawn_mutants_differ_in_the_lines_shown():
     docstrings = {}
     for mutant in islice(draw(1, ROOT / PACKAGE), 200):
         name = mutant.module
@@ -59,7 +59,7 @@ def test_a_drawn_mistake_is_in_the_lines_that_are_shown():
 
 
 def _lines_of_docstrings(text):
-    """Those of texts that stand alone, wherever they do."""
+    """Return the lines of all expressions that are only a constant."""
     nodes = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Expr)]
     return {
         line
@@ -110,22 +110,22 @@ EDITS = {
 
 
 @pytest.mark.parametrize("text", EDITS)
-def test_the_mistakes_in_a_text(text):
+def test_edits_of_a_text(text):
     source = Source(text)
     found = [source.apply(edit) for edits in source.places for edit in edits]
     assert sorted(found) == sorted(EDITS[text])
 
 
-def test_a_mistake_that_changes_no_program_is_not_drawn(tmp_path):
+def test_mutants_with_the_same_program_are_not_drawn(tmp_path):
     write_project(tmp_path, {"one.py": '"""x = 1 - 0"""\nx = 1 - 0\n'})
     found = {(m.line, m.after) for m in draw(1, tmp_path)}
-    # "1 + 0" is the same number, and the compiler puts it there.
+    # "1 + 0" is missing: the compiler replaces it by the same number.
     assert found == {(2, f"x = {new}") for new in ("2 - 0", "0 - 0", "1 - 1")}
     assert program("a\n\nb") == program("a; b")
     assert program("a +") is None
 
 
-def test_a_mistake_with_a_record_is_known_again(tmp_path):
+def test_recorded_mutants_are_recognised(tmp_path):
     path = tmp_path / "records.jsonl"
     mutant = Mutant("layers/attention/scores.py", 3, "a < b", "a > b", "text")
     outcome = Outcome("cut", ["tests/test_a.py::test_b"], 4, 5.0)
@@ -161,7 +161,7 @@ FAILED tests/test_a.py::test_c[x] - assert 1 == 2
         ("cut", "", ("cut", ["tests/test_a.py::test_c[x - y]"], 1)),
     ],
 )
-def test_what_pytest_says(status, end, expected):
+def test_output_of_pytest_is_read(status, end, expected):
     assert read_output(status, OUTPUT.format(end)) == expected
 
 
@@ -172,7 +172,7 @@ def write_project(folder, files):
         path.write_text(text, encoding="utf-8")
 
 
-def test_tests_are_found_by_imports_and_layout(tmp_path):
+def test_matching_tests_are_found_by_imports_and_layout(tmp_path):
     write_project(
         tmp_path,
         {
@@ -221,6 +221,6 @@ def test_every_module_of_the_library_has_tests():
 
 
 @pytest.mark.parametrize("status", [3, 4])
-def test_an_error_of_pytests_own_catches_nothing(status):
+def test_internal_errors_of_pytest_are_reported(status):
     with pytest.raises(SystemExit, match="could not run the tests"):
         read_output(status, OUTPUT.format(""))

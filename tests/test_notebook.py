@@ -1,4 +1,4 @@
-"""What a notebook shows, run by a kernel of its own."""
+"""Output of cells in a notebook, run by a separate kernel."""
 
 import pytest
 
@@ -38,7 +38,7 @@ axes = plot_alignment(best.source_tokens, best.tokens, best.alignments)
 
 @pytest.fixture(scope="module")
 def outputs():
-    """The outputs of every cell."""
+    """Run the cells and return the outputs of each."""
     cells = map(nbformat.v4.new_code_cell, CELLS.strip().split("\n# %%\n"))
     notebook = nbformat.v4.new_notebook(cells=list(cells))
     nbclient.NotebookClient(
@@ -53,11 +53,11 @@ def _printed(outputs):
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-def test_a_notebook_shows_results_and_nothing_else(outputs):
+def test_notebook_shows_only_results(outputs):
     start, bar, training, translator, nbest, plot = outputs
-    # No line of TensorFlow's start.
+    # Importing TensorFlow prints nothing.
     assert start == []
-    # One line for each cell, empty at the end.
+    # The line of a bar is empty at the end.
     assert [o.data for o in bar if "data" in o] == [{"text/plain": ""}]
     assert _printed(bar) == "meanwhile\n"
     assert [o.data for o in training if "data" in o] == [{"text/plain": ""}]

@@ -1,6 +1,6 @@
-"""The notebooks as they are committed; `make docs` runs them.
+"""Committed notebooks; `make docs` runs them.
 
-`ruff` finds names in them that nobody defines.
+`ruff` finds undefined names in them.
 """
 
 import ast
@@ -43,7 +43,7 @@ def _text(notebook):
 
 
 def unknown_names(source):
-    """Names of this library that a program takes and that do not exist."""
+    """Return names that a program uses but this library does not have."""
     tree, found, unknown = ast.parse(source), {}, []
     for node in ast.walk(tree):
         if not isinstance(node, ast.ImportFrom):
@@ -64,7 +64,7 @@ def unknown_names(source):
     return unknown
 
 
-def test_the_page_lists_them():
+def test_page_lists_the_notebooks():
     page = (ROOT / "docs" / "notebooks.md").read_text(encoding="utf-8")
     listed = re.findall(r"\]\(notebooks/(\w+\.ipynb)\)", page)
     assert sorted(listed) == [path.name for path in NOTEBOOKS]
@@ -79,17 +79,17 @@ def test_unknown_names_are_found():
     assert not unknown_names("from luong_keras import fit\nx.fits")
 
 
-def test_a_notebook_is_committed_as_it_was_written(notebook):
+def test_notebooks_are_committed_without_outputs(notebook):
     nbformat.validate(notebook)
     assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)
     assert notebook.metadata.kernelspec.name == "python3"
     for cell in _cells(notebook, "code"):
         assert cell.outputs == [] and cell.execution_count is None, cell.id
-    # Names, not the random ids that an editor gives.
+    # Ids are names, not the random ids of an editor.
     assert notebook.cells[0].id == "title"
 
 
-def test_a_notebook_begins_with_its_purpose_and_installs(notebook):
+def test_notebooks_begin_with_title_and_installation(notebook):
     kinds = [cell.cell_type for cell in notebook.cells]
     first = kinds.index("code")
     assert first > 0
@@ -98,16 +98,16 @@ def test_a_notebook_begins_with_its_purpose_and_installs(notebook):
     assert "on no index yet" in notebook.cells[first - 1].source
     code = "\n".join(c.source for c in _cells(notebook, "code"))
     imports = re.findall(r"^(?:import|from) (\w*keras|tensorflow)", code, re.M)
-    # Imported first, it keeps TensorFlow's start silent.
+    # Imported first, it silences the messages of TensorFlow.
     assert imports[0] == "luong_keras"
 
 
-def test_a_notebook_names_what_exists(notebook):
+def test_notebooks_use_existing_names(notebook):
     code = [c.source for c in _cells(notebook, "code") if c.id != "install"]
     assert not unknown_names("\n".join(code))
 
 
-def test_links_of_a_notebook_lead_to_files(notebook, path):
+def test_links_of_notebooks_lead_to_files(notebook, path):
     missing = [
         target
         for target in relative_links(_text(notebook))
@@ -116,7 +116,7 @@ def test_links_of_a_notebook_lead_to_files(notebook, path):
     assert not missing
 
 
-def test_english_of_a_notebook(notebook):
+def test_english_of_notebooks(notebook):
     lines = {
         better: found
         for pattern, better in HABITS.items()

@@ -1,4 +1,4 @@
-"""docs/private_apis.md lists every private name of others that is used."""
+"""Private names of other libraries, listed in docs/private_apis.md."""
 
 import ast
 import contextlib
@@ -21,17 +21,17 @@ from luong_keras.training.optimizers import make_optimizer
 
 ROOT = Path(__file__).parents[1]
 DOCUMENT = ROOT / "docs" / "private_apis.md"
-# Parts of a module's path that its project does not document.
+# Parts of module paths that mark private modules.
 PRIVATE_PART = re.compile(r"^(_.*|src|python|core)$")
 LIBRARIES = {"google", "jax", "keras", "sentencepiece", "sacrebleu"}
 LIBRARIES |= {"tensorflow", "tensorflow_text", "tensorflow_datasets"}
 NAMED = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-# Public, though Python's named tuples and `os` spell them so.
+# Public names of named tuples and `os`, despite the underscore.
 PUBLIC = {"_asdict", "_replace", "_fields", "_exit"}
 
 
-def own_names(trees):
-    """Names with an underscore that the package itself gives."""
+def defined_names(trees):
+    """Yield the names that the package defines."""
     for tree in trees:
         for node in ast.walk(tree):
             if isinstance(node, NAMED):
@@ -53,8 +53,8 @@ def private_imports(tree):
                 yield name
 
 
-def private_names(tree, own):
-    """Attributes, by a dot or by `getattr`, and symbols of libraries."""
+def private_names(tree, defined):
+    """Yield private attributes and symbols of shared libraries."""
     for node in ast.walk(tree):
         name = ""
         if isinstance(node, ast.Attribute):
@@ -72,47 +72,47 @@ def private_names(tree, own):
                 yield node.value
             elif re.match(r"TF_[A-Z][a-z]\w*$", node.value):
                 yield "TF_*"
-        if re.match(r"_[^_]", str(name)) and name not in PUBLIC | own:
+        if re.match(r"_[^_]", str(name)) and name not in PUBLIC | defined:
             yield name
 
 
-def used(folder, with_names):
+def used_names(folder, with_attributes):
     trees = {
         path: ast.parse(path.read_text(encoding="utf-8"))
         for path in sorted((ROOT / folder).rglob("*.py"))
     }
-    own = set(own_names(trees.values()))
+    defined = set(defined_names(trees.values()))
     for path, tree in trees.items():
         found = set(private_imports(tree))
-        if with_names:
-            found |= set(private_names(tree, own))
+        if with_attributes:
+            found |= set(private_names(tree, defined))
         for name in found:
             yield path.relative_to(ROOT).as_posix(), name
 
 
-def listed():
+def listed_names():
     text = DOCUMENT.read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([^`]+\.py)` \| `([^`]+)` \|", text, re.MULTILINE)
     return {(path, name) for path, name in rows}
 
 
-def test_the_list_is_what_is_used():
-    found = set(used("luong_keras", with_names=True))
+def test_page_lists_the_private_names():
+    found = set(used_names("luong_keras", with_attributes=True))
     for folder in ("tests", "benchmarks", "examples", "export"):
-        for path, name in used(folder, with_names=False):
-            if not name.startswith("tensorflow.core."):  # its messages
+        for path, name in used_names(folder, with_attributes=False):
+            if not name.startswith("tensorflow.core."):  # messages
                 found.add((path, name))
-    assert found == listed(), "change docs/private_apis.md with the code"
+    assert found == listed_names(), "change docs/private_apis.md with the code"
 
 
-def test_names_of_packages_are_tested_for_when_used():
+def test_private_names_are_used_through_private_name():
     bare = {
         (path, name)
-        for path, name in listed()
+        for path, name in listed_names()
         if path.startswith("luong_keras") and name.split(".")[0] not in KNOWN
     }
     assert bare == {
-        # With a default, after an input has been asked for it.
+        # Read with a default value.
         ("luong_keras/layers/output_projection.py", "_keras_history"),
     }
     for path in (ROOT / "luong_keras").rglob("*.py"):
@@ -120,7 +120,7 @@ def test_names_of_packages_are_tested_for_when_used():
         assert not set(private_imports(tree)), path
 
 
-def test_the_known_versions_begin_with_the_oldest():
+def test_known_versions_begin_with_the_oldest_supported():
     setup = (ROOT / "setup.py").read_text(encoding="utf-8")
     for package, versions in KNOWN.items():
         oldest = versions.split(" to ")[0]
@@ -128,7 +128,7 @@ def test_the_known_versions_begin_with_the_oldest():
         assert re.search(rf'"{name}>={re.escape(oldest)}[",]', setup), package
 
 
-def test_what_counts_as_private():
+def test_private_names_are_found():
     tree = ast.parse(
         "import jax._src.core, keras\n"
         "from keras.src import ops\n"
@@ -148,12 +148,12 @@ def test_what_counts_as_private():
     }
 
 
-# Users, where a name is gone.
+# Errors if a private name no longer exists.
 
 
 @pytest.fixture
 def without(monkeypatch):
-    """Takes a name away from its package, wherever a class inherits it."""
+    """Delete a name from its package, and from the bases of a class."""
 
     def remove(path):
         owner, _, name = path.rpartition(".")
@@ -166,37 +166,38 @@ def without(monkeypatch):
 
 
 @contextlib.contextmanager
-def one_line(name, *said):
+def missing_name_error(name, *advice):
+    """Expect an error of one line that has the name and the versions."""
     with pytest.raises(ImportError) as caught:
         yield
     message = str(caught.value)
     package = re.split("[./]", name)[0]
     installed = importlib.metadata.version(package)
     assert "\n" not in message
-    for part in (f"`{name}`", installed, KNOWN[package], *said):
+    for part in (f"`{name}`", installed, KNOWN[package], *advice):
         assert part in message
 
 
-def test_float64(without, monkeypatch):
+def test_error_of_float64(without, monkeypatch):
     name = "keras.src.backend.common.dtypes.BIT64_TO_BIT32_DTYPE"
     monkeypatch.setattr(keras.backend, "backend", lambda: "torch")
     without(name)
-    with one_line(name, "on the TensorFlow backend"):
+    with missing_name_error(name, "on the TensorFlow backend"):
         luong_keras.enable_float64()
 
 
-def test_the_messages_of_a_saved_model(without, tmp_path, monkeypatch):
+def test_error_of_saved_model_messages(without, tmp_path, monkeypatch):
     name = "tensorflow.core.protobuf.saved_model_pb2"
     without(name)
     monkeypatch.setitem(sys.modules, name, None)
-    with one_line(name):
+    with missing_name_error(name):
         check_saved_model(tmp_path)
 
 
-def test_the_kernels(without, exported_models):
+def test_error_of_registered_kernels(without, exported_models):
     name = "tensorflow.python.framework.kernels.get_registered_kernels_for_op"
     without(name)
-    with one_line(name):
+    with missing_name_error(name):
         check_saved_model(exported_models / "1")
 
 
@@ -208,7 +209,7 @@ def test_the_kernels(without, exported_models):
         "keras.Operation._outbound_nodes",
     ],
 )
-def test_a_copy_of_a_tied_projection(monkeypatch, name):
+def test_error_of_a_copied_tied_projection(monkeypatch, name):
     embedding = keras.layers.Embedding(5, 4)
     config = OutputProjection(5, embedding=embedding).get_config()
     copy = OutputProjection.from_config(config)
@@ -221,25 +222,25 @@ def test_a_copy_of_a_tied_projection(monkeypatch, name):
         return private_name(path, object() if gone else owner, instead)
 
     monkeypatch.setattr(output_projection, "private_name", renamed)
-    with one_line(name):
+    with missing_name_error(name):
         copy(vectors)
 
 
-def test_variables_of_an_optimizer():
+def test_error_of_optimizer_variables():
     optimizer = make_optimizer()
     optimizer.build([keras.Variable(1.0)])
     optimizer.apply([np.float32(1)])
     del optimizer._trainable_variables
     name = "keras.optimizers.Optimizer._trainable_variables"
-    with one_line(name, "pass the variables to `apply`"):
+    with missing_name_error(name, "pass the variables to `apply`"):
         optimizer.apply([np.float32(1)])
 
 
-def test_replicas(without, monkeypatch):
+def test_error_of_replicas(without, monkeypatch):
     name = "keras.optimizers.Optimizer._all_reduce_sum_gradients"
     monkeypatch.delattr(type(make_optimizer()).__mro__[1], name.split(".")[-1])
     without(name)
     make_optimizer().build([keras.Variable(1.0)])
     monkeypatch.setattr(optimizers, "replica_count", lambda: 2)
-    with one_line(name, "without `tf.distribute`"):
+    with missing_name_error(name, "without `tf.distribute`"):
         make_optimizer().build([keras.Variable(1.0)])

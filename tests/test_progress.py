@@ -10,23 +10,23 @@ from tests.terminals import terminal
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])
-def test_a_bar_is_one_line_and_leaves_nothing(monkeypatch, columns):
-    what = "a step with rather a long name"
+def test_bar_fits_in_one_line_and_is_removed(monkeypatch, columns):
+    title = "a step with rather a long name"
     with terminal(monkeypatch, columns) as seen:
-        with progress_bar(what, total=4_500_000) as advance:
+        with progress_bar(title, total=4_500_000) as advance:
             for _ in range(12):
                 advance(123_456)
                 time.sleep(0.03)
-            print("said meanwhile")
-        print("said afterwards")
+            print("printed meanwhile")
+        print("printed afterwards")
     assert max(map(len, seen.shown())) <= columns
     assert any("of 4.5M" in line for line in seen.shown())
-    assert any(line.startswith(what[:9]) for line in seen.shown())
-    assert seen.left() == ["said meanwhile", "said afterwards"]
+    assert any(line.startswith(title[:9]) for line in seen.shown())
+    assert seen.left() == ["printed meanwhile", "printed afterwards"]
     assert seen.cursor_is_shown()
 
 
-def test_a_killed_process_has_hidden_no_cursor(monkeypatch):
+def test_bar_never_hides_the_cursor(monkeypatch):
     with terminal(monkeypatch) as seen, progress_bar("a step"):
         sys.stderr.flush()
         while "a step" not in seen.text:
@@ -34,7 +34,7 @@ def test_a_killed_process_has_hidden_no_cursor(monkeypatch):
         assert seen.cursor_is_shown()
 
 
-def test_a_bar_within_a_bar_is_not_shown(monkeypatch):
+def test_nested_bar_is_not_shown(monkeypatch):
     with terminal(monkeypatch) as seen:
         with progress_bar("outer", 2):
             assert list(with_bar(range(3), "inner")) == [0, 1, 2]
@@ -43,7 +43,7 @@ def test_a_bar_within_a_bar_is_not_shown(monkeypatch):
     assert "inner" not in seen.text and "later" in seen.text
 
 
-def test_a_step_of_unknown_length_says_how_long_it_lasts(monkeypatch):
+def test_bar_without_a_total_shows_the_time(monkeypatch):
     with terminal(monkeypatch) as seen, progress_bar("a step"):
         time.sleep(0.3)
     assert all(line.endswith(" 0:00") for line in seen.shown())
@@ -55,7 +55,7 @@ def test_a_step_of_unknown_length_says_how_long_it_lasts(monkeypatch):
     assert any(line.endswith("1.23k, 0:00") for line in seen.shown())
 
 
-def test_an_error_leaves_the_terminal_clean(monkeypatch):
+def test_bar_is_removed_after_an_error(monkeypatch):
     with (
         terminal(monkeypatch) as seen,
         pytest.raises(ZeroDivisionError),
@@ -65,10 +65,10 @@ def test_an_error_leaves_the_terminal_clean(monkeypatch):
     assert seen.left() == [] and seen.cursor_is_shown()
 
 
-def test_a_file_has_a_line_where_a_step_takes_minutes(monkeypatch):
+def test_file_gets_lines_of_slow_steps_only(monkeypatch):
     file = io.StringIO()
     monkeypatch.setattr(sys, "stderr", file)
-    monkeypatch.setenv("FORCE_COLOR", "1")  # which makes no terminal of it
+    monkeypatch.setenv("FORCE_COLOR", "1")  # does not make it a terminal
     assert list(with_bar("abc", "quick")) == ["a", "b", "c"]
     assert file.getvalue() == ""
     monkeypatch.setattr(progress, "SECONDS_A_LINE", 0.0)
@@ -82,7 +82,9 @@ def test_a_file_has_a_line_where_a_step_takes_minutes(monkeypatch):
 
 
 @pytest.mark.parametrize("term, columns", [("dumb", 80), ("xterm", 39)])
-def test_a_terminal_that_cannot_redraw_is_a_file(monkeypatch, term, columns):
+def test_terminal_that_cannot_redraw_is_treated_as_a_file(
+    monkeypatch, term, columns
+):
     with (
         terminal(monkeypatch, columns, term) as seen,
         progress_bar("a step", 3) as advance,

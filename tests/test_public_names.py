@@ -1,4 +1,4 @@
-"""The names of the package, and what importing it needs."""
+"""Public names of the package, and the requirements of its import."""
 
 import importlib
 import inspect
@@ -27,7 +27,7 @@ for name in {blocked}:
 
 
 def run(program, *blocked):
-    """Standard output of a process that cannot import what is blocked."""
+    """Return the output of a process that cannot import some packages."""
     done = subprocess.run(
         [
             sys.executable,
@@ -41,7 +41,7 @@ def run(program, *blocked):
     return done.stdout
 
 
-def test_an_unknown_name_or_module_fails():
+def test_unknown_names_and_modules_fail():
     with pytest.raises(ImportError, match="cannot import name 'LocalAtention'"):
         exec("from luong_keras import LocalAtention")
     with pytest.raises(ModuleNotFoundError, match="luong_keras.attention"):
@@ -49,7 +49,7 @@ def test_an_unknown_name_or_module_fails():
 
 
 @pytest.mark.parametrize(
-    "space",
+    "namespace",
     [
         pytest.param(name, marks=pytest.mark.tensorflow)
         if name in TENSORFLOW
@@ -57,18 +57,18 @@ def test_an_unknown_name_or_module_fails():
         for name in NAMESPACES
     ],
 )
-def test_the_names_of_a_namespace_load(space):
-    module = getattr(luong_keras, space)
-    assert module.__name__ == f"luong_keras.{space}"
+def test_names_of_a_namespace_load(namespace):
+    module = getattr(luong_keras, namespace)
+    assert module.__name__ == f"luong_keras.{namespace}"
     assert module.__doc__ and module.__all__
     for name in module.__all__:
         value = getattr(module, name)
         assert value.__doc__, name
-        # A function keeps its name where its module has the same one.
+        # Functions are not hidden by modules of the same name.
         assert name == "phrasebook" or callable(value), name
 
 
-def test_the_top_has_the_layers_and_few_names_more():
+def test_top_level_has_the_layers_and_few_other_names():
     assert set(NAMESPACES) | {"config", "presets"} <= set(luong_keras.__all__)
     names = set(luong_keras.__all__).difference(NAMESPACES)
     assert len(names) < 40
@@ -79,7 +79,7 @@ def test_the_top_has_the_layers_and_few_names_more():
         if inspect.isclass(getattr(luong_keras, name))
         and issubclass(getattr(luong_keras, name), keras.layers.Layer)
     }
-    # One replaces a layer of Keras, one is for training, two are bases.
+    # One replaces a layer of Keras; the other two are base classes.
     assert set(layers.__all__) - at_the_top == {
         *("Embedding", "AttentionCell", "Score")
     }
@@ -88,7 +88,7 @@ def test_the_top_has_the_layers_and_few_names_more():
 
 
 @pytest.mark.parametrize("blocked", ["keras", "tensorflow"])
-def test_without_keras_or_its_backend_settings_work(blocked):
+def test_settings_work_without_keras_or_its_backend(blocked):
     program = (
         "import luong_keras\n"
         "luong_keras.RunConfig, luong_keras.PRESETS\n"
@@ -98,7 +98,7 @@ def test_without_keras_or_its_backend_settings_work(blocked):
     assert blocked in run(program, blocked)
 
 
-def test_keras_is_left_alone_where_the_environment_says_so(monkeypatch):
+def test_lazy_variable_delays_the_import_of_keras(monkeypatch):
     monkeypatch.setenv("LUONG_KERAS_LAZY", "1")
     assert run(
         "import luong_keras\n"
@@ -109,13 +109,13 @@ def test_keras_is_left_alone_where_the_environment_says_so(monkeypatch):
     ).split() == ["set()", "True"]
 
 
-def test_what_needs_tensorflow_names_the_line_that_installs_it():
+def test_names_that_need_tensorflow_tell_how_to_install_it():
     names = (
         *("Translator", "inference.SearchOptions", "data.TrainingBatches"),
         *("recipe.run_recipe", "serving.export_saved_model"),
         *("serving.check_saved_model", "tokenizers.WordTokenizer"),
     )
-    # On JAX, so that it is not Keras that misses it.
+    # On JAX, because Keras itself needs TensorFlow on that backend.
     printed = run(
         "import operator, os\n"
         "os.environ['KERAS_BACKEND'] = 'jax'\n"
@@ -130,8 +130,8 @@ def test_what_needs_tensorflow_names_the_line_that_installs_it():
         assert line.endswith("`pip install luong-keras[train]`.")
 
 
-def names_of_their_modules():
-    """(folder, name) of what is public under the name of its module."""
+def names_like_modules():
+    """Yield (folder, name) of public objects named like their modules."""
     root = pathlib.Path(luong_keras.__file__).parent
     for stub in sorted(root.glob("*/__init__.pyi")):
         text = stub.read_text(encoding="utf-8")
@@ -139,10 +139,10 @@ def names_of_their_modules():
             yield stub.parent.name, name
 
 
-@pytest.mark.parametrize("folder, name", names_of_their_modules())
-def test_a_module_does_not_hide_what_has_its_name(folder, name):
+@pytest.mark.parametrize("folder, name", names_like_modules())
+def test_modules_do_not_hide_objects_of_the_same_name(folder, name):
     package = importlib.import_module(f"luong_keras.{folder}")
     module = importlib.import_module(f"luong_keras.{folder}.{name}")
     vars(package).pop(name, None)
-    setattr(package, name, module)  # As an import of the module does.
+    setattr(package, name, module)  # As importing the module does.
     assert getattr(package, name) is getattr(module, name)

@@ -1,6 +1,6 @@
-"""The documentation's code runs and its links lead somewhere.
+"""Code, links and tables of the documentation.
 
-A block that is only to be read has `<!-- not run -->` on the line before it.
+A code block after a line `<!-- not run -->` is not run.
 """
 
 import doctest
@@ -22,7 +22,7 @@ DOCUMENTS = [
 
 
 def python_blocks(text):
-    """(line number, code) of every block that is to be run."""
+    """Return (line number, code) of every block to run."""
     lines, blocks, start = text.splitlines(), [], None
     for number, line in enumerate(lines):
         if start is None and line.strip() == "```python":
@@ -36,7 +36,7 @@ def python_blocks(text):
 
 
 def relative_links(text):
-    """The targets of links and images that are not on the network."""
+    """Return the targets of relative links and images."""
     prose = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
     targets = re.findall(r"\]\(\s*<?([^)\s>]+)", prose)
     targets += re.findall(r"^\[[^\]]+\]:\s*(\S+)", prose, re.MULTILINE)
@@ -60,9 +60,9 @@ def test_links_and_blocks_are_found():
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_the_code_of_a_document_runs(document, tmp_path, monkeypatch):
+def test_code_of_documents_runs(document, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    # Later blocks continue with the names of earlier ones.
+    # Later blocks use the names of earlier ones.
     names = {"__name__": "document"}
     for line, code in python_blocks(document.read_text(encoding="utf-8")):
         if ">>>" in code:
@@ -77,7 +77,7 @@ def test_the_code_of_a_document_runs(document, tmp_path, monkeypatch):
             runner.run(example, out=report.append, clear_globs=False)
             assert not runner.failures, "".join(report)
         else:
-            # Numbered as in the file, for a failure that leads there.
+            # Line numbers in tracebacks are those of the document.
             padded = "\n" * (line - 1) + code
             exec(compile(padded, str(document), "exec"), names)
 
@@ -95,8 +95,8 @@ def test_relative_links_lead_to_files(document):
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_no_line_is_a_comment_of_the_site(document):
-    """The site leaves out a line that begins with a percent sign."""
+def test_no_line_begins_with_a_percent_sign(document):
+    """The site omits lines that begin with a percent sign."""
     text = document.read_text(encoding="utf-8")
     assert re.findall(r"(?m)^[ \t]*%.*", text) == []
 

@@ -1,4 +1,4 @@
-"""The site of the documentation: strict, offline, for every reader."""
+"""Documentation site: build, accessibility, search and offline use."""
 
 import os
 import subprocess
@@ -30,7 +30,7 @@ pytestmark = [*IN_BROWSER, pytest.mark.tensorflow]
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The folder of the site, whose notebooks were not run."""
+    """Build the site without running notebooks; return its folder."""
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "sphinx", "--quiet", "--fail-on-warning"]
     command += ["--keep-going", "-D", "nb_execution_mode=off"]
@@ -46,13 +46,13 @@ def site(tmp_path_factory):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1300])
-def test_axe_finds_nothing(site, browser, width, scheme):  # noqa: F811
+def test_pages_are_accessible_and_fit_the_width(site, browser, width, scheme):  # noqa: F811
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     context = browser.new_context(
         viewport={"width": width, "height": 800}, color_scheme=scheme
     )
-    tab, asked = context.new_page(), []
-    tab.on("request", lambda request: asked.append(request.url))
+    tab, requests = context.new_page(), []
+    tab.on("request", lambda request: requests.append(request.url))
     for page in PAGES:
         tab.goto((site / page).as_uri())
         found = axe.Axe().run(tab)
@@ -60,11 +60,11 @@ def test_axe_finds_nothing(site, browser, width, scheme):  # noqa: F811
         wide = tab.evaluate("document.documentElement.scrollWidth")
         assert wide <= width, page
     context.close()
-    # The fonts, the styles and the search are files of the site.
-    assert all(url.startswith("file:") for url in asked)
+    # Fonts, styles and search need no network.
+    assert all(url.startswith("file:") for url in requests)
 
 
-def test_the_search_finds_a_class_and_a_page(site, browser):  # noqa: F811
+def test_search_finds_classes_and_pages(site, browser):  # noqa: F811
     tab = browser.new_page()
     tab.goto((site / "search.html").as_uri() + "?q=LocalAttention")
     tab.wait_for_selector("#search-results li")
@@ -74,14 +74,14 @@ def test_the_search_finds_a_class_and_a_page(site, browser):  # noqa: F811
     tab.close()
 
 
-def test_a_linked_source_file_has_a_page(site):
+def test_linked_source_files_have_pages(site):
     page = site / "generated/source/examples/quickstart.py.html"
     assert "LocalAttention" in page.read_text(encoding="utf-8")
 
 
-def test_every_setting_is_on_the_page(site):
+def test_settings_page_lists_every_setting(site):
     page = (site / "generated/settings.html").read_text(encoding="utf-8")
     for name in LEAVES:
         assert f">{name.rpartition('.')[2]}<" in page
-    # The values of a choice, and the comment where it is declared.
+    # Also the values of a choice, and the comment beside a setting.
     assert "truncate_source_left" in page and "Wu et al. 2016" in page

@@ -1,4 +1,4 @@
-"""A translator from pairs to its folder, in one call."""
+"""Training a translator by `Translator.fit`."""
 
 import keras
 import pytest
@@ -17,7 +17,7 @@ SETTINGS = {
     "batch_size": 64,  # more than there are pairs
     "beam_size": 1,
     "training.samples": 1,
-    # Untrained models write as many words as they may.
+    # Untrained models produce translations of the maximum length.
     "decoding.max_length_ratio": 0.0,
     "decoding.max_length_offset": 2,
 }
@@ -25,7 +25,7 @@ SETTINGS = {
 
 @pytest.fixture
 def eager():
-    """Saves the time in which graphs are built, of one step each."""
+    """Run eagerly: building graphs for one step each is slow."""
     tf.config.run_functions_eagerly(True)
     yield
     tf.config.run_functions_eagerly(False)
@@ -33,7 +33,7 @@ def eager():
 
 @pytest.fixture
 def exports(monkeypatch):
-    """Where models were exported, which other tests do in earnest."""
+    """Replace the export, tested elsewhere, and record its folders."""
     folders = []
 
     def export(translator, folder, **_):
@@ -45,7 +45,9 @@ def exports(monkeypatch):
     return folders
 
 
-def test_pairs_become_a_translator(tmp_path, exports, eager, capsys):
+def test_fit_trains_on_pairs_and_writes_the_run_folder(
+    tmp_path, exports, eager, capsys
+):
     folder, words = tmp_path / "run", tmp_path / "words"
     words.write_text("door Tür 0.7\n", encoding="utf-8")
     settings = SETTINGS | {"decoding.dictionary": str(words)}
@@ -67,12 +69,12 @@ def test_pairs_become_a_translator(tmp_path, exports, eager, capsys):
     assert len(exports) == 1
     written = {path.name for path in folder.iterdir()}
     assert len(written) > 20 and not written - first_cells("A run folder")
-    # The dictionary is the run's own now.
+    # The run folder has a copy of the dictionary.
     assert config.decoding.dictionary == "dictionary.txt"
-    own = str(folder / "dictionary.txt")
-    assert translator.decoding.dictionary == again.decoding.dictionary == own
-    # The same call again is finished, one of other pairs is refused.
-    for precision in ("float32", "auto"):  # which is what the run has
+    copied = str(folder / "dictionary.txt")
+    assert translator.decoding.dictionary == again.decoding.dictionary == copied
+    # The same call does nothing; a call with other pairs is refused.
+    for precision in ("float32", "auto"):  # "auto" keeps float32
         again = settings | {"precision": precision}
         Translator.fit(PAIRS, run_dir=folder, epochs=1, **again)
         assert "is finished" in capsys.readouterr().out and len(exports) == 1
@@ -80,7 +82,9 @@ def test_pairs_become_a_translator(tmp_path, exports, eager, capsys):
         Translator.fit(PAIRS[1:], run_dir=folder, epochs=1, **settings)
 
 
-def test_scores_and_export_may_wait(tmp_path, exports, eager, capsys):
+def test_train_only_postpones_evaluation_and_export(
+    tmp_path, exports, eager, capsys
+):
     folder = tmp_path / "run"
     settings = SETTINGS | {
         **{"preset": "small", "epochs": 1, "training.samples": 0},
@@ -109,13 +113,15 @@ def test_scores_and_export_may_wait(tmp_path, exports, eager, capsys):
         ({"validation": ["a", 3]}, "pairs of a source"),
     ],
 )
-def test_wrong_arguments_are_told_at_once(tmp_path, settings, message):
+def test_wrong_arguments_are_refused_before_training(
+    tmp_path, settings, message
+):
     with pytest.raises(ValueError, match=message):
         Translator.fit(PAIRS, run_dir=tmp_path / "run", **settings)
     assert not (tmp_path / "run" / "config.json").exists()
 
 
-def test_a_training_that_was_stopped_says_so(tmp_path, monkeypatch):
+def test_stopped_training_raises_interrupted_error(tmp_path, monkeypatch):
     monkeypatch.setattr(
         "luong_keras.translator.run_recipe", lambda *given, **others: False
     )
@@ -123,11 +129,11 @@ def test_a_training_that_was_stopped_says_so(tmp_path, monkeypatch):
         Translator.fit(PAIRS, run_dir=tmp_path / "run")
 
 
-def test_files_reach_the_recipe(tmp_path, monkeypatch):
-    asked, callback = [], keras.callbacks.Callback()
+def test_files_are_passed_to_the_recipe(tmp_path, monkeypatch):
+    received, callback = [], keras.callbacks.Callback()
 
     def recipe(config, folder, callbacks, train_only):
-        asked.append(config.data)
+        received.append(config.data)
         assert callbacks == [callback] and not train_only
         return False
 
@@ -140,7 +146,7 @@ def test_files_reach_the_recipe(tmp_path, monkeypatch):
             validation=tmp_path / "dev.tsv",
             callbacks=[callback],
         )
-    (data,) = asked
+    (data,) = received
     assert data.train == (str(tmp_path / "a.en"), str(tmp_path / "a.fr"))
     assert (data.dev, data.test) == (str(tmp_path / "dev.tsv"), None)
     assert data.target_language == "fr"

@@ -1,11 +1,12 @@
-"""Draws small mistakes from the library's syntax trees and runs its tests.
+"""Random mutation testing: small mistakes drawn from the syntax trees.
 
     python -m tests.mutations.drawn --seed 1 --count 60
 
-A module is drawn by its number of statements, then one of its nodes that can
-be changed, then a change. Each mistake is made in a copy of the project;
-the tests closest to its module run first, until one fails. A line of JSON a
-mistake goes into the output file; mistakes it has already are not run again.
+First a module is drawn, with a probability proportional to its number of
+statements, then one of its nodes that can be changed, then a change. Each
+mutant is tested in a copy of the project: the tests closest to its module run
+first, until one fails. The output file gets one line of JSON per mutant;
+mutants that it contains already are not run again.
 """
 
 import argparse
@@ -31,7 +32,7 @@ _WORDS = {
 
 
 class Mutant(NamedTuple):
-    """A module with one mistake."""
+    """Module with one mistake."""
 
     module: str
     line: int
@@ -40,26 +41,26 @@ class Mutant(NamedTuple):
     text: str
 
     def key(self) -> tuple:
-        """What tells it from others; its text has all of the module."""
+        """Return the fields that identify it, without the module's text."""
         return self[:-1]
 
 
 def modules(package: Path, only: str = "") -> list[str]:
-    """The modules to draw from."""
+    """Return the modules to draw from."""
     names = [p.relative_to(package) for p in sorted(package.rglob("*.py"))]
     return [name.as_posix() for name in names if only in name.as_posix()]
 
 
 def draw(seed: int, package: Path, only: str = "") -> Iterator[Mutant]:
-    """Draws mutants, none twice; the same seed draws the same ones.
+    """Yield random mutants, none twice; the same seed draws the same ones.
 
     Args:
-        seed: Of the generator.
+        seed: The seed of the generator.
         package: The folder of the package.
         only: Part of the paths of the modules to draw from.
 
     Yields:
-        Those that compile to another program.
+        Mutants that compile to another program.
     """
     generator = random.Random(seed)
     names = modules(package, only)
@@ -87,7 +88,7 @@ def draw(seed: int, package: Path, only: str = "") -> Iterator[Mutant]:
 
 
 def record(mutant: Mutant, outcome: Outcome, backend: str) -> dict:
-    """The line of the output file for a mutant."""
+    """Return the entry of a mutant in the output file."""
     return {
         "backend": backend,
         "module": mutant.module,
@@ -103,7 +104,7 @@ def record(mutant: Mutant, outcome: Outcome, backend: str) -> dict:
 
 
 def read_records(path: Path, backend: str) -> dict[tuple, dict]:
-    """The records of a backend in an output file, by the mutants' keys."""
+    """Read the records of a backend, by the keys of the mutants."""
     if not path.exists():
         return {}
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -117,7 +118,7 @@ def read_records(path: Path, backend: str) -> dict[tuple, dict]:
 
 
 def main() -> None:
-    """Runs the mutants that have no record yet, then prints a table."""
+    """Run the mutants that have no record yet, then print a table."""
     options = _parser().parse_args()
     path, graph = Path(options.output), ImportGraph(ROOT, PACKAGE)
     drawn = draw(options.seed, ROOT / PACKAGE, options.only)
@@ -188,7 +189,7 @@ def _print_table(records):
 
 
 def _print_red_tests(records, backend):
-    """Tells which of the tests that failed do so without a mistake as well."""
+    """Print the failed tests that also fail without a mistake."""
     caught = [found for found in records if found["result"] == "caught"]
     tests = {test for found in caught for test in found["tests"]}
     tests = sorted(test for test in tests if "::" in test)

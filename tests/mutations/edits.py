@@ -1,7 +1,7 @@
-"""Small human mistakes in a source text, from its syntax tree.
+"""Small, human-like mistakes in a source text, from its syntax tree.
 
-Every edit replaces a few characters at the place of a node, so that it can
-be shown as a difference of a line.
+Every edit replaces a few characters at the position of a node, so it can be
+shown as a difference of one line.
 """
 
 import ast
@@ -35,7 +35,7 @@ _ARITHMETIC = {
     ast.BitAnd: ("&", "|"),
     ast.BitOr: ("|", "&"),
 }
-# Without another builtin the value would have a wrong type at once.
+# Dropping other builtins would give the value an obviously wrong type.
 _DROPPED_BUILTINS = ("abs", "float", "int", "reversed", "sorted")
 _SYMMETRIC = ("add", "logical_and", "logical_or", "max", "maximum", "min")
 _SYMMETRIC += ("minimum", "multiply")
@@ -44,7 +44,7 @@ _AXES = {"0": ("1", "-1"), "1": ("0", "-1"), "-1": ("0", "1")}
 
 
 class Edit(NamedTuple):
-    """Bytes `start` to `end` of the source become `new`."""
+    """Replacement of the bytes from `start` to `end` by `new`."""
 
     start: int
     end: int
@@ -52,7 +52,7 @@ class Edit(NamedTuple):
 
 
 class Source:
-    """A module's text and its syntax tree.
+    """Text of a module and its syntax tree.
 
     Args:
         text: The text of a Python module.
@@ -68,7 +68,7 @@ class Source:
 
     @cached_property
     def statements(self) -> int:
-        """Number of statements but for docstrings and imports."""
+        """Number of statements except docstrings and imports."""
         return sum(
             isinstance(node, ast.stmt)
             and not isinstance(node, ast.Import | ast.ImportFrom)
@@ -78,22 +78,22 @@ class Source:
 
     @cached_property
     def program(self) -> tuple | None:
-        """What the text compiles to."""
+        """Compiled program, comparable with `==`."""
         return program(self.text)
 
     @cached_property
     def places(self) -> list[list[Edit]]:
-        """The edits of every node that has some."""
+        """Possible edits, by node."""
         found = (list(self._edits(node)) for node in _nodes(self.tree))
         return [edits for edits in found if edits]
 
     def apply(self, edit: Edit) -> str:
-        """The text with an edit made."""
+        """Return the edited text."""
         before, after = self.bytes[: edit.start], self.bytes[edit.end :]
         return (before + edit.new.encode() + after).decode()
 
     def difference(self, edit: Edit) -> tuple[int, str, str]:
-        """Number of the first line that an edit changes, and both forms."""
+        """Return the line number of an edit, and its lines before and after."""
         start = self.bytes.rfind(b"\n", 0, edit.start) + 1
         end = self.bytes.find(b"\n", edit.end)
         before = self.bytes[start:end].decode()
@@ -140,7 +140,7 @@ class Source:
         plain = [a for a in call.args if not isinstance(a, ast.Starred)]
         name = getattr(call.func, "attr", getattr(call.func, "id", ""))
         if len(plain) == len(call.args):
-            # The condition of `where` never stands for one of its branches.
+            # Nobody confuses the condition of `where` with a branch.
             first = plain[1:] if name == "where" else plain
             for pair in pairwise(first if name not in _SYMMETRIC else ()):
                 yield from self._swapped(*pair)
@@ -183,7 +183,7 @@ class Source:
         )
 
     def _dropped(self, start, end):
-        """Without an item of a list, and without one of its commas."""
+        """Return the edit that drops an item and one comma."""
         after = re.match(rb"\s*, *", self.bytes[end:])
         if after:
             return Edit(start, end + after.end(), "")
@@ -192,7 +192,7 @@ class Source:
 
     def _swapped(self, left, right):
         first, second = self._text(left), self._text(right)
-        # Of different kinds, they would not be taken for each other.
+        # Nobody confuses arguments of different kinds.
         if type(left) is type(right) and first != second:
             start, end = self._span(left)[0], self._span(right)[1]
             middle = self.bytes[self._span(left)[1] : self._span(right)[0]]
@@ -211,13 +211,13 @@ class Source:
 
 
 def program(text: str) -> tuple | None:
-    """What a text compiles to, but for the numbers of its lines.
+    """Compile a text to a value that is independent of line numbers.
 
     Args:
-        text: A module.
+        text: The text of a module.
 
     Returns:
-        What compares equal for the same program, `None` if it is none.
+        A value that is equal for equal programs; `None` for invalid text.
     """
     try:
         return _program(compile(text, "module", "exec"))
@@ -235,10 +235,10 @@ def _program(code):
 
 
 def _nodes(node):
-    """The nodes below one that run, in the order of the text.
+    """Yield the nodes below one that run, in the order of the text.
 
-    Annotations do nothing, the text of an error is none of the tests'
-    business, and Python 3.11 gives no places inside of an f-string.
+    Annotations do nothing, tests need not check the texts of errors, and
+    Python 3.11 has no positions inside f-strings.
     """
     if isinstance(node, ast.Raise | ast.JoinedStr):
         return

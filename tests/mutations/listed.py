@@ -1,11 +1,11 @@
-"""Breaks the library, one mistake at a time, and sees tests fail.
+"""Mutation testing of the library: single mistakes that a test must catch.
 
-    python -m tests.mutations.listed            # all
-    python -m tests.mutations.listed sigma      # those whose name has "sigma"
+    python -m tests.mutations.listed            # all mutations
+    python -m tests.mutations.listed sigma      # names that contain "sigma"
     python -m tests.mutations.listed --jobs 2   # two at a time
 
-Each mistake is made in a copy of the project. The last line says how many
-were caught; the exit status is 1 if one was not.
+Each mutation is made in a copy of the project. The last line has the number of
+mutations caught; the exit status is 1 if a test missed one.
 """
 
 import argparse
@@ -42,10 +42,10 @@ SYMMETRIZATION = ("tests/alignment/test_symmetrization.py",)
 
 
 class Mutation(NamedTuple):
-    """A mistake in a module: `old` becomes `new`, and a test must see it.
+    """Mistake in a module, `new` instead of `old`, that a test must catch.
 
-    `tests` are files or folders; of their tests only those that `cases`
-    selects, as pytest's `-k` does, on one backend.
+    `tests` are files or folders. If `cases` is set, only the tests that
+    pytest's option `-k` selects by it are run, on `backend`.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Mutation(NamedTuple):
     backend: str = "tensorflow"
 
     def apply(self, text: str) -> str:
-        """The module's text with the mistake."""
+        """Return the module's text with the mistake."""
         if text.count(self.old) != 1:
             raise ValueError(
                 f"{self.module} must have {self.old!r} once. Received: a "
@@ -1364,7 +1364,7 @@ MUTATIONS = [
 
 
 def main() -> None:
-    """Makes the mistakes and prints which test caught each."""
+    """Make the mistakes and print which test caught each."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -1372,20 +1372,20 @@ def main() -> None:
     parser.add_argument("only", nargs="?", default="", help="part of a name")
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
-    wanted = [m for m in MUTATIONS if options.only in m.name]
+    chosen = [m for m in MUTATIONS if options.only in m.name]
     missed = 0
     with ThreadPoolExecutor(options.jobs) as pool:
-        tried = pool.map(try_mutation, wanted)
-        for mutation, (caught, what) in zip(wanted, tried, strict=True):
+        tried = pool.map(try_mutation, chosen)
+        for mutation, (caught, what) in zip(chosen, tried, strict=True):
             missed += not caught
             word = "caught by" if caught else "MISSED:"
             print(f"{mutation.name:56} {word} {what}", flush=True)
-    print(f"{len(wanted) - missed} of {len(wanted)} mutations caught")
+    print(f"{len(chosen) - missed} of {len(chosen)} mutations caught")
     sys.exit(bool(missed))
 
 
 def try_mutation(mutation: Mutation) -> tuple[bool, str]:
-    """Whether a test saw the mistake, and which one or why none did."""
+    """Return whether a test caught the mistake, and which one or why none."""
     absent = [test for test in mutation.tests if not (ROOT / test).exists()]
     if absent:
         return False, f"no such test: {', '.join(absent)}"

@@ -1,7 +1,8 @@
-"""Which tests could notice a mistake in a module, the closest first.
+"""Tests that could notice a mistake in a module, the closest first.
 
-From the imports of the package and of its tests, and from the layout: the
-tests of `layers/embedding.py` are in `tests/layers/test_embedding.py`.
+They are found by the imports of the package and of its tests, and by the
+layout: the tests of `layers/embedding.py` are in
+`tests/layers/test_embedding.py`.
 """
 
 import ast
@@ -12,10 +13,10 @@ TESTS = "tests"
 
 
 class ImportGraph:
-    """Who imports whom in the package and its tests.
+    """Imports between the modules of the package and its tests.
 
     Args:
-        root: The folder that has the package and the folder `tests`.
+        root: The folder that contains the package and the folder `tests`.
         package: The name of the package.
     """
 
@@ -37,16 +38,16 @@ class ImportGraph:
                 self._importers[other].add(name)
 
     def tests_of(self, module: str) -> list[str]:
-        """Paths of the test files for a module, the closest first.
+        """Return the paths of the test files for a module, closest first.
 
         Args:
-            module: Its path inside the package, `layers/encoder.py`.
+            module: Its path inside the package, such as `layers/encoder.py`.
 
         Returns:
-            First the tests that mirror the module; then those that import it,
-            by the number of imports in between and by how often they name
-            what it defines; last those that import the whole package and may
-            walk it.
+            First the tests that mirror the module; then the tests that import
+            it, by the number of imports in between and by the number of times
+            they mention its names; last the tests that import the whole
+            package and may walk it.
         """
         dotted = _dotted(Path(self.package, module))
         public = [n for n in self._defined[dotted] if not n.startswith("_")]
@@ -97,7 +98,7 @@ class ImportGraph:
             if aliases.get(owner) in self.paths:
                 yield from self._modules_of(aliases[owner], attribute)
         folder = name.rpartition(".")[0]
-        # The one of all tests would make every test a test of what it imports.
+        # Not tests/conftest.py: every test would seem to import its imports.
         if (
             folder.startswith(f"{TESTS}.")
             and f"{folder}.conftest" in self.paths
@@ -105,10 +106,10 @@ class ImportGraph:
             yield f"{folder}.conftest"
 
     def _modules_of(self, owner, name):
-        """Where a name of a module or package is from.
+        """Return the modules that define a name of a module or package.
 
-        A package hands on what its modules define, by imports or on first
-        use: the name is looked for in those below it.
+        Packages re-export names of their modules, by imports or on first use,
+        so the modules below a package are searched.
         """
         if f"{owner}.{name}" in self.paths:
             return [f"{owner}.{name}"]
@@ -128,7 +129,7 @@ def _dotted(path):
 
 
 def _defined(tree):
-    """The names that a module gives a value, but for those it imports."""
+    """Return the names that a module defines, without its imports."""
     names = set()
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):

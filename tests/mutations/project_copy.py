@@ -1,4 +1,4 @@
-"""Runs tests in a copy of the project in which one file was changed."""
+"""Test runs in a copy of the project in which some modules are changed."""
 
 import os
 import re
@@ -19,12 +19,12 @@ _NOT_COPIED = (".git", ".venv*", ".*_cache", "__pycache__", "runs")
 
 
 class Outcome(NamedTuple):
-    """What the tests said.
+    """Result of a test run.
 
     `status` is "passed", "failed", "timed out" (one test ran for half of the
-    limit or more), "cut" (the limit came with every test until then passed)
-    or "no tests". `tests` are those that failed or did not end, `passed` is
-    how many did.
+    limit or more), "cut" (the limit was reached, but no single test ran that
+    long) or "no tests". `tests` are the tests that failed or did not end, and
+    `passed` is the number of tests that passed.
     """
 
     status: str
@@ -41,13 +41,13 @@ def run_tests(
     backend: str = "tensorflow",
     limit: float | None = None,
 ) -> Outcome:
-    """Runs tests, in the order given, in a copy of the project.
+    """Run tests, in the order given, in a copy of the project.
 
     Args:
-        tests: Paths or node names of pytest.
-        changed: A module's path from the package and its new text.
-        options: More arguments of pytest.
-        backend: That of Keras.
+        tests: Paths or node ids of pytest.
+        changed: New texts of modules, by their paths in the package.
+        options: Further arguments of pytest.
+        backend: The backend of Keras.
         limit: Seconds after which the tests are ended.
     """
     if backend == "jax":
@@ -72,7 +72,7 @@ def run_tests(
 def _run(command, folder, environment, output, limit):
     begin = time.time()
     with output.open("wb") as file:
-        # A session of its own, so that what the tests start ends with them.
+        # In a new session, so that processes started by the tests end too.
         process = subprocess.Popen(
             command,
             cwd=folder,
@@ -99,11 +99,11 @@ def _run(command, folder, environment, output, limit):
 
 
 def read_output(status: int | str, text: str) -> tuple[str, list[str], int]:
-    """What pytest's exit status and its verbose output say.
+    """Read the exit status of pytest and its verbose output.
 
     Args:
-        status: The exit status, or what an outcome's status is to be if
-            pytest was ended.
+        status: The exit status, or the status of the outcome if pytest was
+            ended.
         text: The output.
 
     Returns:
@@ -115,7 +115,7 @@ def read_output(status: int | str, text: str) -> tuple[str, list[str], int]:
     if status in (0, 5):
         return ("no tests" if status else "passed"), [], passed
     broken = status == 4 and "while loading conftest" not in text
-    if broken or status == 3:  # An error of pytest's own.
+    if broken or status == 3:  # internal error
         sys.exit(f"pytest could not run the tests:\n{text[-2000:]}")
     failed = re.findall(
         r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", text, re.MULTILINE

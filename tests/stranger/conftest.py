@@ -1,4 +1,4 @@
-"""Installs the wheel as a stranger does: an empty folder, a new environment."""
+"""Installation of the wheel in an empty folder and a new environment."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ LEFT_OUT = shutil.ignore_patterns(
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """Leaves these tests out unless `-m` asks for them by name."""
+    """Deselect these tests unless `-m` names their marker."""
     if "stranger" in (config.getoption("markexpr") or ""):
         return
     left_out = [item for item in items if item.get_closest_marker("stranger")]
@@ -27,7 +27,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 class Stranger:
-    """An empty folder and an environment with the wheel alone."""
+    """Empty folder and an environment that has only the wheel."""
 
     def __init__(self, folder: Path):
         self.folder = folder / "home"
@@ -35,8 +35,8 @@ class Stranger:
         self.folder.mkdir()
 
     def run(self, *command, text=None, check=True):
-        """Runs a program of the environment in the folder."""
-        # Nothing of this checkout and of this process' settings.
+        """Run a program of the environment in the folder."""
+        # Without this checkout and the settings of this process.
         kept = {
             name: value
             for name, value in os.environ.items()
@@ -55,7 +55,7 @@ class Stranger:
         return done
 
     def python(self, program, **options):
-        """Runs a program, given as text."""
+        """Run a Python program, given as text; return its output."""
         return self.run("python", "-c", program, **options).stdout
 
 

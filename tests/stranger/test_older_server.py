@@ -1,7 +1,7 @@
-"""An export under the libraries of an older TensorFlow, as servers have them.
+"""Exports in the runtime of an older TensorFlow, as in a server.
 
-The newest image of TensorFlow Serving may be a version behind. Its runtime is
-that of TensorFlow's package of the same version, installed beside this one.
+The newest image of TensorFlow Serving may be one version behind. Its runtime is
+that of the TensorFlow package of the same version, which is installed here.
 """
 
 import subprocess
@@ -27,7 +27,7 @@ OLDER = ("tensorflow==2.20.0", "tensorflow-text==2.20.1")
 
 @pytest.fixture(scope="module")
 def older(tmp_path_factory):
-    """Python with an older TensorFlow."""
+    """Install an older TensorFlow; return the path of its Python."""
     folder = tmp_path_factory.mktemp("older")
     venv.create(folder, with_pip=True)
     python = folder / "bin" / "python"
@@ -36,7 +36,9 @@ def older(tmp_path_factory):
     return python
 
 
-def test_the_older_runtime_answers_alike(older, exported_models, monkeypatch):
+def test_older_runtime_gives_the_same_responses(
+    older, exported_models, monkeypatch
+):
     sentences = probe_sentences(tiny_translator())
     calls = [
         (name, {key: tensor.numpy() for key, tensor in inputs.items()})
@@ -47,6 +49,6 @@ def test_the_older_runtime_answers_alike(older, exported_models, monkeypatch):
     monkeypatch.setattr(sys, "executable", str(older))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     found = run_in_server_runtime(folder, calls)
-    for name, answer, wanted in zip(INPUTS, found, expected, strict=True):
-        assert set(answer) == set(wanted)
-        compare_answers(name, answer, wanted)
+    for name, response, reference in zip(INPUTS, found, expected, strict=True):
+        assert set(response) == set(reference)
+        compare_answers(name, response, reference)

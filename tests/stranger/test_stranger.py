@@ -1,7 +1,7 @@
-"""The first hour of someone who has installed the wheel and nothing else.
+"""First steps of a user who has installed only the wheel.
 
-Each test is one thing that a user does, as a program or a command of theirs.
-`make test-all` runs them; they take minutes, most of them the installation.
+Each test is one program or command of a user. `make test-all` runs the tests,
+which take minutes, most of them for the installation.
 """
 
 import random
@@ -37,7 +37,7 @@ WORDS = dict(
 
 
 def sentences(count):
-    """Pairs of a language that is translated word for word."""
+    """Yield random pairs that are translated word for word."""
     generator = random.Random(1)
     for _ in range(count):
         words = generator.choices(sorted(WORDS), k=generator.randint(3, 7))
@@ -46,7 +46,7 @@ def sentences(count):
 
 @pytest.fixture(scope="module")
 def trained(stranger):
-    """The folder of a run, trained by the command."""
+    """Train by the command; return the folder of the run."""
     lines = [f"{source}\t{target}\n" for source, target in sentences(300)]
     file = stranger.folder / "pairs.tsv"
     file.write_text("".join(lines), encoding="utf-8")
@@ -62,7 +62,7 @@ def test_the_installed_package_is_the_wheel(stranger):
     assert str(stranger.environment) in where
 
 
-def test_an_editor_completes_names_and_shows_arguments(stranger):
+def test_editor_completes_names_and_shows_arguments(stranger):
     shown = stranger.python(
         "import jedi\n"
         "code = 'import luong_keras\\nluong_keras.'\n"
@@ -85,25 +85,25 @@ def test_a_wrong_argument_is_refused(stranger):
     assert done.returncode and "half_widht" in done.stderr
 
 
-def test_the_command_trains(trained):
+def test_command_trains(trained):
     assert (trained / "best.weights.h5").is_file()
     assert (trained / "config.json").is_file()
 
 
-def test_it_translates(stranger, trained):
+def test_command_translates(stranger, trained):
     text = "the old cat sees the lamp\nthe city\n"
     command = "luong-keras", "translate", "--run-dir", str(trained)
     lines = stranger.run(*command, text=text).stdout.splitlines()
     assert len(lines) == 2
 
 
-def test_it_is_evaluated_with_a_signature(stranger, trained):
+def test_command_evaluates_with_a_signature(stranger, trained):
     command = "luong-keras", "evaluate", "--run-dir", str(trained)
     printed = stranger.run(*command).stdout
     assert "BLEU" in printed.upper() and "nrefs:1" in printed
 
 
-def test_it_is_fine_tuned_and_compared(stranger, trained):
+def test_command_fine_tunes_and_compares_with_the_parent(stranger, trained):
     other = [f"{source} .\t{target} .\n" for source, target in sentences(120)]
     (stranger.folder / "other.tsv").write_text("".join(other), encoding="utf-8")
     stranger.run(
@@ -121,7 +121,7 @@ def test_it_is_fine_tuned_and_compared(stranger, trained):
 @pytest.mark.parametrize(
     "name", ["beam_search_functional", "beam_search_transformer"]
 )
-def test_a_model_of_ones_own_is_searched(stranger, name):
+def test_user_defined_models_are_searched(stranger, name):
     (stranger.folder / f"{name}.py").write_text(
         (ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8")
     )
@@ -129,7 +129,7 @@ def test_a_model_of_ones_own_is_searched(stranger, name):
     assert printed.count("% right") == 2 and "beam 5" in printed
 
 
-def test_it_is_exported(stranger, trained):
+def test_command_exports(stranger, trained):
     stranger.run(
         *("luong-keras", "export", "--run-dir", str(trained)),
         *("--output", "models/mine/1"),
@@ -138,7 +138,7 @@ def test_it_is_exported(stranger, trained):
     assert (folder / "saved_model.pb").is_file()
 
 
-SEARCH_OF_ONES_OWN = """
+USER_DEFINED_SEARCH = """
 from keras import ops
 from luong_keras import Translator
 from luong_keras.decoding import Greedy, Scorer
@@ -188,14 +188,14 @@ assert "Stadt" in plain.translate(lines, required=["", "Stadt", ""])[1]
 """
 
 
-def test_a_scorer_and_a_choice_of_ones_own_are_exported(stranger, trained):
-    stranger.python(SEARCH_OF_ONES_OWN.format(run=str(trained)))
+def test_user_defined_scorers_and_strategies_are_exported(stranger, trained):
+    stranger.python(USER_DEFINED_SEARCH.format(run=str(trained)))
 
 
 @pytest.mark.parametrize(
     "imports", ["import luong_keras, keras", "import keras, luong_keras"]
 )
-def test_a_model_loads_in_another_process(stranger, imports):
+def test_models_load_in_another_process(stranger, imports):
     if not (stranger.folder / "model.keras").exists():
         stranger.python(
             "import keras, numpy as np\n"
@@ -221,8 +221,8 @@ def test_a_model_loads_in_another_process(stranger, imports):
     )
 
 
-def test_padding_may_stand_on_the_left(stranger):
-    """`keras.utils.pad_sequences` pads on the left unless told otherwise."""
+def test_padding_on_the_left_gives_the_same_results(stranger):
+    """`keras.utils.pad_sequences` pads on the left by default."""
     stranger.python(
         "import keras, numpy as np\n"
         "from luong_keras import Encoder, LocalAttention\n"
@@ -269,7 +269,7 @@ class Distance(Score):
 '''
 
 
-def test_a_score_of_ones_own_trains_and_is_saved(stranger):
+def test_user_defined_score_trains_and_is_saved(stranger):
     (stranger.folder / "distance.py").write_text(SCORE)
     arrays = (
         "import numpy as np\n"

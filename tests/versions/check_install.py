@@ -1,11 +1,10 @@
-"""Checks what an installation into a filled environment would do.
+"""Check of a planned installation into an existing environment.
 
     pip install --dry-run --report REPORT ".[train]"
     python tests/versions/check_install.py REPORT
 
-Fails if a package that is there would be moved to another version, or if more
-than 20 packages or 40 MB would be added. With `--bare` what is added does not
-count.
+Fails if the version of an installed package would change, or if more than 20
+packages or 40 MB would be added. With `--bare` added packages do not count.
 """
 
 import importlib.metadata
@@ -22,12 +21,12 @@ def normalized(name):
 
 
 def size_of(package):
-    """The bytes of a wheel that pip would download."""
+    """Return the size in bytes of a wheel that pip would download."""
     request = urllib.request.Request(
         package["download_info"]["url"], method="HEAD"
     )
-    with urllib.request.urlopen(request) as answer:
-        return int(answer.headers["Content-Length"])
+    with urllib.request.urlopen(request) as response:
+        return int(response.headers["Content-Length"])
 
 
 def main():

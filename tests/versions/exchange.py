@@ -1,13 +1,13 @@
-"""Files of saved layers that one version of the stack writes for another.
+"""Saved layers, exchanged between versions of the libraries.
 
     python -m tests.versions.exchange write FOLDER
     python -m tests.versions.exchange read FOLDER
 
 `write` saves a model of every layer as `.keras` and `.weights.h5`, on
-TensorFlow also as a checkpoint, with its inputs and outputs. `read` loads what
-lies in FOLDER, compares the outputs and names what differs. Left out are, on an
-older Keras, the `.keras` files of Keras 3.15, whose initializers it cannot
-read, and that of a model with an embedding of Keras, which it cannot either.
+TensorFlow also as a checkpoint, with its outputs. `read` loads the files in
+FOLDER, compares the outputs and lists the differences. An older Keras skips
+`.keras` files that it cannot read: those of Keras 3.15, because of their
+initializers, and the model with a Keras embedding.
 """
 
 import json
@@ -61,7 +61,7 @@ def write(folder):
 
 
 def read(folder):
-    """The names of what could not be read, or gave other numbers."""
+    """Return the files that cannot be read or give other outputs."""
     wrong = []
     writer = tuple(json.loads((folder / "version.json").read_text()))
     for name in LAYERS:
@@ -76,7 +76,7 @@ def read(folder):
                 continue
             try:
                 outputs = outputs_of(_loaded(name, path, kind))
-            except Exception as error:  # each is told, and fails in the end
+            except Exception as error:  # reported at the end
                 wrong.append(f"{path.name}.{kind}: {error}")
                 continue
             with np.load(f"{path}.npz") as expected:
