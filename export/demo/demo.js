@@ -1,6 +1,6 @@
 "use strict";
 
-// A rank that the search did not fill has -1e30: JSON has no -Infinity.
+// Unfilled ranks have the score -1e30, because JSON has no -Infinity.
 const ABSENT = -1e29;
 const SETTINGS = ["model", "limit"];
 const STORE = "luong_keras demo";
@@ -11,14 +11,14 @@ const HINT =
 const page = {};
 for (const part of document.querySelectorAll("[id]")) page[part.id] = part;
 
-// Strings become text nodes, so that no sentence is ever read as HTML.
+// Strings become text nodes, so sentences are never parsed as HTML.
 function element(tag, properties = {}, ...children) {
   const made = Object.assign(document.createElement(tag), properties);
   made.append(...children);
   return made;
 }
 
-// A word keeps its own direction beside words of another.
+// Isolates the writing direction of a word from its surroundings.
 const word = (text) => element("bdi", { lang: "" }, text);
 
 const matrix = new Matrix(
@@ -33,14 +33,15 @@ const matrix = new Matrix(
   ),
 );
 
-// Settings: the address bar goes before what was typed in an earlier visit. A
-// server is never remembered: it is that of the page unless the bar names one.
+// Settings: the query of the address has priority over values of an earlier
+// visit. The server is never stored: it is the origin of the page unless the
+// query names another.
 
 function kept(storage, name) {
   try {
     return storage().getItem(name);
   } catch {
-    return null; // refused
+    return null; // no access to the storage
   }
 }
 
@@ -48,7 +49,7 @@ function keep(storage, name, value) {
   try {
     storage().setItem(name, value);
   } catch {
-    // Refused: it holds for this visit.
+    // No access to the storage: the value lasts for this visit.
   }
 }
 
@@ -58,7 +59,7 @@ function stored() {
   try {
     return JSON.parse(kept(local, STORE)) ?? {};
   } catch {
-    return {}; // not ours
+    return {}; // invalid JSON
   }
 }
 
@@ -80,15 +81,15 @@ function restore() {
 
 const server = () => page.server.value.trim().replace(/\/+$/, "");
 
-// A token is for one server, and for as long as the tab: a link with another
-// address in it does not send it there.
+// A token belongs to one server and lasts as long as the tab, so a link that
+// names another server does not send it there.
 function serverChanged() {
   page.token.value = kept(session, `${STORE} token ${server()}`) ?? "";
   page.address.textContent = server();
   page.foreign.hidden = server() === location.origin;
 }
 
-// Requests. Each kind has at most one under way.
+// Requests. At most one of each kind is pending.
 
 function place() {
   return {
@@ -107,12 +108,12 @@ function options() {
   };
 }
 
-// The server needs a tab between two phrases, which a field does not take.
+// The server expects tabs between phrases, which cannot be typed in a field.
 const phrases = (field) =>
   field.value.split(";").map((phrase) => phrase.trim()).filter(Boolean).join("\t");
 
-// The options that the signature `search` alone takes; null without any,
-// so that a server of an older export is asked as before.
+// Options that only the signature `search` accepts. Without any the result is
+// null, so the request suits older exports too.
 function searchOptions() {
   const required = phrases(page.required), forbidden = phrases(page.forbidden);
   const drawn = page.temperature.value !== "" || page.seed.value !== "";
@@ -140,7 +141,7 @@ function request() {
 
 const pending = {};
 
-// Runs `work(signal)`; a later call of the same kind takes its place.
+// Runs `work(signal)`; a later call of the same kind replaces it.
 async function only(kind, work, done, failed) {
   pending[kind]?.abort(new Error("Replaced."));
   const mine = (pending[kind] = new AbortController());
@@ -177,9 +178,9 @@ function translate(event) {
   );
 }
 
-// What the page shows.
+// Display.
 
-let looked; // the request, and what of its answer is looked at
+let looked; // the request, and the translation that is selected
 
 function report(message, busy = false) {
   page.status.textContent = message;
@@ -225,7 +226,7 @@ function select({ text, rank }, asked) {
   align();
 }
 
-// Asks for the alignment only where somebody looks at it, and once.
+// Requests the alignment only when it is visible, and only once.
 function align() {
   if (!looked || !page.alignment.open) return;
   const { asked, text, rank } = looked;
@@ -253,7 +254,7 @@ function draw(found) {
 }
 
 page.request.addEventListener("submit", translate);
-// A field that the browser complains about must be seen.
+// Invalid fields must be visible.
 page.request.addEventListener("invalid", (event) => {
   event.target.closest("details")?.setAttribute("open", "");
 }, true);

@@ -1,17 +1,17 @@
 "use strict";
 
-// The weights of an alignment on a canvas as large as what is seen of it, so
-// that a matrix of any size is drawn at once. One element stands for the cell
-// that is read, for the keyboard and for screen readers.
+// Draws the weights of an alignment on a canvas. The canvas has the size of the
+// visible part, so large matrices are drawn quickly too. For the keyboard and
+// screen readers one element represents the current cell.
 
-const LARGEST = 32; // sides of a cell, in pixels of CSS
+const LARGEST = 32; // side of a cell, in CSS pixels
 const SMALLEST = 24;
 const GAP = 2;
 const FONT = 14;
 
 class Matrix {
-  // `parts`: box, which scrolls; extent, canvas, row and cell inside it.
-  // `point(row, column)` is called with the cell that is read.
+  // `parts`: the scrolling box, and inside it extent, canvas, row and cell.
+  // `point(row, column)` is called with the current cell.
   constructor(parts, point) {
     Object.assign(this, parts, { point, rows: [], columns: [] });
     this.paint = this.canvas.getContext("2d");
@@ -29,7 +29,7 @@ class Matrix {
 
   show(rows, columns, weights) {
     Object.assign(this, { rows, columns, at: [0, 0], read_once: false });
-    // Just as many as there are words, whatever came.
+    // One weight per pair of words, whatever the response contains.
     this.weights = rows.map((_, r) =>
       columns.map((_, c) => Number(weights[r]?.[c] ?? 0)));
     this.box.hidden = !rows.length || !columns.length;
@@ -44,7 +44,7 @@ class Matrix {
     this.frame = requestAnimationFrame(() => this.draw());
   }
 
-  // Widths of the headings, and how large a cell can be.
+  // Measures the headings and sets the size of the cells.
   measure() {
     const { box, paint } = this;
     this.font = `${FONT}px ${getComputedStyle(box).fontFamily}`;
@@ -82,13 +82,13 @@ class Matrix {
     canvas.style.width = `${seen.width}px`;
     canvas.style.height = `${seen.height}px`;
     this.paint.setTransform(scale, 0, 0, scale, 0, 0);
-    this.paint.font = this.font; // which a new size forgets
+    this.paint.font = this.font; // reset by the new size
     this.place();
     this.drawCells(seen);
     this.drawHeadings(seen);
   }
 
-  // The first and the last of the rows, or columns, that are seen.
+  // Returns the range of the visible rows or columns.
   range(start, end, count) {
     const last = Math.ceil(end / this.side);
     return [Math.floor(start / this.side), Math.min(count, last)];
@@ -153,21 +153,22 @@ class Matrix {
       for (let c = c0; c < c1; c++) {
         paint.save();
         paint.translate(left + c * side - x + (side - GAP) / 2, top - 6);
-        paint.rotate(-Math.PI / 2); // from below upwards
+        paint.rotate(-Math.PI / 2); // from bottom to top
         this.write(this.columns[c], 0, 0, top - 6, c === this.at[1]);
         paint.restore();
       }
     });
   }
 
-  // A word, cut where there is no room; the pair that is read has all of it.
+  // Writes a word and truncates it if it is too wide. The line above the matrix
+  // shows the full words.
   write(word, x, y, room, read) {
     const { paint } = this;
     paint.fillStyle = this.colour(
       read && this.read_once ? "--accent" : "--ink");
     let shown = word;
     if (paint.measureText(word).width > room) {
-      let kept = [...word].slice(0, Math.ceil(room)); // a pixel each, at least
+      let kept = [...word].slice(0, Math.ceil(room)); // at least a pixel each
       const wide = () => paint.measureText(kept.join("") + "…").width > room;
       while (kept.length && wide()) kept.pop();
       shown = kept.join("") + "…";
@@ -175,7 +176,7 @@ class Matrix {
     paint.fillText(shown, x, y);
   }
 
-  // Where the element of the cell that is read stands, which is not seen.
+  // Positions the invisible element of the current cell.
   place() {
     const { cell, left, top, side } = this;
     const [row, column] = this.at;

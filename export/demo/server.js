@@ -1,7 +1,6 @@
 "use strict";
 
-// What the page asks a server, by docs/serving_contract.md, and what it makes
-// of the answer.
+// Requests to a server and their responses, by docs/serving_contract.md.
 
 const CORS_FLAG = "--rest_api_enable_cors_support=true";
 const STATUSES = {
@@ -11,11 +10,11 @@ const STATUSES = {
   TOO_MANY_ROWS: "The server takes fewer sentences at once.",
 };
 
-// A refusal that a token may change.
+// Error that a valid token may resolve.
 class TokenError extends Error {}
 
-// Why a fetch brought nothing. The browser does not tell a page, but lets it
-// send a request whose answer it does not want to read.
+// Explains why a fetch failed. The browser hides the reason from the page, but
+// allows requests whose response the page cannot read.
 async function whyUnread(server, signal) {
   if (location.protocol === "https:" && server.startsWith("http:")) {
     return `A page of https may not ask ${server}, which is http only.`;
@@ -54,7 +53,8 @@ function refusal(response, said, { server, model }) {
   return new Error(`The server refuses (${status}): ${said}${advice}`);
 }
 
-// The row of the answer to a row of one signature, whose parts are there.
+// Sends one row to a signature; returns the row of the response after checking
+// that it has the parts.
 async function predict(place, signature, row, parts, signal) {
   const { server, model, token } = place;
   const body = { signature_name: signature, instances: [row] };
@@ -62,7 +62,7 @@ async function predict(place, signature, row, parts, signal) {
     `${server}/v1/models/${encodeURIComponent(model)}:predict`,
     {
       method: "POST",
-      // As text/plain, which needs no leave in advance as JSON would.
+      // As text/plain: JSON would need a preflight request.
       body: JSON.stringify(body),
       headers: token ? { Authorization: `Bearer ${token}` } : {},
       credentials: "omit",
@@ -95,8 +95,9 @@ async function predict(place, signature, row, parts, signal) {
   return found;
 }
 
-// A request is `{ place, row, searchOptions }`: the options of a beam, and
-// those that the signature `search` alone takes, or null.
+// A request is `{ place, row, searchOptions }`. The row has the text and the
+// options of beam search; searchOptions are those of the signature `search`,
+// or null.
 
 const translations = ({ place, row, searchOptions }, signal) =>
   predict(
@@ -108,8 +109,8 @@ const translations = ({ place, row, searchOptions }, signal) =>
 const ALIGNMENT = ["tokens", "lengths", "alignments", "source_tokens",
   "source_lengths", "status"];
 
-// Of the translation of a rank. What a search with such options found is
-// given back as text: `align` does not take them.
+// Requests the alignment of the translation with a rank. `align` does not accept
+// searchOptions; with them, the text of the translation is sent instead.
 async function alignment({ place, row, searchOptions }, text, rank, signal) {
   const { n_best, ...beam } = row;
   if (!searchOptions) {
@@ -117,6 +118,6 @@ async function alignment({ place, row, searchOptions }, text, rank, signal) {
   }
   const pair = { source: row.text, target: text };
   const found = await predict(place, "align_pair", pair, ALIGNMENT, signal);
-  // The last row is of the end of the sentence, which is no word.
+  // The last row belongs to the end-of-sentence token, which is not a word.
   return { ...found, lengths: found.lengths - 1 };
 }
