@@ -68,25 +68,6 @@ def test_error_for_an_unknown_setting_lists_the_sections(assignment):
     assert "model, data, training, decoding" in message
 
 
-@pytest.mark.parametrize(
-    "assignment, name",
-    [
-        ("model.units=many", "model.units"),
-        ("model.units=1.5", "model.units"),
-        ("model.units=null", "model.units"),
-        ("model.recurrence=rnn", "model.recurrence"),
-        ("model.attention.kind=nearby", "model.attention.kind"),
-        ("data.over_long=keep", "data.over_long"),
-        ("training.optimizer=[]", "training.optimizer"),
-        ("model=4", "model"),
-    ],
-)
-def test_error_for_a_wrong_value_has_the_full_name(assignment, name):
-    with pytest.raises(ValueError, match="Received: ") as caught:
-        override(RunConfig(), [assignment])
-    assert f"Wrong settings: {name}" in str(caught.value)
-
-
 def test_all_wrong_values_are_reported_together():
     with pytest.raises(ValueError) as caught:
         override(RunConfig(), ["model.units=x", "training.seed=y"])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.test_english import HABITS, lines_that_match
-from tests.test_readme import relative_links
+from tests.test_readme import missing_files
 
 nbformat = pytest.importorskip("nbformat")
 
@@ -108,12 +108,7 @@ def test_notebooks_use_existing_names(notebook):
 
 
 def test_links_of_notebooks_lead_to_files(notebook, path):
-    missing = [
-        target
-        for target in relative_links(_text(notebook))
-        if not (path.parent / target.partition("#")[0]).exists()
-    ]
-    assert not missing
+    assert not missing_files(_text(notebook), path.parent)
 
 
 def test_english_of_notebooks(notebook):

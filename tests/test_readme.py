@@ -48,6 +48,15 @@ def relative_links(text):
     ]
 
 
+def missing_files(text, folder):
+    """Return the relative links in a text that lead to no file."""
+    return [
+        target
+        for target in relative_links(text)
+        if not (folder / target.partition("#")[0]).exists()
+    ]
+
+
 def test_links_and_blocks_are_found():
     text = (
         "[a](b.md#c) ![d](e/f.png) [g](https://h) [i](#j)\n"
@@ -86,12 +95,8 @@ def test_code_of_documents_runs(document, tmp_path, monkeypatch):
     "document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT))
 )
 def test_relative_links_lead_to_files(document):
-    missing = [
-        target
-        for target in relative_links(document.read_text(encoding="utf-8"))
-        if not (document.parent / target.partition("#")[0]).exists()
-    ]
-    assert not missing
+    text = document.read_text(encoding="utf-8")
+    assert not missing_files(text, document.parent)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
