@@ -28,7 +28,7 @@ def model_of(name):
     memory = keras.Input((5, UNITS), name="memory")
     layer = make("float32")
     result = apply(layer, query, memory)
-    # Keras before 3.14 wants every input to be connected to an output.
+    # Keras before 3.14 needs every input to be connected to an output.
     outputs = [*keras.tree.flatten(result), query[:, 0], memory[:, 0]]
     return randomize(layer), keras.Model([query, memory], outputs)
 
