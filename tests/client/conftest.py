@@ -1,4 +1,4 @@
-"""A model, and servers of it, for the tests of the client."""
+"""Fixtures of the client's tests: a fake model and its servers."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def rest(model):
 
 @pytest.fixture(params=["rest", "grpc"])
 def served(request, model):
-    """By both protocols."""
+    """Serve the model by each protocol."""
     start = rest_server if request.param == "rest" else grpc_server
     with start(model) as server:
         yield server

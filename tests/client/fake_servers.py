@@ -1,7 +1,7 @@
-"""Servers that speak the contract, and fail as they are told.
+"""Fake servers that follow the contract and fail on request.
 
-They are written from docs/serving_contract.md and TensorFlow Serving's source,
-without anything of the client's.
+They follow docs/serving_contract.md and TensorFlow Serving's source, and share
+no code with the client.
 """
 
 import base64
@@ -31,7 +31,7 @@ LIMITS = {
     "max_beam_size": 10,
     "n_best": 3,
 }
-# Code -> HTTP's, as TensorFlow Serving's http_server.cc maps them.
+# gRPC codes to HTTP statuses, as in TensorFlow Serving's http_server.cc.
 HTTP = {
     "INVALID_ARGUMENT": 400,
     "FAILED_PRECONDITION": 400,
@@ -46,7 +46,7 @@ HTTP = {
 
 
 class Refusal(Exception):
-    """Is answered instead of rows: a code of gRPC, or a status of HTTP."""
+    """Error that a server answers: a gRPC code or an HTTP status."""
 
     def __init__(self, code, message="no", **headers):
         super().__init__(code, message)
@@ -57,7 +57,7 @@ class Refusal(Exception):
 
 
 def shout(signature, rows):
-    """A model whose translations are in capitals, and any signature."""
+    """Answer requests of any signature with their texts in capitals."""
     texts = [row.get("text", row.get("source")) for row in rows]
     texts = [
         base64.b64decode(text["b64"]).decode()
@@ -65,76 +65,77 @@ def shout(signature, rows):
         else text
         for text in texts
     ]
-    loud = [text.upper() for text in texts]
+    capitals = [text.upper() for text in texts]
     if signature == "serving_default":
-        return [answered(translation=text, score=-1.0) for text in loud]
+        return [output_row(translation=text, score=-1.0) for text in capitals]
     if signature == "translate":
-        return [answered(translations=[t], scores=[-1.0]) for t in loud]
+        return [output_row(translations=[t], scores=[-1.0]) for t in capitals]
     if signature in ("translate_with_options", "search"):
         counts = [row["n_best"] or 2 for row in rows]
         return [
-            answered(translations=[text, "x"][:n], scores=[-1.0, -2.0][:n])
-            for text, n in zip(loud, counts, strict=True)
+            output_row(translations=[text, "x"][:n], scores=[-1.0, -2.0][:n])
+            for text, n in zip(capitals, counts, strict=True)
         ]
     if signature == "encode":
         memory = [[0.0]]
-        return [answered(memory=memory, lengths=1) for _ in loud]
+        return [output_row(memory=memory, lengths=1) for _ in capitals]
     raise Refusal("INVALID_ARGUMENT", f'name: "{signature}" not found')
 
 
-def answered(**outputs):
+def output_row(**outputs):
     return {"truncated": False, "status": "OK", **outputs}
 
 
 class FakeModel:
-    """What a server answers, and what it was asked.
+    """Model of a fake server, which records its requests.
 
     Attributes:
-        steps: what answers the next requests, each once; then `answer` does.
-        asked: signature and rows of each request, `contract` apart.
-        contracts: how often the contract was asked.
-        metadata: names in lower case and values of all that went with them.
-        filters: the names of outputs that each request asked for.
-        wait: ends when the test does.
+        answer: function that answers requests when `steps` is empty.
+        steps: functions that answer the next requests, each used once.
+        requests: signature and rows of each request except for `contract`.
+        contract_calls: number of requests for the contract.
+        metadata: headers of each request, by names in lower case.
+        filters: names of the outputs that each gRPC request selects.
+        stopped: event that is set when the server stops.
     """
 
     def __init__(self):
         self.answer, self.limits = shout, dict(LIMITS)
-        self.steps, self.asked, self.filters = deque(), [], []
-        self.contracts, self.metadata = 0, []
+        self.steps, self.requests, self.filters = deque(), [], []
+        self.contract_calls, self.metadata = 0, []
         self.tokens = None
-        self.over = threading.Event()
+        self.stopped = threading.Event()
         self.lock = threading.Lock()
 
     def rows(self, signature, rows, metadata):
         with self.lock:
             self.metadata.append(metadata)
             if self.tokens and metadata.get("authorization") not in self.tokens:
-                told = f"not allowed: {metadata.get('authorization')}"
-                raise Refusal("UNAUTHENTICATED", told)
+                message = f"not allowed: {metadata.get('authorization')}"
+                raise Refusal("UNAUTHENTICATED", message)
             if signature == "contract":
-                self.contracts += 1
+                self.contract_calls += 1
                 if self.limits is None:
                     name = 'Serving signature name: "contract" not found'
                     raise Refusal("INVALID_ARGUMENT", name)
                 return [self.limits] * len(rows)
-            self.asked.append((signature, rows))
+            self.requests.append((signature, rows))
             step = self.steps.popleft() if self.steps else self.answer
         return step(signature, rows)
 
     def sleep(self, seconds):
-        """A step that answers late."""
+        """Return a step that answers after a delay."""
 
         def step(signature, rows):
-            self.over.wait(seconds)
+            self.stopped.wait(seconds)
             return self.answer(signature, rows)
 
         return step
 
     @property
     def texts(self):
-        """Those of each request."""
-        return [[row["text"] for row in rows] for _, rows in self.asked]
+        """Texts of each request."""
+        return [[row["text"] for row in rows] for _, rows in self.requests]
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -162,20 +163,20 @@ class Handler(BaseHTTPRequestHandler):
         except Refusal as refusal:
             status = HTTP.get(refusal.code, refusal.code)
             text = json.dumps({"error": refusal.message}).encode()
-            self.say(status, text, refusal.headers)
+            self.respond(status, text, refusal.headers)
             return
         if callable(answer):
             answer(self)
             return
-        self.say(200, json.dumps({"predictions": answer}).encode())
+        self.respond(200, json.dumps({"predictions": answer}).encode())
 
     def do_GET(self):
         self.server.bodies.append((self.path, ""))
         states = [("3", "AVAILABLE"), ("12", "UNLOADING")]
         body = [{"version": v, "state": s, "status": {}} for v, s in states]
-        self.say(200, json.dumps({"model_version_status": body}).encode())
+        self.respond(200, json.dumps({"model_version_status": body}).encode())
 
-    def say(self, status, body, headers=()):
+    def respond(self, status, body, headers=()):
         self.send_response(status)
         for name, value in dict(headers).items():
             self.send_header(name.replace("_", "-"), value)
@@ -185,7 +186,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def log_message(self, *_):
-        """Says nothing."""
+        """Log nothing."""
 
 
 class RestServer(ThreadingHTTPServer):
@@ -198,7 +199,7 @@ class RestServer(ThreadingHTTPServer):
         self.hung_up = queue.SimpleQueue()
 
     def handle_error(self, *_):
-        """A client that hangs up is no news."""
+        """Ignore clients that hang up."""
 
 
 class GrpcService(
@@ -257,7 +258,7 @@ def _tensor(values):
 
 @contextmanager
 def rest_server(model, context=None):
-    """Serves a model; with TLS where there is a context."""
+    """Serve a model by REST, with TLS if `context` is given."""
     with RestServer(model) as server:
         if context is not None:
             server.socket = context.wrap_socket(
@@ -271,14 +272,14 @@ def rest_server(model, context=None):
         try:
             yield server
         finally:
-            model.over.set()
+            model.stopped.set()
             server.shutdown()
             thread.join()
 
 
 @contextmanager
 def grpc_server(model, credentials=None):
-    """Likewise by gRPC."""
+    """Serve a model by gRPC, with TLS if `credentials` are given."""
     service = GrpcService(model)
     server = grpc.server(ThreadPoolExecutor(8))
     prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
@@ -295,5 +296,5 @@ def grpc_server(model, credentials=None):
     try:
         yield service
     finally:
-        model.over.set()
+        model.stopped.set()
         server.stop(None).wait()

@@ -1,4 +1,4 @@
-"""Who is asked, and how the client is let in; no error shows with what."""
+"""Addresses, credentials, TLS and proxies; no error reveals a secret."""
 
 import ssl
 import traceback
@@ -24,7 +24,7 @@ from tests.client.fake_servers import (
 TOKEN, PASSWORD, KEY = "tok-3f9a.b_c", "p:w/ 7@x", "key-51c2"
 GUESS = "hunter2"
 BASIC = "Ym9iOnA6dy8gN0B4"  # "bob:" and the password
-WRONG = [
+WRONG_URLS = [
     "localhost:8501",
     "bob:{}@localhost:8501",
     "http://bob:{}@localhost:8501/v1/models/m",
@@ -51,28 +51,28 @@ def with_user(url):
     return url.replace("://", f"://bob:{quote(PASSWORD, safe='')}@")
 
 
-def sees_nothing(*texts):
+def check_no_secrets(*texts):
     secrets = (TOKEN, PASSWORD, quote(PASSWORD, safe=""), KEY, BASIC, GUESS)
     for text in texts:
         for secret in secrets:
             assert secret not in text
 
 
-def told(error):
-    """All that a program shows of an error."""
+def checked_message(error):
+    """Return the message of an error that reveals no secret."""
     shown = "".join(traceback.format_exception(error))
-    sees_nothing(str(error), repr(error), shown, str(vars(error)))
+    check_no_secrets(str(error), repr(error), shown, str(vars(error)))
     return str(error)
 
 
-# What is shown.
+# Messages.
 
 
-@pytest.mark.parametrize("url", WRONG)
-def test_an_address_that_cannot_be(url):
+@pytest.mark.parametrize("url", WRONG_URLS)
+def test_wrong_urls_are_refused(url):
     with pytest.raises(ValueError, match="Expected: `url`") as caught:
         TranslationClient(url.replace("{}", GUESS))
-    assert "bob" not in told(caught.value)
+    assert "bob" not in checked_message(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -100,21 +100,21 @@ def test_an_address_that_cannot_be(url):
         ({"url": "https://h", "client_key": "key.pem"}, "client_certificate"),
     ],
 )
-def test_settings_that_cannot_be(settings, expected):
+def test_wrong_settings_are_refused(settings, expected):
     for kind in (TranslationClient, AsyncTranslationClient):
         with pytest.raises(
             ValueError, match=f"(?s)Expected: .*{expected}"
         ) as x:
             kind(**settings)
-        told(x.value)
+        checked_message(x.value)
 
 
-def test_a_client_shows_where_it_asks():
+def test_repr_shows_the_url_without_the_password():
     url = with_user("https://host:1/a")
     client = TranslationClient(url, "m", headers={"X-Key": KEY})
     assert repr(client) == "TranslationClient('https://host:1/a', 'm')"
     assert (client.url, client.model) == ("https://host:1/a", "m")
-    sees_nothing(repr(vars(client)))
+    check_no_secrets(repr(vars(client)))
 
 
 FAILURES = [
@@ -124,9 +124,11 @@ FAILURES = [
 
 
 @pytest.mark.parametrize("code", FAILURES)
-def test_no_failure_shows_what_lets_in(served, model, code, caplog, capsys):
+def test_errors_of_the_server_hide_credentials(
+    served, model, code, caplog, capsys
+):
     caplog.set_level("DEBUG")
-    # A server that says again what it was sent.
+    # The server repeats what it was sent.
     echo = f"no {TOKEN}, {PASSWORD}, {quote(PASSWORD, safe='')}, {BASIC}, {KEY}"
     for settings in (
         {"url": with_user(served.url), "headers": {"X-Key": KEY}},
@@ -143,12 +145,12 @@ def test_no_failure_shows_what_lets_in(served, model, code, caplog, capsys):
             pytest.raises(TranslationServerError) as caught,
         ):
             client.translate(["a"])
-        assert "[hidden]" in told(caught.value)
+        assert "[hidden]" in checked_message(caught.value)
     printed = capsys.readouterr()
-    sees_nothing(caplog.text, printed.out, printed.err)
+    check_no_secrets(caplog.text, printed.out, printed.err)
 
 
-def test_an_answer_that_is_no_http_is_not_shown(rest, model):
+def test_malformed_http_answers_hide_credentials(rest, model):
     def echoes(signature, rows):
         def write(handler):
             handler.wfile.write(f"{TOKEN}\r\n\r\n".encode())
@@ -162,11 +164,11 @@ def test_an_answer_that_is_no_http_is_not_shown(rest, model):
         pytest.raises(TranslationServerError, match="UNAVAILABLE") as caught,
     ):
         client.translate(["a"])
-    assert "[hidden]" in told(caught.value)
+    assert "[hidden]" in checked_message(caught.value)
 
 
 @pytest.mark.parametrize("scheme", ["http", "https", "grpc", "grpcs"])
-def test_a_server_that_is_away_shows_nothing(scheme):
+def test_connection_errors_hide_credentials(scheme):
     with (
         TranslationClient(
             with_user(f"{scheme}://127.0.0.1:1"), attempts=2, timeout=20
@@ -174,10 +176,10 @@ def test_a_server_that_is_away_shows_nothing(scheme):
         pytest.raises(TranslationServerError) as caught,
     ):
         client.status()
-    assert f"{scheme}://127.0.0.1:1 " in told(caught.value)
+    assert f"{scheme}://127.0.0.1:1 " in checked_message(caught.value)
 
 
-# What is sent.
+# Credentials.
 
 
 @pytest.mark.parametrize(
@@ -192,7 +194,9 @@ def test_a_server_that_is_away_shows_nothing(scheme):
         ({}, "", None),
     ],
 )
-def test_what_lets_in(served, model, monkeypatch, settings, variable, sent):
+def test_credentials_are_sent(
+    served, model, monkeypatch, settings, variable, sent
+):
     if variable is not None:
         monkeypatch.setenv("LUONG_KERAS_TOKEN", variable)
     settings = {"headers": {"X-Tenant": "a"}} | settings
@@ -205,7 +209,7 @@ def test_what_lets_in(served, model, monkeypatch, settings, variable, sent):
             assert metadata["x-tenant"] == "a"
 
 
-def test_a_wrong_token_is_refused_once(served, model):
+def test_wrong_tokens_are_not_retried(served, model):
     model.tokens = [f"Bearer {TOKEN}"]
     with TranslationClient(served.url, token=TOKEN) as client:
         assert client.translate(["a"]) == ["A"]
@@ -216,7 +220,7 @@ def test_a_wrong_token_is_refused_once(served, model):
     ):
         client.translate(["a"])
     assert x.value.code == "UNAUTHENTICATED"
-    assert "not allowed: Bearer [hidden]" in told(x.value)
+    assert "not allowed: Bearer [hidden]" in checked_message(x.value)
     assert len(model.metadata) == 1
 
 
@@ -230,7 +234,7 @@ def authority():
 
 @pytest.fixture(scope="module")
 def files(authority, tmp_path_factory):
-    """Paths of the authority's certificate and of a client's."""
+    """Write the certificates of the authority and of a client."""
     folder = tmp_path_factory.mktemp("tls")
     client = authority.issue_cert("client@example.org")
     authority.cert_pem.write_to_path(folder / "ca.pem")
@@ -242,22 +246,27 @@ def files(authority, tmp_path_factory):
 
 @pytest.fixture(params=["https", "grpcs"])
 def encrypted(request, model, authority):
-    """A maker of servers with TLS, which may ask for a certificate."""
+    """Start servers with TLS, which may require client certificates."""
     from contextlib import ExitStack
 
-    def start(of_clients=False):
-        own = authority.issue_cert("127.0.0.1")
+    def start(client_certificates=False):
+        certificate = authority.issue_cert("127.0.0.1")
         if request.param == "https":
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            own.configure_cert(context)
-            if of_clients:
+            certificate.configure_cert(context)
+            if client_certificates:
                 context.verify_mode = ssl.CERT_REQUIRED
                 authority.configure_trust(context)
             return stack.enter_context(rest_server(model, context))
         credentials = grpc.ssl_server_credentials(
-            [(own.private_key_pem.bytes(), own.cert_chain_pems[0].bytes())],
-            authority.cert_pem.bytes() if of_clients else None,
-            of_clients,
+            [
+                (
+                    certificate.private_key_pem.bytes(),
+                    certificate.cert_chain_pems[0].bytes(),
+                )
+            ],
+            authority.cert_pem.bytes() if client_certificates else None,
+            client_certificates,
         )
         return stack.enter_context(grpc_server(model, credentials))
 
@@ -265,7 +274,7 @@ def encrypted(request, model, authority):
         yield start
 
 
-def test_tls_with_an_authority_of_ones_own(encrypted, files, model):
+def test_tls_with_a_user_defined_authority(encrypted, files, model):
     url = encrypted().url
     with TranslationClient(
         url, ca_certificate=files / "ca.pem", token=TOKEN
@@ -279,15 +288,15 @@ def test_tls_with_an_authority_of_ones_own(encrypted, files, model):
     ):
         client.translate(["a"])
     assert caught.value.code == "UNAUTHENTICATED"
-    assert "attempts" not in told(caught.value)
+    assert "attempts" not in checked_message(caught.value)
     assert model.metadata == []
 
 
 @pytest.mark.parametrize(
     "names", [("both.pem", None), ("client.pem", "key.pem")]
 )
-def test_a_server_that_asks_for_a_certificate(encrypted, files, names):
-    url = encrypted(of_clients=True).url
+def test_client_certificates_are_sent(encrypted, files, names):
+    url = encrypted(client_certificates=True).url
     certificate, key = (name and files / name for name in names)
     with TranslationClient(
         url,
@@ -298,8 +307,8 @@ def test_a_server_that_asks_for_a_certificate(encrypted, files, names):
         assert client.translate(["a"]) == ["A"]
 
 
-def test_a_client_without_its_certificate(encrypted, files, model):
-    url = encrypted(of_clients=True).url
+def test_missing_client_certificates_are_refused(encrypted, files, model):
+    url = encrypted(client_certificates=True).url
     with (
         TranslationClient(
             url, ca_certificate=files / "ca.pem", attempts=2
@@ -311,7 +320,7 @@ def test_a_client_without_its_certificate(encrypted, files, model):
     assert model.metadata == []
 
 
-def test_tls_where_the_server_speaks_none(rest, model):
+def test_https_to_a_server_without_tls_is_refused(rest, model):
     url = rest.url.replace("http:", "https:")
     with (
         TranslationClient(url) as client,
@@ -326,12 +335,12 @@ def test_tls_where_the_server_speaks_none(rest, model):
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.1.2.3"])
-def test_no_proxy_leads_to_this_machine(served, monkeypatch, host):
+def test_loopback_addresses_bypass_proxies(served, monkeypatch, host):
     for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY", "grpc_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     monkeypatch.setenv("NO_PROXY", "")
     assert read_address(f"http://{host}:1").is_loopback
-    if host != "127.1.2.3":  # Where the server does not listen.
+    if host != "127.1.2.3":  # The server does not listen there.
         url = served.url.replace("127.0.0.1", host)
         with TranslationClient(url, attempts=1) as client:
             assert client.translate(["a"]) == ["A"]
@@ -340,12 +349,12 @@ def test_no_proxy_leads_to_this_machine(served, monkeypatch, host):
 @pytest.mark.parametrize(
     "host", ["example.org", "10.0.0.1", "localhost.example.org", "[2001::1]"]
 )
-def test_other_machines(host):
+def test_other_hosts_are_no_loopback_addresses(host):
     assert not read_address(f"http://{host}:1").is_loopback
     assert read_address("grpc://[::1]:1").is_loopback
 
 
-def test_elsewhere_the_environment_names_the_proxy(monkeypatch):
+def test_other_hosts_use_the_proxy_of_the_environment(monkeypatch):
     model = FakeModel()
     with rest_server(model) as proxy:
         monkeypatch.setenv("HTTP_PROXY", proxy.url)
@@ -356,11 +365,11 @@ def test_elsewhere_the_environment_names_the_proxy(monkeypatch):
     assert path == url
 
 
-def test_a_proxy_that_cannot_be(monkeypatch):
+def test_wrong_proxies_are_refused(monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", f"socks9://bob:{GUESS}@host:1")
     with (
         TranslationClient("http://translator.invalid:8501") as client,
         pytest.raises(ValueError, match="proxies") as caught,
     ):
         client.translate(["a"])
-    told(caught.value)
+    checked_message(caught.value)

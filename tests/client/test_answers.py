@@ -1,4 +1,4 @@
-"""What the client sends and makes of answers, against those by hand."""
+"""Requests and results of the client, against values written by hand."""
 
 import json
 
@@ -34,7 +34,7 @@ AS_EXPORTED = {
     "prefix": "",
     "replace_unknown": -1,
 }
-# What goes with each line, in the order in which they are sent.
+# Texts and options of the rows, in the order of sending.
 SENT = [
     (LINES[1], 1, -1.0, "", 0),
     (LINES[0], 3, 0.5, "Tür", 1),
@@ -45,7 +45,7 @@ CUT = "ignore::luong_keras_client.TruncationWarning"
 pytestmark = pytest.mark.filterwarnings(CUT)
 
 
-def by_hand(signature, rows):
+def answer_by_hand(signature, rows):
     signature = {"search": "translate"}.get(signature, signature)
     answers = ANSWERS[signature.replace("_with_options", "")]
     texts = [row.get("text", row.get("source")) for row in rows]
@@ -58,7 +58,7 @@ def by_hand(signature, rows):
 
 @pytest.fixture
 def ask(model, served):
-    model.answer = by_hand
+    model.answer = answer_by_hand
     clients = []
 
     def client(**settings):
@@ -70,14 +70,14 @@ def ask(model, served):
         made.close()
 
 
-def check_asked(model, signature, rows):
-    """One request of these rows, with the right types."""
-    assert [name for name, _ in model.asked] == [signature]
-    # As text, in which 1, 1.0 and true differ.
-    assert texts_of(model.asked[0][1]) == texts_of(rows)
+def check_request(model, signature, rows):
+    """Check that one request was made, of these rows with these types."""
+    assert [name for name, _ in model.requests] == [signature]
+    # As JSON, in which 1, 1.0 and true differ.
+    assert as_json(model.requests[0][1]) == as_json(rows)
 
 
-def texts_of(rows):
+def as_json(rows):
     return [json.dumps(row, sort_keys=True) for row in rows]
 
 
@@ -86,29 +86,29 @@ def test_lines_are_translated(ask, model):
     assert ask().translate(LINES) == expected
     assert ask().translate(iter(LINES), beam_size=None) == expected
     rows = [{"text": text} for text in ("", LINES[0], LINES[2])]
-    assert model.asked == [("serving_default", rows)] * 2
+    assert model.requests == [("serving_default", rows)] * 2
 
 
-def test_the_best_with_options(ask, model):
+def test_lines_are_translated_with_options(ask, model):
     expected = ["Tür auf", "", "Ä <unk> z ."]
     assert ask().translate(LINES, **OPTIONS) == expected
     rows = [dict(zip(NAMES, sent, strict=True), n_best=1) for sent in SENT]
-    check_asked(model, "translate_with_options", rows)
+    check_request(model, "translate_with_options", rows)
 
 
-def test_several_translations(ask, model):
+def test_n_best_lists(ask, model):
     check(ask().nbest(LINES), TEXTS)
     rows = [{"text": text} for text in ("", LINES[0], LINES[2])]
-    check_asked(model, "translate", rows)
+    check_request(model, "translate", rows)
 
 
-def test_several_translations_with_options(ask, model):
+def test_n_best_lists_with_options(ask, model):
     check(ask().nbest(LINES, n_best=[2, 0, 1], **OPTIONS), TEXTS)
     rows = [
         dict(zip(NAMES, sent, strict=True), n_best=n_best)
         for sent, n_best in zip(SENT, [0, 2, 1], strict=True)
     ]
-    check_asked(model, "translate_with_options", rows)
+    check_request(model, "translate_with_options", rows)
 
 
 @pytest.mark.parametrize(
@@ -124,14 +124,14 @@ def test_several_translations_with_options(ask, model):
         ("replace_unknown", -1, -1),
     ],
 )
-def test_one_value_is_for_all_lines(ask, model, name, value, sent):
+def test_options_are_sent_with_their_types(ask, model, name, value, sent):
     ask().nbest(LINES[:1], **{name: value})
     row = {"text": LINES[0], **AS_EXPORTED, name: sent}
-    check_asked(model, "translate_with_options", [row])
+    check_request(model, "translate_with_options", [row])
 
 
-# What is sent for what nobody chooses beyond a beam.
-NOT_CHOSEN = {
+# Values of unset options that only the signature `search` has.
+UNSET = {
     "coverage_penalty": -1.0,
     "no_repeat_ngram": -1,
     "temperature": -1.0,
@@ -156,41 +156,43 @@ NOT_CHOSEN = {
         ("forbidden", "Auto", "Auto"),
     ],
 )
-def test_what_no_beam_has_is_asked_elsewhere(ask, model, name, value, sent):
+def test_options_beyond_beam_search_use_the_search_signature(
+    ask, model, name, value, sent
+):
     ask().nbest(LINES[:1], **{name: value})
-    row = {"text": LINES[0], **AS_EXPORTED, **NOT_CHOSEN, name: sent}
-    check_asked(model, "search", [row])
-    model.asked.clear()
+    row = {"text": LINES[0], **AS_EXPORTED, **UNSET, name: sent}
+    check_request(model, "search", [row])
+    model.requests.clear()
     ask().translate(LINES[:1], beam_size=3, **{name: value})
-    check_asked(model, "search", [row | {"beam_size": 3, "n_best": 1}])
+    check_request(model, "search", [row | {"beam_size": 3, "n_best": 1}])
     with pytest.raises(TypeError, match=f"Received: {name}"):
         ask().align(LINES[:1], **{name: value})
 
 
-def test_what_is_not_chosen_is_the_exports(ask, model):
+def test_unset_options_equal_those_of_the_library(ask, model):
     ask().nbest(LINES[:1], seed=7)
     unset = {name: option.unset for name, option in SEARCH_OPTIONS.items()}
-    check_asked(model, "search", [{"text": LINES[0], **unset, "seed": 7}])
+    check_request(model, "search", [{"text": LINES[0], **unset, "seed": 7}])
 
 
 @pytest.mark.parametrize("step", ["produces", "reads"])
-def test_words_and_weights(ask, model, step):
+def test_alignments(ask, model, step):
     found = ask(alignment_step=step).align(LINES, **OPTIONS)
     check(found, [nbest[0] for nbest in translations(step)])
     rows = [dict(zip(NAMES, sent, strict=True), rank=0) for sent in SENT]
-    check_asked(model, "align", rows)
+    check_request(model, "align", rows)
 
 
-def test_words_of_another_rank(ask, model):
+def test_alignments_of_another_rank(ask, model):
     ask().align(LINES[:1], 2, beam_size=4)
     row = {"text": LINES[0], **AS_EXPORTED, "beam_size": 4, "rank": 2}
     del row["n_best"]
-    check_asked(model, "align", [row])
+    check_request(model, "align", [row])
 
 
 @pytest.mark.parametrize("sources", [[], ["door"]])
-def test_a_batch_without_words(model, rest, sources):
-    """Of axes of size 0 JSON does not tell those behind them."""
+def test_alignments_of_empty_translations(model, rest, sources):
+    """JSON loses the axes that follow an axis of size 0."""
     row = {"translation": "", "score": 0.0, "tokens": [], "lengths": 0}
     row |= {"alignments": [], "source_tokens": sources}
     row |= {"source_lengths": len(sources), "truncated": False, "status": "OK"}
@@ -202,7 +204,7 @@ def test_a_batch_without_words(model, rest, sources):
             assert found.links == []
 
 
-def test_a_batch_without_memories(model, rest):
+def test_memories_of_empty_sentences(model, rest):
     row = {"memory": [], "lengths": 0, "truncated": False, "status": "OK"}
     model.answer = lambda signature, rows: [row] * len(rows)
     with TranslationClient(rest.url) as client:
@@ -210,14 +212,14 @@ def test_a_batch_without_memories(model, rest):
             assert found.ndim == 2 and len(found) == 0
 
 
-def test_given_translations(ask, model):
+def test_given_translations_are_scored(ask, model):
     check(ask().score(LINES, TARGETS), SCORES)
     pairs = [("", ""), (LINES[0], TARGETS[0]), (LINES[2], TARGETS[2])]
     rows = [{"source": one, "target": other} for one, other in pairs]
-    check_asked(model, "score", rows)
-    model.asked.clear()
+    check_request(model, "score", rows)
+    model.requests.clear()
     check(ask().align_pairs(LINES, TARGETS), SCORED)
-    check_asked(model, "align_pair", rows)
+    check_request(model, "align_pair", rows)
 
 
 def test_lines_are_encoded(ask):
@@ -227,20 +229,20 @@ def test_lines_are_encoded(ask):
         assert one.tolist() == other.tolist()
 
 
-def test_the_contract_is_asked_once(ask, model):
+def test_contract_is_requested_once(ask, model):
     client = ask()
-    assert model.contracts == 0
+    assert model.contract_calls == 0
     client.translate(LINES)
     assert vars(client.contract()) == LIMITS
     client.translate(LINES)
-    assert model.contracts == 1
+    assert model.contract_calls == 1
 
 
-def test_the_states_of_versions(ask):
+def test_states_of_versions(ask):
     assert ask().status() == {3: "AVAILABLE", 12: "UNLOADING"}
 
 
-def test_lines_of_like_length_share_a_request(ask, model, served):
+def test_lines_of_similar_length_share_a_request(ask, model, served):
     with ask(batch_size=2, concurrency=1) as client:
         check(client.align(LINES), [x[0] for x in translations("produces")])
     assert model.texts == [["", LINES[0]], [LINES[2]]]
@@ -248,31 +250,31 @@ def test_lines_of_like_length_share_a_request(ask, model, served):
         assert served.connections == 1
 
 
-def test_a_request_has_no_more_rows_than_the_contract(ask, model):
+def test_requests_have_at_most_max_rows_of_the_contract(ask, model):
     model.limits["max_rows"] = 2
     ask(batch_size=3).translate(LINES)
     assert sorted(map(len, model.texts)) == [1, 2]
 
 
-def test_an_empty_list_asks_nothing(ask, model):
+def test_empty_lists_send_no_request(ask, model):
     client = ask()
     assert client.translate([]) == client.nbest([]) == client.align([]) == []
     assert client.score([], []) == client.encode([]) == []
     assert model.metadata == []
 
 
-def test_outputs_are_named_by_grpc(ask, model, served):
+def test_grpc_requests_name_their_outputs(ask, model, served):
     if served.url.startswith("http"):
         pytest.skip("REST has no names of outputs")
     for method in ("translate", "nbest", "align", "encode"):
         getattr(ask(), method)(LINES)
     filters = [set(names) for names in model.filters[1::2]]
     names = ("serving_default", "translate", "align", "encode")
-    # All of the contract: so requests of others can share a batch.
+    # All outputs of the signature, so that other requests can share a batch.
     assert filters == [set(ANSWERS[name]) for name in names]
 
 
-def test_rows_and_bytes_in_json(model, rest):
+def test_json_body_of_invalid_unicode_and_of_bytes(model, rest):
     with TranslationClient(rest.url, "demo") as client:
         client.translate(["\ud800x", b"caf\xc3\xa9"])
     path, body = rest.bodies[-1]
@@ -292,14 +294,14 @@ def test_rows_and_bytes_in_json(model, rest):
         ({"label": "x/y"}, "a%20b/labels/x%2Fy"),
     ],
 )
-def test_a_version_is_a_number_or_a_label(model, served, settings, path):
+def test_requests_name_the_version_or_the_label(model, served, settings, path):
     with TranslationClient(served.url, "a b", **settings) as client:
         client.status()
         client.translate(["x"])
     if served.url.startswith("http"):
-        asked = [path for path, _ in served.bodies]
+        paths = [path for path, _ in served.bodies]
         url = f"/v1/models/{path}"
-        assert asked == [url, f"{url}:predict", f"{url}:predict"]
+        assert paths == [url, f"{url}:predict", f"{url}:predict"]
         return
     for spec in served.specs:
         assert spec.name == "a b"

@@ -13,12 +13,12 @@ import pytest
 from luong_keras.cli.ask import Ask
 from luong_keras.cli.main import main
 from luong_keras_client import AsyncTranslationClient, TranslationClient
-from tests.client.fake_servers import Refusal, answered, shout
-from tests.client.test_answers import LINES, by_hand
+from tests.client.fake_servers import Refusal, output_row, shout
+from tests.client.test_answers import LINES, answer_by_hand
 from tests.serving.answered_arrays import SCORES, TEXTS, translations
 
 ROOT = Path(__file__).parents[2]
-# And what stands there, where the client is not installed.
+# With the sources, in case the client is not installed.
 PATH = os.pathsep.join(
     [str(ROOT), str(ROOT / "export" / "client"), *sys.path[1:]]
 )
@@ -27,7 +27,7 @@ SCRIPT = str(ROOT / "export" / "client.py")
 
 @pytest.fixture
 def ask(rest, monkeypatch, capsys):
-    """Runs it with arguments and standard input; status, lines and errors."""
+    """Run the command; return its status, output lines and error lines."""
 
     def run(*arguments, lines=(), url=rest.url):
         text = "".join(line + "\n" for line in lines).encode()
@@ -39,7 +39,7 @@ def ask(rest, monkeypatch, capsys):
     return run
 
 
-def test_sentences_or_lines(ask, model):
+def test_sentences_are_arguments_or_lines_of_standard_input(ask, model):
     assert ask("one", "two") == (0, ["ONE", "TWO"], [])
     lines = ["a", "", "c\u2028d\x0b", "e\r", "\r"]
     status, _, _ = ask(lines=lines)
@@ -48,8 +48,8 @@ def test_sentences_or_lines(ask, model):
     assert sorted(texts) == sorted(["a", "", "c\u2028d\x0b", "e", ""])
 
 
-def test_what_is_not_said_is_the_same_everywhere():
-    # As docs/client.md has it.
+def test_defaults_of_the_command_and_the_clients_agree():
+    # The defaults that docs/client.md states.
     stated = {"timeout": 30.0, "request_timeout": None, "attempts": 5}
     stated |= {"batch_size": 32, "concurrency": 4}
     stated |= {"alignment_step": "produces"}
@@ -62,10 +62,10 @@ def test_what_is_not_said_is_the_same_everywhere():
 
 
 @pytest.mark.parametrize("form", [(), ("--n-best=2",), ("--alignments",)])
-def test_at_a_terminal_each_line_is_answered_alone(
+def test_lines_of_a_terminal_are_sent_one_by_one(
     rest, model, monkeypatch, capsys, form
 ):
-    model.answer = by_hand
+    model.answer = answer_by_hand
     text = "".join(line + "\n" for line in LINES).encode()
     terminal = io.TextIOWrapper(io.BytesIO(text))
     terminal.isatty = lambda: True
@@ -75,11 +75,11 @@ def test_at_a_terminal_each_line_is_answered_alone(
     assert {len(texts) for texts in model.texts} == {1}
 
 
-def test_options_are_sent(ask, model, rest):
+def test_options_are_sent_to_the_server(ask, model, rest):
     ask("--beam-size=2", "--length-penalty=1", "--prefix=das", "a")
     row = {"text": "a", "beam_size": 2, "length_penalty": 1.0}
     row |= {"prefix": "das", "n_best": 1, "replace_unknown": -1}
-    assert model.asked == [("translate_with_options", [row])]
+    assert model.requests == [("translate_with_options", [row])]
     ask("--label=stable", "--header", "X-Tenant: b:c", "--model=m", "a")
     assert rest.bodies[-1][0] == "/v1/models/m/labels/stable:predict"
     assert model.metadata[-1]["x-tenant"] == "b:c"
@@ -87,8 +87,8 @@ def test_options_are_sent(ask, model, rest):
     assert "/v1/models/translator/versions/7:" in rest.bodies[-1][0]
 
 
-def test_several_translations_as_json(ask, model):
-    model.answer = by_hand
+def test_n_best_lists_are_printed_as_json(ask, model):
+    model.answer = answer_by_hand
     status, lines, (warning,) = ask("--n-best=2", lines=LINES)
     found = [json.loads(line) for line in lines]
     assert found == [[one.as_dict() for one in nbest] for nbest in TEXTS]
@@ -96,9 +96,9 @@ def test_several_translations_as_json(ask, model):
     assert "(place 2)" in warning
 
 
-def test_words_as_json(ask, model):
+def test_alignments_are_printed_as_json(ask, model):
     def ranks(signature, rows):
-        found = by_hand(signature, rows)
+        found = answer_by_hand(signature, rows)
         if rows[0].get("rank") == 2:
             found = [one | {"score": -1e30} for one in found]
         return found
@@ -107,15 +107,15 @@ def test_words_as_json(ask, model):
     _, lines, _ = ask("--n-best=9", "--alignments", "--batch-size=2", *LINES)
     expected = [nbest[0].as_dict(links=True) for nbest in translations("reads")]
     for line, one in zip(lines, expected, strict=True):
-        # The server has three ranks; the last one is not filled.
+        # The contract has three ranks; the last one is empty.
         found = json.loads(line)
         assert len(found) == 2 and found[0]["tokens"] == one["tokens"]
-        assert "\\u" not in line  # text, not escapes
-    assert {rows[0]["rank"] for _, rows in model.asked} == {0, 1, 2}
+        assert "\\u" not in line  # no escapes
+    assert {rows[0]["rank"] for _, rows in model.requests} == {0, 1, 2}
 
 
-def test_scores_and_a_picture(ask, model, tmp_path):
-    model.answer = by_hand
+def test_scores_and_a_plot(ask, model, tmp_path):
+    model.answer = answer_by_hand
     targets, picture = tmp_path / "targets", tmp_path / "plots" / "first.png"
     targets.write_text("Tür\n\nÄ z\n", encoding="utf-8")
     arguments = f"--score={targets}", f"--plot={picture}"
@@ -128,21 +128,21 @@ def test_scores_and_a_picture(ask, model, tmp_path):
 
 
 @pytest.mark.parametrize("flag", ["--alignments", "--plot=x.png"])
-def test_options_without_alignments(ask, flag):
+def test_sampling_options_exclude_alignments(ask, flag):
     status, printed, errors = ask(flag, "--temperature=1", "--top-k=3", "Tür")
     assert status == 2 and not printed
     assert "Received: --temperature, --top-k." in errors[-1]
 
 
-def test_not_as_many_translations(ask, tmp_path):
+def test_number_of_targets_must_equal_number_of_sentences(ask, tmp_path):
     (tmp_path / "two").write_text("x\ny\n")
-    for count, told in ((1, "1 sentence, and more"), (3, "2 lines in")):
+    for count, message in ((1, "1 sentence, and more"), (3, "2 lines in")):
         status, _, (line,) = ask(f"--score={tmp_path / 'two'}", *"abc"[:count])
-        assert status == 2 and told in line
+        assert status == 2 and message in line
 
 
 @pytest.mark.parametrize("flag", ["--n-best=1", "--n-best=2"])
-def test_what_came_before_the_error_is_printed(ask, model, flag):
+def test_translations_before_an_error_are_printed(ask, model, flag):
     def refuses_long(signature, rows):
         found = shout(signature, rows)
         for one, row in zip(found, rows, strict=True):
@@ -158,14 +158,17 @@ def test_what_came_before_the_error_is_printed(ask, model, flag):
     assert "13 bytes at place 8" in line
 
 
-NOBODY = "http://bob:hunter2@127.0.0.1:1"
+UNREACHABLE = "http://bob:hunter2@127.0.0.1:1"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
-        (["--url", NOBODY, "--timeout=1"], "refused"),
-        (["--url", NOBODY.replace("http", "grpc"), "--timeout=1"], "refused"),
+        (["--url", UNREACHABLE, "--timeout=1"], "refused"),
+        (
+            ["--url", UNREACHABLE.replace("http", "grpc"), "--timeout=1"],
+            "refused",
+        ),
         (["--url", "http://bob:hunter2@localhost:x"], "HOST:PORT"),
         (["--url", "bob:hunter2@localhost"], "HOST:PORT"),
         (["--ulr", "http://bob:hunter2@localhost"], "mean --url"),
@@ -182,35 +185,35 @@ NOBODY = "http://bob:hunter2@127.0.0.1:1"
         (["--ca-certificate", "ca.pem"], "https"),
     ],
 )
-def test_an_error_is_one_line(ask, arguments, told):
+def test_errors_are_one_line(ask, arguments, message):
     url = "http://127.0.0.1:1"
     status, printed, errors = ask(*arguments, "--timeout=1", "a", url=url)
     if "--timeout" in arguments:
         status, printed, errors = ask("a", *arguments, url=url)
     assert (status, printed) == (2, [])
     (line,) = errors
-    assert line.startswith("luong-keras ask: error: ") and told in line
+    assert line.startswith("luong-keras ask: error: ") and message in line
     assert "hunter2" not in line
 
 
-def test_a_late_answer_is_one_line(ask, model):
+def test_timeouts_are_one_line(ask, model):
     model.steps.append(model.sleep(30))
     status, _, (line,) = ask("--request-timeout=0.3", "a")
     assert status == 2 and "DEADLINE_EXCEEDED" in line
-    assert len(model.asked) == 1
+    assert len(model.requests) == 1
 
 
-def test_a_server_that_refuses_is_one_line(ask, model):
+def test_refusals_are_one_line(ask, model):
     model.answer = Refusal("UNAUTHENTICATED", "who are you?")
     status, _, (line,) = ask("a")
     assert status == 2 and "LUONG_KERAS_TOKEN" in line
 
 
-def test_it_tells_how_far_it_is(ask, monkeypatch):
+def test_progress_is_reported(ask, monkeypatch):
     monkeypatch.setattr("luong_keras.progress.SECONDS_A_LINE", 0)
-    _, lines, told = ask("a", "b")
-    assert len(lines) == 2 and told == ["asking: 1", "asking: 2"]
-    # A terminal shows the lines themselves.
+    _, lines, progress = ask("a", "b")
+    assert len(lines) == 2 and progress == ["asking: 1", "asking: 2"]
+    # A terminal shows the lines instead.
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     assert ask("a", "b")[2] == []
 
@@ -230,7 +233,7 @@ def command(*arguments, **options):
     )
 
 
-def test_a_line_is_answered_before_the_next_is_there(rest):
+def test_lines_are_answered_before_the_next_one_arrives(rest):
     one = "--batch-size=1", "--concurrency=1"
     with command(SCRIPT, "--url", rest.url, *one) as running:
         for line in ("first", "second"):
@@ -242,7 +245,7 @@ def test_a_line_is_answered_before_the_next_is_there(rest):
         assert running.stderr.read() == ""
 
 
-def test_a_reader_that_has_seen_enough(rest):
+def test_closed_standard_output_is_no_error(rest):
     with command(SCRIPT, "--url", rest.url, "--batch-size=4") as running:
         running.stdin.write("line\n" * 10_000)
         running.stdin.close()
@@ -252,8 +255,8 @@ def test_a_reader_that_has_seen_enough(rest):
         assert running.stderr.read() == ""
 
 
-def test_it_needs_neither_tensorflow_nor_keras(rest, model):
-    model.answer = lambda *_: [answered(translation="ß", score=0.0)]
+def test_command_needs_neither_tensorflow_nor_keras(rest, model):
+    model.answer = lambda *_: [output_row(translation="ß", score=0.0)]
     blocked = "tensorflow keras grpc sacrebleu matplotlib pydantic yaml"
     program = (
         "import sys\n"
@@ -266,7 +269,7 @@ def test_it_needs_neither_tensorflow_nor_keras(rest, model):
         assert running.wait(timeout=60) == 0
 
 
-def test_the_line_that_installs_the_client_is_told():
+def test_missing_client_error_names_the_install_command():
     program = (
         "import sys\n"
         "sys.modules['luong_keras_client'] = None\n"
@@ -274,13 +277,13 @@ def test_the_line_that_installs_the_client_is_told():
         "sys.exit(main(['ask', 'a']))\n"
     )
     with command("-c", program) as running:
-        told = running.stderr.read()
+        error = running.stderr.read()
         assert running.wait(timeout=60) == 2
-    assert "`luong-keras-client`" in told
-    assert "`pip install luong-keras[client]`" in told
+    assert "`luong-keras-client`" in error
+    assert "`pip install luong-keras[client]`" in error
 
 
-def test_it_starts_without_what_is_slow():
+def test_slow_packages_are_not_imported():
     program = (
         "import sys\n"
         "import luong_keras_command\n"

@@ -1,4 +1,4 @@
-"""Any number of lines in, as many translations out, in bounded memory."""
+"""Streams of any number of lines, translated in bounded memory."""
 
 import asyncio
 import itertools
@@ -22,7 +22,7 @@ MILLION = 1_000_000
 
 
 class Lines:
-    """Numbers as lines; counts how many were taken."""
+    """Iterator of numbers as lines, which counts the lines taken."""
 
     def __init__(self, count):
         self.lines, self.taken = map(str, range(count)), 0
@@ -35,8 +35,8 @@ class Lines:
         return next(self.lines)
 
 
-class SlowLines(Lines):
-    """Likewise, for `async for`."""
+class AsyncLines(Lines):
+    """Asynchronous iterator of numbers as lines."""
 
     def __aiter__(self):
         return self
@@ -53,8 +53,8 @@ class SlowLines(Lines):
 
 
 @pytest.fixture
-def at_once(monkeypatch):
-    """Answers without a server."""
+def without_server(monkeypatch):
+    """Answer without a server."""
     contract = Contract(3, 64, 1000, 50, 10, 3)
 
     async def run(self, batches, deadline, slots):
@@ -74,10 +74,10 @@ def at_once(monkeypatch):
 
 @pytest.mark.parametrize("kind", ["sync", "async", "async of async"])
 @pytest.mark.slow
-def test_a_million_lines_are_not_read_ahead(at_once, kind):
-    # The others go another way only where they wait.
+def test_reading_ahead_is_bounded(without_server, kind):
+    # The asynchronous kinds differ only in how they wait.
     count = MILLION if kind == "sync" else MILLION // 20
-    lines = (SlowLines if kind == "async of async" else Lines)(count)
+    lines = (AsyncLines if kind == "async of async" else Lines)(count)
     ahead = []
     if kind == "sync":
         stream = TranslationClient().translate_lines(lines)
@@ -96,11 +96,11 @@ def test_a_million_lines_are_not_read_ahead(at_once, kind):
 
         asyncio.run(read())
     assert len(ahead) == count
-    # 32 lines in each of 4 requests, and as many behind them.
+    # 32 lines in each of 4 requests, and as many read ahead.
     assert 128 < max(ahead) <= 2 * 128
 
 
-def test_it_goes_on_from_call_to_call(served, model):
+def test_streams_continue_between_reads(served, model):
     lines = [f"{number} line" for number in range(300)]
     with TranslationClient(served.url, batch_size=8) as client:
         stream = client.translate_lines(iter(lines), beam_size=2)
@@ -108,13 +108,13 @@ def test_it_goes_on_from_call_to_call(served, model):
             line.upper() for line in lines[:10]
         ]
         assert list(stream) == [line.upper() for line in lines[10:]]
-    rows = [row for _, rows in model.asked for row in rows]
+    rows = [row for _, rows in model.requests for row in rows]
     assert {row["beam_size"] for row in rows} == {2}
     assert sorted(row["text"] for row in rows) == sorted(lines)
-    assert {len(rows) for _, rows in model.asked} <= {8, 300 % 8}
+    assert {len(rows) for _, rows in model.requests} <= {8, 300 % 8}
 
 
-def test_asynchronous_lines(served):
+def test_lines_may_be_asynchronous(served):
     async def lines():
         for number in range(100):
             await asyncio.sleep(0)
@@ -128,33 +128,33 @@ def test_asynchronous_lines(served):
     assert found == [f"{number} LINE" for number in range(100)]
 
 
-def test_one_by_one(rest, model):
-    """For a program that writes a line and reads its translation."""
+def test_lines_are_read_one_by_one_without_concurrency(rest, model):
+    """A program can write a line and then read its translation."""
     lines = Lines(5)
     with TranslationClient(rest.url, batch_size=1, concurrency=1) as client:
         for place, _ in enumerate(client.translate_lines(lines)):
             assert lines.taken == place + 1
-            assert len(model.asked) == place + 1
+            assert len(model.requests) == place + 1
 
 
-def test_requests_in_flight_are_counted_for_the_whole_stream(rest, model):
-    flying, maximum = [], []
+def test_concurrency_limits_the_whole_stream(rest, model):
+    in_flight, maximum = [], []
 
-    def notes(signature, rows):
-        flying.append(1)
-        maximum.append(len(flying))
-        model.over.wait(0.01)
-        flying.pop()
+    def counts(signature, rows):
+        in_flight.append(1)
+        maximum.append(len(in_flight))
+        model.stopped.wait(0.01)
+        in_flight.pop()
         return shout(signature, rows)
 
-    model.answer = notes
+    model.answer = counts
     with TranslationClient(rest.url, batch_size=2, concurrency=3) as client:
         assert len(list(client.translate_lines(Lines(60)))) == 60
     assert 1 < max(maximum) <= 3
 
 
 def until_error(client, lines):
-    """What came before the error, and the error."""
+    """Return the translations before the error, and the error."""
     found = []
     with pytest.raises(TranslationServerError) as caught:
         for text in client.translate_lines(lines):
@@ -163,7 +163,9 @@ def until_error(client, lines):
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_an_error_comes_at_its_place(rest, model, asynchronous):
+def test_errors_are_raised_after_the_lines_before_them(
+    rest, model, asynchronous
+):
     def refuses_77(signature, rows):
         if any(row["text"] == "077" for row in rows):
             raise Refusal("INVALID_ARGUMENT", "no 77")
@@ -188,11 +190,11 @@ def test_an_error_comes_at_its_place(rest, model, asynchronous):
         with TranslationClient(rest.url, **settings) as client:
             found, error = until_error(client, lines)
     assert "no 77" in str(error)
-    assert found == lines[:76]  # Those of its request have none.
-    assert len(model.asked) <= 76 / 4 + 5
+    assert found == lines[:76]  # The rest of its request has no translation.
+    assert len(model.requests) <= 76 / 4 + 5
 
 
-def test_the_place_of_a_long_line_is_that_in_the_stream(rest, model):
+def test_places_of_errors_count_the_whole_stream(rest, model):
     def refuses_long(signature, rows):
         found = shout(signature, rows)
         for one, row in zip(found, rows, strict=True):
@@ -208,7 +210,7 @@ def test_the_place_of_a_long_line_is_that_in_the_stream(rest, model):
     assert (found, error.places) == (lines[:100], [100])
 
 
-def test_one_warning_for_all_that_was_cut(rest, model):
+def test_streams_warn_once_of_all_lines_that_were_cut(rest, model):
     def cuts(signature, rows):
         found = shout(signature, rows)
         for one, row in zip(found, rows, strict=True):
@@ -219,15 +221,17 @@ def test_one_warning_for_all_that_was_cut(rest, model):
     lines = [f"{number:03}" for number in range(100)]
     with (
         TranslationClient(rest.url, batch_size=4) as client,
-        pytest.warns(TruncationWarning, match="20 of .*80, 81.*89, …") as told,
+        pytest.warns(
+            TruncationWarning, match="20 of .*80, 81.*89, …"
+        ) as caught,
     ):
         list(client.translate_lines(lines))
-    (warning,) = told
+    (warning,) = caught
     assert warning.filename == __file__
 
 
 def late_from_4(model):
-    """All from line 4 on, unless they keep line 0 from being sent."""
+    """Return a step that delays lines from 4 on once line 0 is sent."""
     sent = threading.Event()
 
     def answer(signature, rows):
@@ -235,36 +239,36 @@ def late_from_4(model):
         if number == 0:
             sent.set()
         if number >= 4 and sent.wait(1):
-            model.over.wait(30)
+            model.stopped.wait(30)
         return shout(signature, rows)
 
     return answer
 
 
-def test_a_stream_that_nobody_reads_on(rest, model):
+def test_closing_a_stream_abandons_its_requests(rest, model):
     model.answer = late_from_4(model)
     with TranslationClient(rest.url, batch_size=1) as client:
         stream = client.translate_lines(Lines(MILLION))
         assert next(stream) == "0"
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            stream.close()  # Gives up what is in flight.
+            stream.close()  # Abandons the requests in flight.
 
 
-def test_an_asynchronous_stream_that_nobody_reads_on(rest, model):
+def test_closing_an_asynchronous_stream_abandons_its_requests(rest, model):
     model.answer = late_from_4(model)
 
     async def read():
         async with AsyncTranslationClient(rest.url, batch_size=1) as client:
             stream = client.translate_lines(Lines(MILLION))
             assert await anext(stream) == "0"
-            # Else it would wait for what is in flight.
+            # It must not wait for the requests in flight.
             await asyncio.wait_for(stream.aclose(), 10)
 
     asyncio.run(read())
 
 
-def test_what_cannot_be_a_stream():
+def test_wrong_arguments_are_refused():
     for kind in (TranslationClient, AsyncTranslationClient):
         with pytest.raises(TypeError, match="list of sentences"):
             kind().translate_lines("one line")
@@ -274,7 +278,7 @@ def test_what_cannot_be_a_stream():
             kind().translate_lines([], n_best=2)
 
 
-def test_the_place_of_what_is_no_line(at_once):
+def test_wrong_lines_are_named_by_their_place(without_server):
     lines = itertools.chain(["a"] * 130, [None])
     with pytest.raises(TypeError, match="None at place 130"):
         list(TranslationClient("http://127.0.0.1:1").translate_lines(lines))

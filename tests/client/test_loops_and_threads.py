@@ -1,4 +1,4 @@
-"""Who may use a client: threads, event loops, processes, and how long."""
+"""Clients in event loops, threads and processes, and their lifetime."""
 
 import asyncio
 import gc
@@ -18,11 +18,11 @@ from luong_keras_client import (
     TranslationClient,
 )
 from tests.client.fake_servers import grpc_server, rest_server, shout
-from tests.client.test_answers import CUT, LINES, TARGETS, by_hand
+from tests.client.test_answers import CUT, LINES, TARGETS, answer_by_hand
 from tests.serving.answered_arrays import SCORED, SCORES, TEXTS, check
 
 ROOT = Path(__file__).parents[2]
-# And what stands there, where the client is not installed.
+# With the sources, in case the client is not installed.
 PATH = os.pathsep.join(
     [str(ROOT), str(ROOT / "export" / "client"), *sys.path[1:]]
 )
@@ -43,7 +43,7 @@ def python(program, *arguments):
 
 @pytest.mark.filterwarnings(CUT)
 def test_the_asynchronous_client_has_the_same_methods(served, model):
-    model.answer = by_hand
+    model.answer = answer_by_hand
     public = {name for name in dir(TranslationClient) if name[0] != "_"}
     other = {name for name in dir(AsyncTranslationClient) if name[0] != "_"}
     assert public - {"close"} == other - {"aclose"}
@@ -74,10 +74,10 @@ def test_the_asynchronous_client_has_the_same_methods(served, model):
             assert await client.status() == {3: "AVAILABLE", 12: "UNLOADING"}
 
     asyncio.run(ask())
-    assert model.contracts == 1
+    assert model.contract_calls == 1
 
 
-def test_calls_do_not_keep_the_loop_waiting(served, model):
+def test_asynchronous_calls_run_concurrently(served, model):
     together = threading.Barrier(3, timeout=30)
 
     def waits_for_others(signature, rows):
@@ -94,13 +94,13 @@ def test_calls_do_not_keep_the_loop_waiting(served, model):
     assert asyncio.run(ask()) == [["A"], ["B"], ["C"]]
 
 
-def test_a_call_that_is_cancelled(served, model):
+def test_cancelled_calls_leave_no_tasks(served, model):
     model.steps.append(model.sleep(30))
 
     async def ask():
         async with AsyncTranslationClient(served.url) as client:
             call = asyncio.create_task(client.translate(["a"]))
-            while not model.asked:
+            while not model.requests:
                 await asyncio.sleep(0.01)
             call.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -114,7 +114,7 @@ def test_a_call_that_is_cancelled(served, model):
     assert model.texts == [["a"], ["b"]]
 
 
-def test_a_client_belongs_to_one_loop(served):
+def test_asynchronous_clients_belong_to_one_event_loop(served):
     client = AsyncTranslationClient(served.url)
     assert asyncio.run(client.translate(["a"])) == ["A"]
     with pytest.raises(RuntimeError, match="in another event loop"):
@@ -122,14 +122,14 @@ def test_a_client_belongs_to_one_loop(served):
     asyncio.run(client.aclose())
 
 
-def test_a_call_is_made_before_its_loop_runs(served):
+def test_calls_may_be_created_before_their_loop_runs(served):
     calls = {"status": (), "contract": (), "translate": (["a"],)}
     for name, arguments in calls.items():
         client = AsyncTranslationClient(served.url)
         assert asyncio.run(getattr(client, name)(*arguments))
 
 
-def test_inside_of_a_running_loop(served):
+def test_blocking_calls_work_inside_a_running_loop(served):
     async def ask():
         with TranslationClient(served.url) as client:
             return client.translate(["a"])
@@ -148,16 +148,16 @@ def test_threads_share_a_client(served, model):
         lines = [[f"{i} a", f"{i} bb", f"{i} ccc"] for i in range(40)]
         found = list(threads.map(client.translate, lines))
     assert found == [[text.upper() for text in texts] for texts in lines]
-    assert model.contracts == 1
+    assert model.contract_calls == 1
 
 
-def test_a_client_leaves_no_thread(rest):
+def test_clients_leave_no_threads(rest):
     before = set(threading.enumerate())
     for _ in range(3):
         client = TranslationClient(rest.url, batch_size=1)
         client.translate(["a", "b", "c"])
         list(client.translate_lines(iter("abcdef")))
-    # Those of the server are there until the connections are closed.
+    # Threads of the server remain until the connections are closed.
     for thread in set(threading.enumerate()) - before:
         if "process_request" not in thread.name:
             thread.join(timeout=5)
@@ -166,25 +166,23 @@ def test_a_client_leaves_no_thread(rest):
 
 @pytest.fixture
 def interruptible():
-    """Ctrl-C raises, also where a shell lets programs ignore it."""
+    """Let Ctrl-C raise, even if the shell makes programs ignore it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("lines", [["a"], list("abcdefgh")])
-def test_a_call_that_is_interrupted_gives_up(
-    served, model, lines, interruptible
-):
+def test_keyboard_interrupts_end_a_call(served, model, lines, interruptible):
     def late(signature, rows):
-        model.over.wait(30)
+        model.stopped.wait(30)
         return shout(signature, rows)
 
     model.answer, main = late, threading.get_ident()
 
     def interrupt():
-        while len(model.asked) < min(len(lines), 2):
-            model.over.wait(0.01)
+        while len(model.requests) < min(len(lines), 2):
+            model.stopped.wait(0.01)
         signal.pthread_kill(main, signal.SIGINT)
 
     settings = {"batch_size": 1, "concurrency": 2}
@@ -197,14 +195,14 @@ def test_a_call_that_is_interrupted_gives_up(
         assert time.monotonic() - begin < 10
         model.answer = shout
         assert client.translate(["b"]) == ["B"]
-    # What was not sent yet is not sent any more.
-    assert len(model.asked) <= 4
+    # Requests that were not sent yet are dropped.
+    assert len(model.requests) <= 4
 
 
-# From the first call to the last.
+# Lifetime.
 
 
-def test_a_closed_client(served, model):
+def test_closed_clients_refuse_calls(served, model):
     client = TranslationClient(served.url)
     client.close()
     client.close()
@@ -219,10 +217,10 @@ def test_a_closed_client(served, model):
         ):
             with pytest.raises(RuntimeError, match="one that was closed"):
                 call()
-    assert len(model.asked) == 1
+    assert len(model.requests) == 1
 
 
-def test_a_client_that_nobody_has_any_more(rest, model):
+def test_garbage_collection_closes_connections(rest, model):
     client = TranslationClient(rest.url)
     client.translate(["a"])
     assert rest.hung_up.empty()
@@ -246,8 +244,8 @@ if child == 0:
         assert "after a fork. Make a client in each process" in str(error)
         used.close()
         assert unused.translate(["c"]) == ["C"]
-        with TranslationClient(url) as own:
-            assert own.translate(["d"]) == ["D"]
+        with TranslationClient(url) as other:
+            assert other.translate(["d"]) == ["D"]
         os._exit(7)
     os._exit(8)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
@@ -255,7 +253,7 @@ assert used.translate(["e"]) == ["E"]
 """
 
 
-def test_after_a_fork(rest, model):
+def test_clients_refuse_calls_after_a_fork(rest, model):
     done = python(FORKS, rest.url)
     assert (done.returncode, done.stderr) == (0, "")
     assert model.texts == [["a"], ["c"], ["d"], ["e"]]
@@ -264,7 +262,7 @@ def test_after_a_fork(rest, model):
 @pytest.mark.parametrize(
     "start", [rest_server, pytest.param(grpc_server, marks=pytest.mark.slow)]
 )
-def test_a_program_that_closes_nothing_ends_quietly(model, start):
+def test_programs_that_close_nothing_end_without_errors(model, start):
     program = (
         "import sys\n"
         "from luong_keras_client import TranslationClient\n"
@@ -279,11 +277,11 @@ def test_a_program_that_closes_nothing_ends_quietly(model, start):
     assert "Traceback" not in done.stderr and "Exception" not in done.stderr
 
 
-# What is missing.
+# Missing packages.
 
 
 @pytest.mark.parametrize("module", ["grpc", "google.protobuf"])
-def test_the_line_that_installs_is_told(module):
+def test_missing_grpc_error_names_the_install_command(module):
     done = python(
         f"import sys; sys.modules[{module!r}] = None\n"
         "from luong_keras_client import TranslationClient\n"
@@ -295,7 +293,7 @@ def test_the_line_that_installs_is_told(module):
 
 
 @pytest.mark.parametrize("start", [rest_server, grpc_server])
-def test_it_needs_nothing_of_ours_but_itself(model, start):
+def test_client_needs_no_other_package_of_the_project(model, start):
     blocked = ["luong_keras", "keras", "tensorflow", "tensorflow_serving"]
     program = (
         "import sys\n"

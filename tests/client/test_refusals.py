@@ -1,4 +1,4 @@
-"""What becomes of requests that are refused, lost, late or joined."""
+"""Retries, timeouts, partial results and wrong answers of the client."""
 
 import asyncio
 import email.utils
@@ -23,14 +23,14 @@ from tests.client import fake_servers
 from tests.client.fake_servers import (
     LIMITS,
     Refusal,
-    answered,
     grpc_server,
+    output_row,
     shout,
 )
 
 TEXTS = ["a", "bb", "ccc", "dddd", "eeeee"]
-LOUD = [text.upper() for text in TEXTS]
-SHAPES = (
+CAPITALS = [text.upper() for text in TEXTS]
+DIFFERENT_SHAPES = (
     "Tensors with name 'text:0' from different tasks have different shapes "
     "and padding is turned off. Set pad_variable_length_inputs to true, or "
     "ensure that all tensors with the same name have equal dimensions "
@@ -42,17 +42,17 @@ SHAPES = (
 def connect(served):
     clients = []
 
-    def made(**settings):
+    def make(**settings):
         clients.append(TranslationClient(served.url, "demo", **settings))
         return clients[-1]
 
-    yield made
+    yield make
     for client in clients:
         client.close()
 
 
 def breaks_off(signature, rows):
-    """Ends the connection before the answer's end."""
+    """End the connection before the end of the answer."""
 
     def write(handler):
         handler.send_response(200)
@@ -68,30 +68,30 @@ def hangs_up(signature, rows):
     return lambda handler: setattr(handler, "close_connection", True)
 
 
-def texts_found(error):
+def partial_texts(error):
     return [one and one.text for one in error.results]
 
 
-# Again, or not.
+# Retries and timeouts.
 
 
 @pytest.mark.parametrize("code", ["UNAVAILABLE", "RESOURCE_EXHAUSTED"])
-def test_what_may_pass_is_asked_again(connect, model, code):
+def test_transient_errors_are_retried(connect, model, code):
     model.steps += [Refusal(code, "later")] * 2
-    assert connect().translate(TEXTS) == LOUD
+    assert connect().translate(TEXTS) == CAPITALS
     assert model.texts == [TEXTS] * 3
 
 
 @pytest.mark.parametrize("step", [Refusal(502, "away"), breaks_off, hangs_up])
-def test_what_may_pass_by_rest(model, rest, step):
+def test_transient_errors_of_rest_are_retried(model, rest, step):
     model.steps.append(step)
     with TranslationClient(rest.url) as client:
-        assert client.translate(TEXTS) == LOUD
+        assert client.translate(TEXTS) == CAPITALS
     assert model.texts == [TEXTS] * 2
 
 
 @pytest.mark.parametrize(
-    ("code", "told", "advice"),
+    ("code", "message", "advice"),
     [
         ("INVALID_ARGUMENT", "bad shape", "request"),
         ("INVALID_ARGUMENT", "larger than maximum input batch", "batch_size"),
@@ -107,34 +107,36 @@ def test_what_may_pass_by_rest(model, rest, step):
         ("PERMISSION_DENIED", "not you", "token"),
     ],
 )
-def test_what_stays_wrong_is_asked_once(connect, model, code, told, advice):
-    model.steps.append(Refusal(code, told))
+def test_permanent_errors_are_not_retried(
+    connect, model, code, message, advice
+):
+    model.steps.append(Refusal(code, message))
     with pytest.raises(TranslationServerError) as caught:
         connect().translate(TEXTS)
     assert caught.value.code in (code, "HTTP_500")
-    for part in ("Expected: ", "'demo'", told, advice):
+    for part in ("Expected: ", "'demo'", message, advice):
         assert part in str(caught.value)
-    assert len(model.asked) == 1
+    assert len(model.requests) == 1
 
 
-def test_attempts_are_counted(connect, model):
+def test_attempts_are_limited(connect, model):
     model.answer = Refusal("UNAVAILABLE", "away")
     with pytest.raises(TranslationServerError, match="after 2 attempts"):
         connect(attempts=2).translate(TEXTS)
-    assert len(model.asked) == 2
+    assert len(model.requests) == 2
 
 
 @pytest.mark.parametrize("name", ["timeout", "request_timeout"])
-def test_a_late_answer_is_not_asked_again(connect, model, name):
+def test_timeouts_are_not_retried(connect, model, name):
     model.steps.append(model.sleep(5))
     with pytest.raises(TranslationServerError, match=name) as caught:
         connect(**{name: 1}).translate(TEXTS)
     assert caught.value.code == "DEADLINE_EXCEEDED"
-    assert len(model.asked) == 1
+    assert len(model.requests) == 1
 
 
 @pytest.mark.parametrize("part", ["headers", "content"])
-def test_an_answer_that_drips_is_late(model, rest, part):
+def test_answers_that_arrive_slowly_time_out(model, rest, part):
     def drips(signature, rows):
         def write(handler):
             handler.send_response(200)
@@ -145,7 +147,7 @@ def test_an_answer_that_drips_is_late(model, rest, part):
             for _ in range(100):
                 handler.wfile.write(b" ")
                 handler.wfile.flush()
-                if model.over.wait(0.1):
+                if model.stopped.wait(0.1):
                     return
 
         return write
@@ -161,15 +163,15 @@ def test_an_answer_that_drips_is_late(model, rest, part):
     # The server takes 10 s.
     assert time.monotonic() - begin < 7
     assert caught.value.code == "DEADLINE_EXCEEDED"
-    assert len(model.asked) == 1
+    assert len(model.requests) == 1
 
 
 @pytest.mark.parametrize("scheme", ["http", "grpc"])
-def test_a_server_that_is_not_there(scheme):
+def test_unreachable_servers_are_unavailable(scheme):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"{scheme}://127.0.0.1:{free.getsockname()[1]}"
-    for settings, told in (
+    for settings, message in (
         ({"attempts": 2}, "after 2 attempts"),
         ({"attempts": 1000, "timeout": 1}, "within 1 s"),
     ):
@@ -179,15 +181,15 @@ def test_a_server_that_is_not_there(scheme):
         ):
             client.translate(["a"])
         assert caught.value.code == "UNAVAILABLE"
-        assert told in str(caught.value) and "8501" in str(caught.value)
+        assert message in str(caught.value) and "8501" in str(caught.value)
 
 
-# When to ask again.
+# Waits between attempts.
 
 
 @pytest.fixture
 def waits(monkeypatch):
-    """The seconds that the client would have waited; it does not."""
+    """Record the seconds that the client would wait, without waiting."""
     seconds = []
     monkeypatch.setattr(
         "tenacity.nap.time", SimpleNamespace(sleep=seconds.append)
@@ -195,14 +197,14 @@ def waits(monkeypatch):
     return seconds
 
 
-def test_the_server_says_when(model, rest, waits):
+def test_waits_follow_retry_after(model, rest, waits):
     model.steps += [
         Refusal("UNAVAILABLE", "later", Retry_After="7"),
         Refusal("RESOURCE_EXHAUSTED", "later", Retry_After=http_date(15)),
     ]
     with TranslationClient(rest.url) as client:
-        assert client.translate(TEXTS) == LOUD
-    # And a little more, so that not all come back at the same time.
+        assert client.translate(TEXTS) == CAPITALS
+    # With jitter, so that clients do not return at the same time.
     assert 7 < waits[0] <= 7.1 and 5 < waits[1] <= 15.2
 
 
@@ -210,7 +212,7 @@ def http_date(seconds):
     return email.utils.formatdate(time.time() + seconds, usegmt=True)
 
 
-def test_later_than_the_deadline_is_not_waited_for(model, rest, waits):
+def test_retry_after_beyond_the_deadline_fails_at_once(model, rest, waits):
     model.steps.append(Refusal("UNAVAILABLE", "later", Retry_After="60"))
     with (
         TranslationClient(rest.url) as client,
@@ -218,21 +220,21 @@ def test_later_than_the_deadline_is_not_waited_for(model, rest, waits):
     ):
         client.translate(TEXTS)
     assert caught.value.retry_after == 60
-    assert (len(model.asked), waits) == (1, [])
+    assert (len(model.requests), waits) == (1, [])
 
 
-def test_a_server_says_when_by_grpc(connect, model, served, waits):
+def test_waits_follow_the_pushback_of_grpc(connect, model, served, waits):
     if served.url.startswith("http"):
         pytest.skip("REST has a header for it")
     pushback = {"grpc-retry-pushback-ms": "2500"}
     model.steps.append(Refusal("UNAVAILABLE", "later", **pushback))
-    assert connect().translate(TEXTS) == LOUD
+    assert connect().translate(TEXTS) == CAPITALS
     assert len(waits) == 1 and 2.5 < waits[0] <= 2.6
 
 
-def test_each_wait_is_longer(connect, model, waits):
+def test_waits_double(connect, model, waits):
     model.steps += [Refusal("UNAVAILABLE", "later")] * 4
-    assert connect().translate(TEXTS) == LOUD
+    assert connect().translate(TEXTS) == CAPITALS
     bounds = (0.05, 0.1, 0.2, 0.4, 0.8)
     for place, seconds in enumerate(waits):
         assert bounds[place] <= seconds <= bounds[place + 1]
@@ -251,11 +253,13 @@ def test_values_of_retry_after(value, expected):
     assert seconds_to_wait(value) == expected
 
 
-# What is finished is kept.
+# Partial results.
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
-def test_one_failing_batch_keeps_the_others(connect, model, concurrency):
+def test_a_failing_request_keeps_the_results_of_others(
+    connect, model, concurrency
+):
     def refuses_c(signature, rows):
         if any(row["text"].startswith("c") for row in rows):
             raise Refusal("INVALID_ARGUMENT", "no c")
@@ -265,16 +269,16 @@ def test_one_failing_batch_keeps_the_others(connect, model, concurrency):
     client = connect(batch_size=1, concurrency=concurrency)
     with pytest.raises(TranslationServerError, match="no c") as caught:
         client.translate(TEXTS[::-1])
-    found = texts_found(caught.value)[::-1]
+    found = partial_texts(caught.value)[::-1]
     assert found[:3] == ["A", "BB", None]
-    # In flight beside it, or not sent any more.
+    # Each later text was in flight already, or was never sent.
     sent = {text for (text,) in model.texts}
     assert found[3:] == [x.upper() if x in sent else None for x in TEXTS[3:]]
     assert len(sent) <= 2 + concurrency
     assert client.translate(TEXTS[:2]) == ["A", "BB"]
 
 
-def test_several_requests_are_in_flight(connect, model):
+def test_requests_are_sent_concurrently(connect, model):
     together = threading.Barrier(3, timeout=30)
 
     def waits_for_others(signature, rows):
@@ -287,62 +291,62 @@ def test_several_requests_are_in_flight(connect, model):
     assert client.translate(lines) == [line.upper() for line in lines]
 
 
-def test_no_more_are_in_flight_than_that(connect, model):
-    flying, maximum = [], []
+def test_concurrency_is_limited(connect, model):
+    in_flight, maximum = [], []
 
-    def notes(signature, rows):
-        flying.append(1)
-        maximum.append(len(flying))
-        model.over.wait(0.02)
-        flying.pop()
+    def counts(signature, rows):
+        in_flight.append(1)
+        maximum.append(len(in_flight))
+        model.stopped.wait(0.02)
+        in_flight.pop()
         return shout(signature, rows)
 
-    model.answer = notes
+    model.answer = counts
     connect(batch_size=1, concurrency=2).translate(TEXTS * 3)
-    assert max(maximum) <= 2 and len(model.asked) == 15
+    assert max(maximum) <= 2 and len(model.requests) == 15
 
 
-# A batch that was not ours.
+# Batches that the server joined.
 
 
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("code", "message"),
     [
-        ("FAILED_PRECONDITION", SHAPES),
+        ("FAILED_PRECONDITION", DIFFERENT_SHAPES),
         ("INTERNAL", "One or more tasks does not conform to batch signature"),
         ("INTERNAL", "Tensor concat operation failed: INVALID_ARGUMENT: rank"),
     ],
 )
-def test_the_error_of_another_request_is_asked_again(
-    connect, model, code, told
-):
-    model.steps.append(Refusal(code, told))
-    assert connect().translate(TEXTS) == LOUD
-    assert len(model.asked) == 2
-    model.asked.clear()
-    model.steps += [Refusal(code, told)] * 3
-    with pytest.raises(TranslationServerError, match=told[:30]) as caught:
+def test_errors_of_a_joined_batch_are_retried(connect, model, code, message):
+    model.steps.append(Refusal(code, message))
+    assert connect().translate(TEXTS) == CAPITALS
+    assert len(model.requests) == 2
+    model.requests.clear()
+    model.steps += [Refusal(code, message)] * 3
+    with pytest.raises(TranslationServerError, match=message[:30]) as caught:
         connect(attempts=3).translate(TEXTS)
     assert "with one of another shape" in str(caught.value)
-    assert len(model.asked) == 3
+    assert len(model.requests) == 3
 
 
 def too_many(signature, rows):
-    """All but the first row are behind those of others."""
-    empty = answered(translation="", score=-1e30) | {"status": "TOO_MANY_ROWS"}
+    """Answer that all rows but the first exceed the joined batch."""
+    empty = output_row(translation="", score=-1e30) | {
+        "status": "TOO_MANY_ROWS"
+    }
     return shout(signature, rows)[:1] + [empty] * (len(rows) - 1)
 
 
-def test_rows_behind_those_of_others_are_sent_again(connect, model):
+def test_rows_beyond_a_joined_batch_are_sent_again(connect, model):
     model.steps += [too_many, too_many]
-    assert connect(concurrency=1).translate(TEXTS) == LOUD
+    assert connect(concurrency=1).translate(TEXTS) == CAPITALS
     first, second, *rest = model.texts
     assert first == TEXTS and second == TEXTS[1:3]
     assert sorted(sum(rest, [])) == TEXTS[2:]
     assert max(map(len, rest)) <= 2
 
 
-def test_rows_that_are_always_too_many(connect, model):
+def test_rows_that_never_fit_are_an_error(connect, model):
     model.answer = too_many
     model.limits["max_rows"] = 1
     connect().translate(TEXTS)  # Each is the first of its request.
@@ -361,7 +365,7 @@ def refuses_long(signature, rows):
     return found
 
 
-def test_a_text_that_is_too_long(connect, model):
+def test_texts_that_are_too_long_are_an_error(connect, model):
     model.answer, model.limits["max_text_bytes"] = refuses_long, 4
     with pytest.raises(TextTooLongError) as caught:
         connect(batch_size=2).translate(["a", "ääá", "bb", "ccccc"])
@@ -369,7 +373,7 @@ def test_a_text_that_is_too_long(connect, model):
     assert isinstance(error, ValueError)
     assert isinstance(error, TranslationServerError)
     assert (error.places, error.code) == ([1, 3], "TEXT_TOO_LONG")
-    assert texts_found(error) == ["A", None, "BB", None]
+    assert partial_texts(error) == ["A", None, "BB", None]
     for part in ("at most 4 bytes", "6 bytes at place 1", "Split"):
         assert part in str(error)
     for one in (error, TranslationServerError("no", "NOT_FOUND", 3.0)):
@@ -378,10 +382,10 @@ def test_a_text_that_is_too_long(connect, model):
 
 
 @pytest.mark.parametrize("place", [0, 1])
-def test_the_longest_text_of_a_pair_is_told(connect, model, place):
+def test_error_names_the_longer_text_of_a_pair(connect, model, place):
     def refuses(signature, rows):
         return [
-            answered(
+            output_row(
                 log_probability=0.0,
                 tokens=[],
                 word_log_probabilities=[],
@@ -398,10 +402,10 @@ def test_the_longest_text_of_a_pair_is_told(connect, model, place):
         connect().score(*pair)
 
 
-def test_translations_that_were_cut_one_by_one(connect, model):
+def test_truncation_of_each_translation(connect, model):
     model.limits["version"] = 3
     model.answer = lambda signature, rows: [
-        answered(
+        output_row(
             translations=["a", "b"],
             scores=[-1.0, -2.0],
             truncations=[False, True],
@@ -413,7 +417,7 @@ def test_translations_that_were_cut_one_by_one(connect, model):
     assert [one.truncated for one in found] == [False, True]
 
 
-def test_lines_that_were_cut(connect, model):
+def test_calls_warn_once_of_lines_that_were_cut(connect, model):
     def cuts(signature, rows):
         found = shout(signature, rows)
         for one, row in zip(found, rows, strict=True):
@@ -428,12 +432,12 @@ def test_lines_that_were_cut(connect, model):
         assert warning.filename == __file__
 
 
-# Another contract, or another answer.
+# Wrong contracts and answers.
 
 
 @pytest.mark.parametrize("name", list(LIMITS)[1:])
 @pytest.mark.parametrize("limit", [0, -1])
-def test_a_contract_of_nothing(connect, model, name, limit):
+def test_limits_below_one_are_refused(connect, model, name, limit):
     model.limits = {**LIMITS, name: limit}
     for ask in (
         lambda client: client.translate(["a"]),
@@ -443,18 +447,18 @@ def test_a_contract_of_nothing(connect, model, name, limit):
         with pytest.raises(TranslationServerError, match=name) as caught:
             ask(connect())
         assert caught.value.code == "MALFORMED"
-    assert model.asked == []
+    assert model.requests == []
 
 
 @pytest.mark.parametrize("limits", [None, {"version": 4, "rows": 9}])
-def test_another_contract(connect, model, limits):
+def test_other_contracts_are_refused(connect, model, limits):
     model.limits = limits
     with pytest.raises(TranslationServerError, match="Export") as caught:
         connect().translate(TEXTS)
     assert caught.value.code == "CONTRACT"
     assert "contract 2 or 3" in str(caught.value)
     assert ("contract 4" if limits else "without one") in str(caught.value)
-    assert model.asked == []
+    assert model.requests == []
 
 
 @pytest.mark.parametrize(
@@ -465,15 +469,15 @@ def test_another_contract(connect, model, limits):
         ["A"],
         [{}],
         [{"translation": "A", "score": 0, "truncated": False}],
-        [answered(translation="A", score=0)] * 2,
-        [answered(translation=1, score=0)],
-        [answered(translation="A", score="low")],
-        [answered(translation="A", score=10**400)],
-        [answered(translation=["A"], score=0)],
-        [answered(translation="A", score=0) | {"status": "ODD"}],
+        [output_row(translation="A", score=0)] * 2,
+        [output_row(translation=1, score=0)],
+        [output_row(translation="A", score="low")],
+        [output_row(translation="A", score=10**400)],
+        [output_row(translation=["A"], score=0)],
+        [output_row(translation="A", score=0) | {"status": "ODD"}],
     ],
 )
-def test_another_answer_is_an_error(model, rest, rows):
+def test_malformed_rows_are_refused(model, rest, rows):
     model.steps.append(lambda *_: rows)
     with (
         TranslationClient(rest.url) as client,
@@ -481,13 +485,13 @@ def test_another_answer_is_an_error(model, rest, rows):
     ):
         client.translate(["a"])
     assert caught.value.code == "MALFORMED"
-    assert len(model.asked) == 1
+    assert len(model.requests) == 1
 
 
 @pytest.mark.parametrize("status", [200, 500])
 @pytest.mark.parametrize("body", [b"<html>", b"[" * 100_000])
-def test_what_is_no_json(model, rest, status, body):
-    model.rows = lambda *_: lambda handler: handler.say(status, body)
+def test_malformed_json_is_refused(model, rest, status, body):
+    model.rows = lambda *_: lambda handler: handler.respond(status, body)
     with TranslationClient(rest.url) as client:
         for ask in (lambda: client.translate(["a"]), client.contract):
             with pytest.raises(TranslationServerError) as caught:
@@ -497,9 +501,11 @@ def test_what_is_no_json(model, rest, status, body):
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_an_answer_without_end(model, rest, monkeypatch, asynchronous):
+def test_answers_above_max_bytes_are_refused(
+    model, rest, monkeypatch, asynchronous
+):
     monkeypatch.setattr("luong_keras_client.rest.MAX_BYTES", 10_000)
-    model.answer = lambda *_: [answered(translation="A" * 20_000, score=0)]
+    model.answer = lambda *_: [output_row(translation="A" * 20_000, score=0)]
 
     async def ask():
         async with AsyncTranslationClient(rest.url) as client:
@@ -511,10 +517,10 @@ def test_an_answer_without_end(model, rest, monkeypatch, asynchronous):
     ):
         asyncio.run(ask()) if asynchronous else client.translate(["a"])
     assert x.value.code == "MALFORMED"
-    assert len(model.asked) == 1
+    assert len(model.requests) == 1
 
 
-def test_what_is_no_tensor(model, monkeypatch):
+def test_malformed_tensors_are_refused(model, monkeypatch):
     proto = tf.make_tensor_proto(1)
     proto.dtype = 21  # A variant, which is no array.
     monkeypatch.setattr(fake_servers, "_tensor", lambda _: proto)
@@ -542,7 +548,7 @@ def test_what_is_no_tensor(model, monkeypatch):
         ("alignment_step", "writes"),
     ],
 )
-def test_settings_that_cannot_be(name, value):
+def test_wrong_settings_are_refused(name, value):
     with pytest.raises(ValueError, match=f"Expected: `{name}`") as caught:
         TranslationClient(**{name: value})
     assert repr(value) in str(caught.value)
@@ -563,21 +569,21 @@ def test_settings_that_cannot_be(name, value):
         (["a"], {"beam": 2}, TypeError, "beam_size"),
     ],
 )
-def test_arguments_that_cannot_be(lines, options, kind, message):
+def test_wrong_arguments_are_refused(lines, options, kind, message):
     client = TranslationClient(attempts=1)
     for method in (client.translate, client.nbest, client.align):
         with pytest.raises(kind, match=f"Expected: .*{message}"):
             method(lines, **options)
 
 
-def test_as_many_targets_as_sources():
+def test_number_of_targets_must_equal_number_of_sources():
     for method in ("score", "align_pairs"):
         with pytest.raises(ValueError, match="2 and 1"):
             getattr(TranslationClient(), method)(["a"], ["b", "c"])
 
 
-def test_an_answer_may_be_large(connect, model):
-    # gRPC refuses more than 4 MB unless told not to.
+def test_large_answers_are_accepted(connect, model):
+    # By default, gRPC refuses more than 4 MB.
     text = "A" * 5_000_000
-    model.answer = lambda *_: [answered(translation=text, score=0.0)]
+    model.answer = lambda *_: [output_row(translation=text, score=0.0)]
     assert connect().translate(["a"]) == [text]

@@ -1,6 +1,6 @@
-"""The client and the translator behind a server give the same answers.
+"""Answers of the client, against those of the translator that is served.
 
-The server is the double, or the TensorFlow Serving that
+The server is the loopback server, or the TensorFlow Serving that
 `LUONG_KERAS_SERVING_URL` names.
 """
 
@@ -17,10 +17,10 @@ import tensorflow as tf
 from luong_keras_client import TranslationClient, TranslationServerError
 from tests.serving.tiny_translator import SOURCE_WORDS, tiny_translator
 
-# Two at a time, the shortest first: a batch has no words at all.
+# In batches of two, the shortest first: one batch has no words at all.
 LINES = ["the cat sees a zebra .", "", "a Straße .", "", "house", "the " * 12]
 TARGETS = ["die Katze", "", "das Haus .", "Hund", "", "sieht zebra"]
-of_the_tiny_translator = pytest.mark.skipif(
+needs_tiny_translator = pytest.mark.skipif(
     "LUONG_KERAS_SERVING_URL" in os.environ,
     reason="the server that was named may serve any translator",
 )
@@ -52,7 +52,7 @@ def connect(server, interface, **settings):
 
 
 def check(found, expected, names=None):
-    """Dataclasses, or lists of them, with equal fields."""
+    """Check that dataclasses, or lists of them, have equal fields."""
     if isinstance(expected, list):
         for one, other in zip(found, expected, strict=True):
             check(one, other, names)
@@ -67,8 +67,8 @@ def check(found, expected, names=None):
             assert other == value, name
 
 
-@of_the_tiny_translator
-def test_the_answers_are_the_translators(client, translator):
+@needs_tiny_translator
+def test_answers_equal_those_of_the_translator(client, translator):
     expected = translator.nbest(LINES)
     found = client.nbest(LINES)
     check(found, expected, ["text", "score", "truncated"])
@@ -91,11 +91,11 @@ def test_the_answers_are_the_translators(client, translator):
             np.testing.assert_allclose(memory, expected, rtol=1e-4, atol=1e-5)
 
 
-@of_the_tiny_translator
+@needs_tiny_translator
 @pytest.mark.parametrize(
     "settings", [{"beam_size": 2}, {"length_penalty": 1.0}]
 )
-def test_an_option_is_a_setting_of_the_search(client, settings):
+def test_options_equal_settings_of_the_translator(client, settings):
     expected = tiny_translator(**settings).nbest(LINES)
     names = "text", "score", "truncated"
     check(client.nbest(LINES, **settings), expected, names)
@@ -103,26 +103,26 @@ def test_an_option_is_a_setting_of_the_search(client, settings):
     assert client.translate(LINES, **settings) == best
 
 
-def test_each_line_has_its_own_options(client):
+def test_options_may_differ_per_line(client):
     prefixes = ["das", "", "ein Fisch", "", "Hund", "die"]
     options = {"prefix": prefixes, "n_best": [1, 2, 3, 1, 2, 1]}
     found = client.nbest(LINES, **options)
     for place, line in enumerate(LINES):
-        own = {name: values[place] for name, values in options.items()}
-        check(found[place], client.nbest([line], **own)[0])
+        line_options = {name: values[place] for name, values in options.items()}
+        check(found[place], client.nbest([line], **line_options)[0])
         if line:
-            assert len(found[place]) == own["n_best"]
+            assert len(found[place]) == line_options["n_best"]
             for translation in found[place]:
                 assert translation.text.startswith(prefixes[place])
 
 
-def test_the_lines_of_a_stream(client):
+def test_streams_equal_lists(client):
     assert list(client.translate_lines(LINES * 9)) == (
         client.translate(LINES) * 9
     )
 
 
-def test_the_contract(client):
+def test_limits_of_the_contract(client):
     contract = client.contract()
     assert contract.version == 3 and contract.max_rows >= 1
     lines = ["the cat"] * (contract.max_rows + 1)
@@ -138,14 +138,14 @@ def connect_like(client, **settings):
     return TranslationClient(client.url, client.model, **settings)
 
 
-def test_what_is_not_unicode_is_read_as_a_replacement(client):
+def test_invalid_unicode_is_replaced(client):
     lines = ["\udce4 caf\udcff", b"\xe4 caf\xff", "\ufffd caf\ufffd"]
     found = [one.source_tokens for one in client.align(lines)]
     assert found == [["\ufffd", "caf\ufffd"]] * 3
     assert client.encode(["Straße".encode(), "Straße"])[0].shape[0] == 1
 
 
-def test_versions_have_states(client):
+def test_versions_may_be_pinned(client):
     (version,) = [v for v, s in client.status().items() if s == "AVAILABLE"]
     with connect_like(client, version=version) as pinned:
         assert pinned.translate(LINES) == client.translate(LINES)
@@ -166,8 +166,8 @@ def test_an_unknown_model_is_named(client):
 
 
 @pytest.mark.slow
-def test_many_threads_outlive_a_killed_server(server):
-    """1,000 sentences of 16 threads, each with the answer of its own."""
+def test_threads_survive_a_killed_server(server):
+    """Each of 1,000 sentences from 16 threads gets its own answer."""
     sentences = [
         " ".join(words)
         for words in islice(product(SOURCE_WORDS, repeat=4), 1000)
