@@ -1,8 +1,19 @@
 """Fixtures of the client's tests: a fake model and its servers."""
 
+import os
+import sys
+from pathlib import Path
+
 import pytest
 
+from luong_keras_client import TranslationClient
 from tests.client.fake_servers import FakeModel, grpc_server, rest_server
+
+ROOT = Path(__file__).parents[2]
+# With the sources, in case the client is not installed.
+PATH = os.pathsep.join(
+    [str(ROOT), str(ROOT / "export" / "client"), *sys.path[1:]]
+)
 
 
 @pytest.fixture
@@ -22,3 +33,17 @@ def served(request, model):
     start = rest_server if request.param == "rest" else grpc_server
     with start(model) as server:
         yield server
+
+
+@pytest.fixture
+def connect(served):
+    """Make clients of the server, which are closed after the test."""
+    clients = []
+
+    def make(**settings):
+        clients.append(TranslationClient(served.url, "demo", **settings))
+        return clients[-1]
+
+    yield make
+    for client in clients:
+        client.close()

@@ -86,6 +86,35 @@ def output_row(**outputs):
     return {"truncated": False, "status": "OK", **outputs}
 
 
+def shout_with(changes):
+    """Return a step like `shout` whose rows have `changes(text)` as well."""
+
+    def step(signature, rows):
+        return [
+            outputs | changes(row["text"])
+            for outputs, row in zip(shout(signature, rows), rows, strict=True)
+        ]
+
+    return step
+
+
+def refuse_longer_than(size):
+    """Return a step that refuses texts of more than `size` bytes."""
+    refused = {"status": "TEXT_TOO_LONG"}
+    return shout_with(lambda text: refused if len(text.encode()) > size else {})
+
+
+def shout_together(count):
+    """Return a step that waits until `count` requests are in flight."""
+    together = threading.Barrier(count, timeout=30)
+
+    def step(signature, rows):
+        together.wait()
+        return shout(signature, rows)
+
+    return step
+
+
 class FakeModel:
     """Model of a fake server, which records its requests.
 
@@ -128,9 +157,23 @@ class FakeModel:
 
         def step(signature, rows):
             self.stopped.wait(seconds)
-            return self.answer(signature, rows)
+            return shout(signature, rows)
 
         return step
+
+    def count_in_flight(self, seconds):
+        """Answer after a delay, and record how many requests are in flight."""
+        in_flight, counts = [], []
+
+        def answer(signature, rows):
+            in_flight.append(1)
+            counts.append(len(in_flight))
+            self.stopped.wait(seconds)
+            in_flight.pop()
+            return shout(signature, rows)
+
+        self.answer = answer
+        return counts
 
     @property
     def texts(self):

@@ -2,6 +2,7 @@
 
 import ssl
 import traceback
+from contextlib import ExitStack
 from urllib.parse import quote
 
 import grpc
@@ -129,19 +130,17 @@ def test_errors_of_the_server_hide_credentials(
 ):
     caplog.set_level("DEBUG")
     # The server repeats what it was sent.
-    echo = f"no {TOKEN}, {PASSWORD}, {quote(PASSWORD, safe='')}, {BASIC}, {KEY}"
-    for settings in (
-        {"url": with_user(served.url), "headers": {"X-Key": KEY}},
-        {"url": served.url, "token": TOKEN, "headers": {"X-Key": KEY}},
-        {"url": served.url, "headers": {"Authorization": f"Bearer {TOKEN}"}},
+    echo = f"no {PASSWORD}, {quote(PASSWORD, safe='')}, {BASIC}, {KEY}"
+    for message, settings in (
+        (echo, {"url": with_user(served.url), "headers": {"X-Key": KEY}}),
+        (TOKEN, {"token": TOKEN, "headers": {"X-Key": KEY}}),
+        (TOKEN, {"headers": {"Authorization": f"Bearer {TOKEN}"}}),
     ):
-        model.answer = Refusal(code, echo if "token" not in settings else TOKEN)
-        if "Authorization" in settings.get("headers", {}):
-            model.answer = Refusal(code, TOKEN)
-        elif "token" not in settings:
-            model.answer = Refusal(code, echo.replace(TOKEN, ""))
+        model.answer = Refusal(code, message)
         with (
-            TranslationClient(attempts=1, **settings) as client,
+            TranslationClient(
+                **{"url": served.url, "attempts": 1, **settings}
+            ) as client,
             pytest.raises(TranslationServerError) as caught,
         ):
             client.translate(["a"])
@@ -247,7 +246,6 @@ def files(authority, tmp_path_factory):
 @pytest.fixture(params=["https", "grpcs"])
 def encrypted(request, model, authority):
     """Start servers with TLS, which may require client certificates."""
-    from contextlib import ExitStack
 
     def start(client_certificates=False):
         certificate = authority.issue_cert("127.0.0.1")

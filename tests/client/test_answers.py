@@ -57,17 +57,10 @@ def answer_by_hand(signature, rows):
 
 
 @pytest.fixture
-def ask(model, served):
+def connect(connect, model):
+    """Make clients of a server with the answers by hand."""
     model.answer = answer_by_hand
-    clients = []
-
-    def client(**settings):
-        clients.append(TranslationClient(served.url, "demo", **settings))
-        return clients[-1]
-
-    yield client
-    for made in clients:
-        made.close()
+    return connect
 
 
 def check_request(model, signature, rows):
@@ -81,29 +74,29 @@ def as_json(rows):
     return [json.dumps(row, sort_keys=True) for row in rows]
 
 
-def test_lines_are_translated(ask, model):
+def test_lines_are_translated(connect, model):
     expected = ["Tür auf", "", "Ä <unk> z ."]
-    assert ask().translate(LINES) == expected
-    assert ask().translate(iter(LINES), beam_size=None) == expected
+    assert connect().translate(LINES) == expected
+    assert connect().translate(iter(LINES), beam_size=None) == expected
     rows = [{"text": text} for text in ("", LINES[0], LINES[2])]
     assert model.requests == [("serving_default", rows)] * 2
 
 
-def test_lines_are_translated_with_options(ask, model):
+def test_lines_are_translated_with_options(connect, model):
     expected = ["Tür auf", "", "Ä <unk> z ."]
-    assert ask().translate(LINES, **OPTIONS) == expected
+    assert connect().translate(LINES, **OPTIONS) == expected
     rows = [dict(zip(NAMES, sent, strict=True), n_best=1) for sent in SENT]
     check_request(model, "translate_with_options", rows)
 
 
-def test_n_best_lists(ask, model):
-    check(ask().nbest(LINES), TEXTS)
+def test_n_best_lists(connect, model):
+    check(connect().nbest(LINES), TEXTS)
     rows = [{"text": text} for text in ("", LINES[0], LINES[2])]
     check_request(model, "translate", rows)
 
 
-def test_n_best_lists_with_options(ask, model):
-    check(ask().nbest(LINES, n_best=[2, 0, 1], **OPTIONS), TEXTS)
+def test_n_best_lists_with_options(connect, model):
+    check(connect().nbest(LINES, n_best=[2, 0, 1], **OPTIONS), TEXTS)
     rows = [
         dict(zip(NAMES, sent, strict=True), n_best=n_best)
         for sent, n_best in zip(SENT, [0, 2, 1], strict=True)
@@ -124,8 +117,8 @@ def test_n_best_lists_with_options(ask, model):
         ("replace_unknown", -1, -1),
     ],
 )
-def test_options_are_sent_with_their_types(ask, model, name, value, sent):
-    ask().nbest(LINES[:1], **{name: value})
+def test_options_are_sent_with_their_types(connect, model, name, value, sent):
+    connect().nbest(LINES[:1], **{name: value})
     row = {"text": LINES[0], **AS_EXPORTED, name: sent}
     check_request(model, "translate_with_options", [row])
 
@@ -157,34 +150,34 @@ UNSET = {
     ],
 )
 def test_options_beyond_beam_search_use_the_search_signature(
-    ask, model, name, value, sent
+    connect, model, name, value, sent
 ):
-    ask().nbest(LINES[:1], **{name: value})
+    connect().nbest(LINES[:1], **{name: value})
     row = {"text": LINES[0], **AS_EXPORTED, **UNSET, name: sent}
     check_request(model, "search", [row])
     model.requests.clear()
-    ask().translate(LINES[:1], beam_size=3, **{name: value})
+    connect().translate(LINES[:1], beam_size=3, **{name: value})
     check_request(model, "search", [row | {"beam_size": 3, "n_best": 1}])
     with pytest.raises(TypeError, match=f"Received: {name}"):
-        ask().align(LINES[:1], **{name: value})
+        connect().align(LINES[:1], **{name: value})
 
 
-def test_unset_options_equal_those_of_the_library(ask, model):
-    ask().nbest(LINES[:1], seed=7)
+def test_unset_options_equal_those_of_the_library(connect, model):
+    connect().nbest(LINES[:1], seed=7)
     unset = {name: option.unset for name, option in SEARCH_OPTIONS.items()}
     check_request(model, "search", [{"text": LINES[0], **unset, "seed": 7}])
 
 
 @pytest.mark.parametrize("step", ["produces", "reads"])
-def test_alignments(ask, model, step):
-    found = ask(alignment_step=step).align(LINES, **OPTIONS)
+def test_alignments(connect, model, step):
+    found = connect(alignment_step=step).align(LINES, **OPTIONS)
     check(found, [nbest[0] for nbest in translations(step)])
     rows = [dict(zip(NAMES, sent, strict=True), rank=0) for sent in SENT]
     check_request(model, "align", rows)
 
 
-def test_alignments_of_another_rank(ask, model):
-    ask().align(LINES[:1], 2, beam_size=4)
+def test_alignments_of_another_rank(connect, model):
+    connect().align(LINES[:1], 2, beam_size=4)
     row = {"text": LINES[0], **AS_EXPORTED, "beam_size": 4, "rank": 2}
     del row["n_best"]
     check_request(model, "align", [row])
@@ -212,25 +205,25 @@ def test_memories_of_empty_sentences(model, rest):
             assert found.ndim == 2 and len(found) == 0
 
 
-def test_given_translations_are_scored(ask, model):
-    check(ask().score(LINES, TARGETS), SCORES)
+def test_given_translations_are_scored(connect, model):
+    check(connect().score(LINES, TARGETS), SCORES)
     pairs = [("", ""), (LINES[0], TARGETS[0]), (LINES[2], TARGETS[2])]
     rows = [{"source": one, "target": other} for one, other in pairs]
     check_request(model, "score", rows)
     model.requests.clear()
-    check(ask().align_pairs(LINES, TARGETS), SCORED)
+    check(connect().align_pairs(LINES, TARGETS), SCORED)
     check_request(model, "align_pair", rows)
 
 
-def test_lines_are_encoded(ask):
-    found = ask().encode(LINES)
+def test_lines_are_encoded(connect):
+    found = connect().encode(LINES)
     for one, other in zip(found, MEMORIES, strict=True):
         assert one.dtype == np.float32 and one.shape == other.shape
         assert one.tolist() == other.tolist()
 
 
-def test_contract_is_requested_once(ask, model):
-    client = ask()
+def test_contract_is_requested_once(connect, model):
+    client = connect()
     assert model.contract_calls == 0
     client.translate(LINES)
     assert vars(client.contract()) == LIMITS
@@ -238,36 +231,35 @@ def test_contract_is_requested_once(ask, model):
     assert model.contract_calls == 1
 
 
-def test_states_of_versions(ask):
-    assert ask().status() == {3: "AVAILABLE", 12: "UNLOADING"}
+def test_states_of_versions(connect):
+    assert connect().status() == {3: "AVAILABLE", 12: "UNLOADING"}
 
 
-def test_lines_of_similar_length_share_a_request(ask, model, served):
-    with ask(batch_size=2, concurrency=1) as client:
+def test_lines_of_similar_length_share_a_request(connect, model, served):
+    with connect(batch_size=2, concurrency=1) as client:
         check(client.align(LINES), [x[0] for x in translations("produces")])
     assert model.texts == [["", LINES[0]], [LINES[2]]]
     if served.url.startswith("http"):
         assert served.connections == 1
 
 
-def test_requests_have_at_most_max_rows_of_the_contract(ask, model):
+def test_requests_have_at_most_max_rows_of_the_contract(connect, model):
     model.limits["max_rows"] = 2
-    ask(batch_size=3).translate(LINES)
+    connect(batch_size=3).translate(LINES)
     assert sorted(map(len, model.texts)) == [1, 2]
 
 
-def test_empty_lists_send_no_request(ask, model):
-    client = ask()
+def test_empty_lists_send_no_request(connect, model):
+    client = connect()
     assert client.translate([]) == client.nbest([]) == client.align([]) == []
     assert client.score([], []) == client.encode([]) == []
     assert model.metadata == []
 
 
-def test_grpc_requests_name_their_outputs(ask, model, served):
-    if served.url.startswith("http"):
-        pytest.skip("REST has no names of outputs")
+@pytest.mark.parametrize("served", ["grpc"], indirect=True)
+def test_grpc_requests_name_their_outputs(connect, model):
     for method in ("translate", "nbest", "align", "encode"):
-        getattr(ask(), method)(LINES)
+        getattr(connect(), method)(LINES)
     filters = [set(names) for names in model.filters[1::2]]
     names = ("serving_default", "translate", "align", "encode")
     # All outputs of the signature, so that other requests can share a batch.

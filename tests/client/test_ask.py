@@ -6,22 +6,17 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from luong_keras.cli.ask import Ask
 from luong_keras.cli.main import main
 from luong_keras_client import AsyncTranslationClient, TranslationClient
-from tests.client.fake_servers import Refusal, output_row, shout
+from tests.client.conftest import PATH, ROOT
+from tests.client.fake_servers import Refusal, output_row, refuse_longer_than
 from tests.client.test_answers import LINES, answer_by_hand
 from tests.serving.answered_arrays import SCORES, TEXTS, translations
 
-ROOT = Path(__file__).parents[2]
-# With the sources, in case the client is not installed.
-PATH = os.pathsep.join(
-    [str(ROOT), str(ROOT / "export" / "client"), *sys.path[1:]]
-)
 SCRIPT = str(ROOT / "export" / "client.py")
 
 
@@ -143,14 +138,7 @@ def test_number_of_targets_must_equal_number_of_sentences(ask, tmp_path):
 
 @pytest.mark.parametrize("flag", ["--n-best=1", "--n-best=2"])
 def test_translations_before_an_error_are_printed(ask, model, flag):
-    def refuses_long(signature, rows):
-        found = shout(signature, rows)
-        for one, row in zip(found, rows, strict=True):
-            if len(row["text"]) > 5:
-                one["status"] = "TEXT_TOO_LONG"
-        return found
-
-    model.answer = refuses_long
+    model.answer = refuse_longer_than(5)
     lines = [*"abcdefgh", "much too long", "i"]
     settings = "--batch-size=1", "--concurrency=2"
     status, printed, (line,) = ask(flag, *settings, lines=lines)

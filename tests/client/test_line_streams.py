@@ -16,7 +16,12 @@ from luong_keras_client import (
     TranslationServerError,
     TruncationWarning,
 )
-from tests.client.fake_servers import Refusal, shout
+from tests.client.fake_servers import (
+    Refusal,
+    refuse_longer_than,
+    shout,
+    shout_with,
+)
 
 MILLION = 1_000_000
 
@@ -138,19 +143,10 @@ def test_lines_are_read_one_by_one_without_concurrency(rest, model):
 
 
 def test_concurrency_limits_the_whole_stream(rest, model):
-    in_flight, maximum = [], []
-
-    def counts(signature, rows):
-        in_flight.append(1)
-        maximum.append(len(in_flight))
-        model.stopped.wait(0.01)
-        in_flight.pop()
-        return shout(signature, rows)
-
-    model.answer = counts
+    counts = model.count_in_flight(0.01)
     with TranslationClient(rest.url, batch_size=2, concurrency=3) as client:
         assert len(list(client.translate_lines(Lines(60)))) == 60
-    assert 1 < max(maximum) <= 3
+    assert 1 < max(counts) <= 3
 
 
 def until_error(client, lines):
@@ -195,14 +191,7 @@ def test_errors_are_raised_after_the_lines_before_them(
 
 
 def test_places_of_errors_count_the_whole_stream(rest, model):
-    def refuses_long(signature, rows):
-        found = shout(signature, rows)
-        for one, row in zip(found, rows, strict=True):
-            if len(row["text"]) > 3:
-                one["status"] = "TEXT_TOO_LONG"
-        return found
-
-    model.answer = refuses_long
+    model.answer = refuse_longer_than(3)
     lines = [f"{number:03}" for number in range(100)] + ["too long"] + ["x"]
     with TranslationClient(rest.url, batch_size=4) as client:
         found, error = until_error(client, lines)
@@ -211,13 +200,7 @@ def test_places_of_errors_count_the_whole_stream(rest, model):
 
 
 def test_streams_warn_once_of_all_lines_that_were_cut(rest, model):
-    def cuts(signature, rows):
-        found = shout(signature, rows)
-        for one, row in zip(found, rows, strict=True):
-            one["truncated"] = int(row["text"]) >= 80
-        return found
-
-    model.answer = cuts
+    model.answer = shout_with(lambda text: {"truncated": int(text) >= 80})
     lines = [f"{number:03}" for number in range(100)]
     with (
         TranslationClient(rest.url, batch_size=4) as client,

@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -17,15 +16,15 @@ from luong_keras_client import (
     AsyncTranslationClient,
     TranslationClient,
 )
-from tests.client.fake_servers import grpc_server, rest_server, shout
+from tests.client.conftest import PATH
+from tests.client.fake_servers import (
+    grpc_server,
+    rest_server,
+    shout,
+    shout_together,
+)
 from tests.client.test_answers import CUT, LINES, TARGETS, answer_by_hand
 from tests.serving.answered_arrays import SCORED, SCORES, TEXTS, check
-
-ROOT = Path(__file__).parents[2]
-# With the sources, in case the client is not installed.
-PATH = os.pathsep.join(
-    [str(ROOT), str(ROOT / "export" / "client"), *sys.path[1:]]
-)
 
 
 def python(program, *arguments):
@@ -78,13 +77,7 @@ def test_the_asynchronous_client_has_the_same_methods(served, model):
 
 
 def test_asynchronous_calls_run_concurrently(served, model):
-    together = threading.Barrier(3, timeout=30)
-
-    def waits_for_others(signature, rows):
-        together.wait()
-        return shout(signature, rows)
-
-    model.answer = waits_for_others
+    model.answer = shout_together(3)
 
     async def ask():
         async with AsyncTranslationClient(served.url) as client:
@@ -174,11 +167,7 @@ def interruptible():
 
 @pytest.mark.parametrize("lines", [["a"], list("abcdefgh")])
 def test_keyboard_interrupts_end_a_call(served, model, lines, interruptible):
-    def late(signature, rows):
-        model.stopped.wait(30)
-        return shout(signature, rows)
-
-    model.answer, main = late, threading.get_ident()
+    model.answer, main = model.sleep(30), threading.get_ident()
 
     def interrupt():
         while len(model.requests) < min(len(lines), 2):

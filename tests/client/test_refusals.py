@@ -4,7 +4,6 @@ import asyncio
 import email.utils
 import pickle
 import socket
-import threading
 import time
 from types import SimpleNamespace
 
@@ -25,7 +24,10 @@ from tests.client.fake_servers import (
     Refusal,
     grpc_server,
     output_row,
+    refuse_longer_than,
     shout,
+    shout_together,
+    shout_with,
 )
 
 TEXTS = ["a", "bb", "ccc", "dddd", "eeeee"]
@@ -36,19 +38,6 @@ DIFFERENT_SHAPES = (
     "ensure that all tensors with the same name have equal dimensions "
     "starting with the first dim."
 )
-
-
-@pytest.fixture
-def connect(served):
-    clients = []
-
-    def make(**settings):
-        clients.append(TranslationClient(served.url, "demo", **settings))
-        return clients[-1]
-
-    yield make
-    for client in clients:
-        client.close()
 
 
 def breaks_off(signature, rows):
@@ -223,9 +212,8 @@ def test_retry_after_beyond_the_deadline_fails_at_once(model, rest, waits):
     assert (len(model.requests), waits) == (1, [])
 
 
-def test_waits_follow_the_pushback_of_grpc(connect, model, served, waits):
-    if served.url.startswith("http"):
-        pytest.skip("REST has a header for it")
+@pytest.mark.parametrize("served", ["grpc"], indirect=True)
+def test_waits_follow_the_pushback_of_grpc(connect, model, waits):
     pushback = {"grpc-retry-pushback-ms": "2500"}
     model.steps.append(Refusal("UNAVAILABLE", "later", **pushback))
     assert connect().translate(TEXTS) == CAPITALS
@@ -279,31 +267,16 @@ def test_a_failing_request_keeps_the_results_of_others(
 
 
 def test_requests_are_sent_concurrently(connect, model):
-    together = threading.Barrier(3, timeout=30)
-
-    def waits_for_others(signature, rows):
-        together.wait()
-        return shout(signature, rows)
-
-    model.answer = waits_for_others
+    model.answer = shout_together(3)
     client = connect(batch_size=1, concurrency=3)
     lines = [*TEXTS, "ffffff"]
     assert client.translate(lines) == [line.upper() for line in lines]
 
 
 def test_concurrency_is_limited(connect, model):
-    in_flight, maximum = [], []
-
-    def counts(signature, rows):
-        in_flight.append(1)
-        maximum.append(len(in_flight))
-        model.stopped.wait(0.02)
-        in_flight.pop()
-        return shout(signature, rows)
-
-    model.answer = counts
+    counts = model.count_in_flight(0.02)
     connect(batch_size=1, concurrency=2).translate(TEXTS * 3)
-    assert max(maximum) <= 2 and len(model.requests) == 15
+    assert max(counts) <= 2 and len(model.requests) == 15
 
 
 # Batches that the server joined.
@@ -331,9 +304,7 @@ def test_errors_of_a_joined_batch_are_retried(connect, model, code, message):
 
 def too_many(signature, rows):
     """Answer that all rows but the first exceed the joined batch."""
-    empty = output_row(translation="", score=-1e30) | {
-        "status": "TOO_MANY_ROWS"
-    }
+    empty = output_row(translation="", score=-1e30, status="TOO_MANY_ROWS")
     return shout(signature, rows)[:1] + [empty] * (len(rows) - 1)
 
 
@@ -356,17 +327,9 @@ def test_rows_that_never_fit_are_an_error(connect, model):
     assert error.value.code == "RESOURCE_EXHAUSTED"
 
 
-def refuses_long(signature, rows):
-    found = shout(signature, rows)
-    for one, row in zip(found, rows, strict=True):
-        if len(row["text"].encode()) > 4:
-            one |= {"translation": "", "score": -1e30}
-            one["status"] = "TEXT_TOO_LONG"
-    return found
-
-
 def test_texts_that_are_too_long_are_an_error(connect, model):
-    model.answer, model.limits["max_text_bytes"] = refuses_long, 4
+    model.answer = refuse_longer_than(4)
+    model.limits["max_text_bytes"] = 4
     with pytest.raises(TextTooLongError) as caught:
         connect(batch_size=2).translate(["a", "ääá", "bb", "ccccc"])
     error = caught.value
@@ -418,13 +381,7 @@ def test_truncation_of_each_translation(connect, model):
 
 
 def test_calls_warn_once_of_lines_that_were_cut(connect, model):
-    def cuts(signature, rows):
-        found = shout(signature, rows)
-        for one, row in zip(found, rows, strict=True):
-            one["truncated"] = len(row["text"]) > 2
-        return found
-
-    model.answer = cuts
+    model.answer = shout_with(lambda text: {"truncated": len(text) > 2})
     for method in ("translate", "nbest", "encode"):
         with pytest.warns(TruncationWarning, match="place 1, 3") as caught:
             getattr(connect(batch_size=1), method)(["a", "ccc", "b", "dddd"])
@@ -474,7 +431,7 @@ def test_other_contracts_are_refused(connect, model, limits):
         [output_row(translation="A", score="low")],
         [output_row(translation="A", score=10**400)],
         [output_row(translation=["A"], score=0)],
-        [output_row(translation="A", score=0) | {"status": "ODD"}],
+        [output_row(translation="A", score=0, status="ODD")],
     ],
 )
 def test_malformed_rows_are_refused(model, rest, rows):
