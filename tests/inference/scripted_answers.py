@@ -1,4 +1,4 @@
-"""What a scripted model answers to some texts, written by hand."""
+"""Answers of a scripted model to some texts, written by hand."""
 
 from math import log
 
@@ -31,12 +31,12 @@ def graph(model=None, **decoding):
 
 
 def chosen(count, **changes):
-    """Columns of options, with one value for all or one for each."""
+    """Return columns of options, with one value for all rows or one each."""
     return SearchOptions.columns(count, **changes)
 
 
 def ranks(found):
-    """Texts and scores of every sentence, without ranks that are empty."""
+    """Return texts and scores of every sentence, without empty ranks."""
     texts, scores = found["translations"].numpy(), found["scores"].numpy()
     return [
         [
@@ -61,8 +61,8 @@ def check_arrays(found, expected):
 
 
 NOTHING = [[0, 0, 0]] * 6
-# Sentences of two words, of three and of none: three source positions, and
-# six symbols, what the longest of them may have.
+# Sentences of two, three and no words: three source positions, and six target
+# positions, the maximum length for the longest sentence.
 TRANSLATED = {
     "translations": [[b"x", b"<unk>"], [b"y <unk>", b"<unk> x"], [b"", b""]],
     "scores": [

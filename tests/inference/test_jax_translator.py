@@ -1,4 +1,4 @@
-"""The translations between the epochs of a training on JAX."""
+"""Translations between the epochs of a training run on JAX."""
 
 import keras
 import numpy as np
@@ -11,11 +11,12 @@ from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.truncation import TruncationWarning
 
 pytestmark = pytest.mark.skipif(
-    keras.backend.backend() != "jax", reason="on TensorFlow it is another one"
+    keras.backend.backend() != "jax",
+    reason="other backends have another translator",
 )
 SOURCE = WordTokenizer.from_words(["a", "b", "c", "d"])
 TARGET = WordTokenizer.from_words(["x", "y", "z", "w"])
-# Of both widths that the search is compiled for, and an empty one.
+# Lines of both widths that the search is compiled for, and an empty line.
 LINES = ["a b c", "d", "", "c c new a b", "b a", "d c b a " * 3]
 
 
@@ -37,7 +38,7 @@ def model():
 
 
 def one_by_one(model, decoding):
-    """Every line alone, without padding and without a compiler."""
+    """Translate each line by itself, without padding or compilation."""
     names = ["<pad>", "<unk>", "<s>", "</s>", "x", "y", "z", "w"]
     found = []
     for line in LINES:
@@ -65,7 +66,7 @@ def one_by_one(model, decoding):
     return found
 
 
-def test_it_finds_what_a_search_of_each_line_finds(model):
+def test_batches_equal_searches_of_single_lines(model):
     from luong_keras.inference.jax_translator import JaxTranslator
 
     decoding = DecodingConfig(
@@ -78,20 +79,20 @@ def test_it_finds_what_a_search_of_each_line_finds(model):
         line.split() for line in one_by_one(model, decoding)
     ]
     assert len(set(first)) > 4
-    # It has the weights that the model has at the time.
+    # The current weights of the model are used.
     bias = model.projection.bias
     bias.assign(bias + np.eye(bias.shape[0])[4] * 30)
     assert translator.translate(["a b c"]) == [" ".join(["x"] * 6)]
 
 
-def test_what_was_cut_is_told(model):
+def test_lines_that_were_cut_are_warned_of(model):
     from luong_keras.inference.jax_translator import JaxTranslator
 
     decoding = DecodingConfig(
         beam_size=1, max_source_length=3, max_length_ratio=0.5
     )
     translator = JaxTranslator(model, SOURCE, TARGET, decoding)
-    with pytest.warns(TruncationWarning, match="place 1") as told:
+    with pytest.warns(TruncationWarning, match="place 1") as caught:
         translator.translate(["a b c", "a b c d"])
-    (warning,) = told
+    (warning,) = caught
     assert warning.message.places.unfinished == 2

@@ -1,4 +1,4 @@
-"""Many lines: several batches at once, in order, and in bounded memory."""
+"""Translation of many lines, in concurrent batches and bounded memory."""
 
 import itertools
 import os
@@ -16,7 +16,7 @@ from luong_keras.truncation import TruncationWarning
 from tests.serving.tiny_translator import tiny_translator
 
 WORDS = ["the", "cat", "sees", "a", "dog", "house", "."]
-# Of many lengths, no two next to each other of the same.
+# Lines of many lengths, of which no two neighbours have the same.
 LINES = [
     " ".join(itertools.islice(itertools.cycle(WORDS[i % 5 :]), 1 + i * 5 % 13))
     for i in range(41)
@@ -30,23 +30,23 @@ def translator():
 
 @pytest.fixture
 def eager():
-    """Saves the time in which the graphs of a few calls are built."""
+    """Run eagerly, which saves the time to build graphs."""
     tf.config.run_functions_eagerly(True)
     yield
     tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture
-def under_way(translator, monkeypatch):
-    """How many batches are under way when each of them begins."""
+def concurrent(translator, monkeypatch):
+    """Record how many batches run whenever one of them begins."""
     found, running, lock = [], set(), threading.Lock()
     search = translator._line_search._plain
 
-    def watched(text, wanted):
+    def watched(text, count):
         with lock:
             running.add(text.ref())
             found.append(len(running))
-        answer = search(text, wanted)
+        answer = search(text, count)
         with lock:
             running.remove(text.ref())
         return answer
@@ -55,56 +55,54 @@ def under_way(translator, monkeypatch):
     return found
 
 
-def test_batches_at_once_answer_as_those_alone(
-    translator, under_way, monkeypatch
+def test_concurrent_batches_equal_sequential_batches(
+    translator, concurrent, monkeypatch
 ):
     monkeypatch.setattr(line_search, "batches_at_once", lambda: 4)
     found = translator.translate(LINES)
-    assert 2 <= max(under_way) <= 4 and len(under_way) == 21
-    # The graph is made by the first one alone.
-    assert under_way[:2] == [1, 1]
+    assert 2 <= max(concurrent) <= 4 and len(concurrent) == 21
+    # The first batch builds the graph before the others start.
+    assert concurrent[:2] == [1, 1]
     ranked = translator.nbest(LINES)
     assert found == [translations[0].text for translations in ranked]
-    under_way.clear()
+    concurrent.clear()
     monkeypatch.setattr(line_search, "batches_at_once", lambda: 1)
     assert translator.translate(LINES) == found
-    assert max(under_way) == 1
+    assert max(concurrent) == 1
     assert [translator.translate([line])[0] for line in LINES[:5]] == found[:5]
 
 
-def test_without_graphs_there_are_no_threads(
-    translator, under_way, monkeypatch
-):
+def test_eager_searches_use_no_threads(translator, concurrent, monkeypatch):
     monkeypatch.setattr(line_search, "batches_at_once", lambda: 4)
     monkeypatch.setattr(tf.config, "functions_run_eagerly", lambda: True)
     translator.translate(LINES[:12])
-    assert max(under_way) == 1
+    assert max(concurrent) == 1
 
 
-def test_under_a_strategy_there_are_no_threads(
-    translator, under_way, monkeypatch
+def test_searches_in_a_distribution_strategy_use_no_threads(
+    translator, concurrent, monkeypatch
 ):
-    """Another thread has not its scope, and would make the graph again."""
+    """Other threads lack its scope and would build the graph again."""
     monkeypatch.setattr(line_search, "batches_at_once", lambda: 4)
     with tf.distribute.OneDeviceStrategy("/cpu:0").scope():
         translator.translate(LINES[:12])
-    assert max(under_way) == 1
+    assert max(concurrent) == 1
 
 
-def test_a_batch_that_fails_fails_the_call(translator, monkeypatch):
+def test_errors_of_a_batch_are_raised(translator, monkeypatch):
     search = translator._line_search._plain
 
-    def broken(text, wanted):
+    def broken(text, count):
         if text.shape[0] == 1:  # the last batch
             raise MemoryError("no room")
-        return search(text, wanted)
+        return search(text, count)
 
     monkeypatch.setattr(translator._line_search, "_plain", broken)
     with pytest.raises(MemoryError, match="no room"):
         translator.translate(LINES)
 
 
-def test_lines_without_end_are_translated_as_they_come(translator, monkeypatch):
+def test_endless_lines_are_translated_lazily(translator, monkeypatch):
     monkeypatch.setattr(text_translator, "_BATCHES_AHEAD", 3)
     read = []
 
@@ -121,7 +119,7 @@ def test_lines_without_end_are_translated_as_they_come(translator, monkeypatch):
     assert list(translator.translate_lines([])) == []
 
 
-def test_options_and_wrong_lines_of_many(eager, translator):
+def test_options_and_wrong_arguments_of_translate_lines(eager, translator):
     (found,) = translator.translate_lines(iter(LINES[:1]), prefix="zwei")
     assert found.split()[0] == "zwei"
     assert found == translator.translate(LINES[:1], prefix="zwei")[0]
@@ -129,7 +127,7 @@ def test_options_and_wrong_lines_of_many(eager, translator):
         translator.translate_lines(LINES[0])
 
 
-def test_the_end_of_a_line_is_no_word(translator):
+def test_line_ends_are_not_translated(translator):
     ended = [line + "\n" for line in LINES[:4]]
     assert list(translator.translate_lines(ended)) == translator.translate(
         LINES[:4]
@@ -148,13 +146,13 @@ def test_cores_are_shared(monkeypatch, cores, batches, share):
     assert os.environ[name] == str(share)
     monkeypatch.setenv(name, "3")
     share_cores()
-    assert os.environ[name] == "3", "what the user has said"
+    assert os.environ[name] == "3", "the setting of the user"
 
 
-def test_lines_that_were_cut_are_told_of_once(translator, monkeypatch):
+def test_calls_warn_once_of_lines_that_were_cut(translator, monkeypatch):
     monkeypatch.setattr(text_translator, "_BATCHES_AHEAD", 1)
 
-    def one_of_each():
+    def best_of_each():
         # Tracing takes longer than the call.
         tf.config.run_functions_eagerly(True)
         try:
@@ -175,14 +173,14 @@ def test_lines_that_were_cut_are_told_of_once(translator, monkeypatch):
     expected = f"8 tokens .* {len(cut)} of the lines .place {first}, …"
     calls = [
         lambda: short.translate(LINES),
-        one_of_each,
+        best_of_each,
         lambda: short.minimum_bayes_risk(LINES),
         lambda: list(short.translate_lines(iter(LINES))),
     ]
     for call in calls:
-        with pytest.warns(TruncationWarning, match=expected) as told:
+        with pytest.warns(TruncationWarning, match=expected) as caught:
             call()
-        (warning,) = told
+        (warning,) = caught
         assert warning.filename == __file__
         assert warning.message.places.count == len(cut)
     with warnings.catch_warnings():
@@ -191,6 +189,6 @@ def test_lines_that_were_cut_are_told_of_once(translator, monkeypatch):
         short.translate([line for line in LINES if len(line.split()) <= 8])
 
 
-def test_a_phrase_that_was_left_out_is_told_of(eager, translator):
+def test_phrases_that_were_left_out_are_warned_of(eager, translator):
     with pytest.warns(TruncationWarning, match="place 1.*without the phrase"):
         translator.translate(LINES[:3], required=["", "Zebra", ""])

@@ -1,4 +1,4 @@
-"""How the graph prepares text, against sentences that were written by hand."""
+"""Preparation of text in the graph, against sentences written by hand."""
 
 from dataclasses import fields
 from types import SimpleNamespace
@@ -21,9 +21,10 @@ from tests.serving.scripted_model import (
 
 SOURCE = "It’s It's A Dog."
 TARGET = "„Qu’il“ qu'il L'Homme."
-# With `-` for a setting that is off, lower-casing, punctuation, words: the
-# English source and the French target as prepared, and the latter put back.
-# What is prepared twice, or in the other language, has other apostrophes.
+# The settings `lowercase`, `normalize_punctuation` and `tokenize`, or `-` if
+# off: the English source and the French target as prepared, and the target
+# joined again. The apostrophes differ in text that is prepared twice, or by
+# the rules of the other language.
 PREPARED = {
     "---": (SOURCE, TARGET, TARGET),
     "l--": (
@@ -62,7 +63,7 @@ def data_config(settings):
 
 @pytest.fixture
 def translator_of(monkeypatch):
-    """A translator from a run with these settings, called eagerly."""
+    """Make translators from a run with these settings, run eagerly."""
     tf.config.run_functions_eagerly(True)
 
     def translator(settings):
@@ -72,7 +73,7 @@ def translator_of(monkeypatch):
                 beam_size=1, max_source_length=12, replace_unknown=False
             ),
         )
-        # Ends as soon as it may.
+        # Translations end at their minimum length.
         model = ScriptedModel({}, ({EOS: 0.9, "x": 0.1}, [10]))
         pair = [
             WordTokenizer.from_words(words, pretokenized=True)
@@ -92,7 +93,7 @@ def words(tokens):
 
 
 @pytest.mark.parametrize("settings", list(PREPARED))
-def test_each_setting_prepares_every_text_once(translator_of, settings):
+def test_every_text_is_prepared_once(translator_of, settings):
     source, target, finished = PREPARED[settings]
     translator = translator_of(settings)
     text, given = tf.constant([SOURCE]), tf.constant([TARGET])
@@ -103,14 +104,14 @@ def test_each_setting_prepares_every_text_once(translator_of, settings):
     options = SearchOptions.columns(1, length_penalty=0.0, prefix=given)
     begun = translator.translate_batch(text, options)
     assert words(begun["source_tokens"][0]) == source.split()
-    # The prefix is the whole translation, whose words are put together.
+    # The prefix is the whole translation, whose words are joined.
     assert words(begun["tokens"][0, 0]) == target.split()
     assert begun["translations"].numpy().tolist() == [[finished.encode()]]
     assert translator.join([target.split()]) == [target]
 
 
 @pytest.mark.parametrize("settings", list(PREPARED))
-def test_what_prepares_text_is_made_of_every_setting(settings):
+def test_preprocessors_have_every_setting(settings):
     if settings == "---":
         expected = (None, None)
     else:

@@ -1,4 +1,4 @@
-"""What sentences choose of their search, by a translator."""
+"""Search options of each sentence, in a translator."""
 
 import numpy as np
 import pytest
@@ -40,13 +40,13 @@ def with_search(translator, decoding, **parts):
     )
 
 
-def test_one_table_has_all_options():
+def test_search_options_are_complete():
     assert SearchOptions._fields == tuple(SEARCH_OPTIONS)
-    own = {"n_best", "prefix", "required", "forbidden"}
-    assert {*SEARCH_OPTIONS} - own <= {*vars(DecodingConfig())}
+    no_settings = {"n_best", "prefix", "required", "forbidden"}
+    assert {*SEARCH_OPTIONS} - no_settings <= {*vars(DecodingConfig())}
 
 
-def test_samples_of_a_sentence_are_its_own(translator):
+def test_samples_do_not_depend_on_the_batch(translator):
     options = {"temperature": 1.5, "seed": 7, "n_best": 3}
     found = translator.nbest(SENTENCES, **options)
     assert [len(row) for row in found] == [3, 3, 3, 1]
@@ -57,7 +57,7 @@ def test_samples_of_a_sentence_are_its_own(translator):
     assert [t.tokens for r in others for t in r] != [
         t.tokens for r in found for t in r
     ]
-    # As a configuration of the translator, and with one option for each.
+    # As settings of the translator, and with an option for each sentence.
     sampling = with_search(
         translator,
         DecodingConfig(
@@ -84,7 +84,7 @@ def test_samples_of_a_sentence_are_its_own(translator):
         assert [t.tokens for t in mixed[row]] == [t.tokens for t in beams[row]]
 
 
-def test_options_of_a_beam_alone_are_those_of_any_search(translator):
+def test_beam_options_are_the_same_in_every_search(translator):
     options = {
         "beam_size": [5, 1, 2, 5],
         "n_best": [2, 1, 1, 2],
@@ -101,7 +101,7 @@ def test_options_of_a_beam_alone_are_those_of_any_search(translator):
         )
 
 
-def test_phrases_that_must_and_must_not_come(translator):
+def test_required_and_forbidden_phrases(translator):
     found = translator.nbest(
         SENTENCES,
         required=["Haus\tdie Katze", "", "einen Hund", "Haus"],
@@ -114,11 +114,11 @@ def test_phrases_that_must_and_must_not_come(translator):
         assert not {"Haus", "."} & set(row.tokens)
     for row in found[2]:
         assert "einen Hund" in row.text and "sieht" not in row.tokens
-    # Nothing is made of nothing.
+    # An empty sentence has an empty translation.
     assert found[3][0].text == ""
 
 
-def test_what_no_vocabulary_has_cannot_be_required(translator):
+def test_required_words_outside_the_vocabulary_are_left_out(translator):
     (row,) = translator.nbest(SENTENCES[:1], required="Zebra")
     assert row[0].truncated
     (plain,) = translator.nbest(SENTENCES[:1])
@@ -134,12 +134,12 @@ def test_what_no_vocabulary_has_cannot_be_required(translator):
         ({"temperature": "hot"}, ValueError, "float32"),
     ],
 )
-def test_wrong_options(translator, options, error, message):
+def test_wrong_options_are_refused(translator, options, error, message):
     with pytest.raises(error, match=message):
         translator.translate(SENTENCES, **options)
 
 
-def test_a_sentence_is_no_list(translator):
+def test_single_strings_are_refused(translator):
     with pytest.raises(TypeError, match="Put it into a list"):
         translator.translate("the cat")
 
@@ -153,7 +153,7 @@ def test_a_sentence_is_no_list(translator):
         ("a\ud800", ValueError, r"without lone surrogates.*'a\\ud800'"),
     ],
 )
-def test_what_is_no_text_is_named_by_its_place(
+def test_wrong_lines_are_named_by_their_place(
     translator, monkeypatch, wrong, error, message
 ):
     lines = ["a cat", "", wrong]
@@ -167,7 +167,7 @@ def test_what_is_no_text_is_named_by_its_place(
     ):
         with pytest.raises(error, match=f"{message} at place 2"):
             answer(lines)
-    # Of any number of lines, the place among all of them.
+    # In a stream, the place counts all lines.
     monkeypatch.setattr(text_translator, "_BATCHES_AHEAD", 2)
     size = 2 * translator.decoding.batch_size
     with pytest.raises(error, match=f"{message} at place {size + 1}"):
@@ -175,13 +175,13 @@ def test_what_is_no_text_is_named_by_its_place(
     assert len(translator.translate(iter(["a cat", ""]))) == 2
 
 
-def test_control_characters_are_spaces_as_in_the_training(translator):
+def test_control_characters_are_spaces_as_in_training_text(translator):
     text = "the\x00cat\x07 \x7fsees\x85a\u2028dog"
     (found,) = translator.nbest([text])
     assert found[0].source_tokens == one_line(text).split()
 
 
-def test_coverage_and_repetition_are_configured(translator):
+def test_coverage_and_repetition_may_be_settings_or_options(translator):
     plain = translator.nbest(SENTENCES[:3])
     strict = with_search(
         translator,
@@ -199,10 +199,10 @@ def test_coverage_and_repetition_are_configured(translator):
         for t in row:
             known = [token for token in t.tokens if token != "<unk>"]
             assert len(set(known)) == len(known)
-    asked = translator.nbest(
+    with_options = translator.nbest(
         SENTENCES[:3], no_repeat_ngram=1, coverage_penalty=2.0, beam_size=6
     )
-    for one, other in zip(asked, found, strict=True):
+    for one, other in zip(with_options, found, strict=True):
         assert [t.tokens for t in one] == [t.tokens for t in other]
         np.testing.assert_allclose(
             [t.score for t in one], [t.score for t in other], rtol=1e-4
@@ -210,14 +210,14 @@ def test_coverage_and_repetition_are_configured(translator):
 
 
 class NoDog(Scorer):
-    """A user's own: forbids the last word but three of a vocabulary."""
+    """User-defined scorer that forbids the fourth word from the end."""
 
     def suppressed(self, states, position, vocabulary_size):
         return ops.arange(vocabulary_size) == vocabulary_size - 4
 
 
 class SecondBest(Greedy):
-    """A user's own: always the second word, but `</s>` where it is first."""
+    """User-defined strategy: the second best word, or `</s>` if it is best."""
 
     def pick(self, turn, barred):
         logits, size = turn.logits, turn.logits.shape[-1]
@@ -231,7 +231,7 @@ class SecondBest(Greedy):
         return taken[..., 0], words
 
 
-def test_parts_of_ones_own(translator):
+def test_user_defined_scorers_and_strategies(translator):
     decoding = DecodingConfig(beam_size=3, max_source_length=9, **LENGTHS)
     assert isinstance(SecondBest(), DecodingStrategy)
     dogless = with_search(translator, decoding, scorers=[NoDog()])
@@ -262,18 +262,18 @@ def test_parts_of_ones_own(translator):
         ({"n_best": 7, "temperature": 1.0}, 6),
     ],
 )
-def test_more_translations_than_are_kept(translator, options, most):
+def test_n_best_above_the_limit_is_refused(translator, options, most):
     with pytest.raises(ValueError, match=f"n_best of at most {most}, .*with_"):
         translator.nbest(SENTENCES, **options)
 
 
-def test_as_many_translations_as_were_configured(translator):
+def test_configured_n_best_raises_the_limit(translator):
     decoding = translator.decoding.with_(n_best=7, max_beam_size=7)
     (row, *_) = with_search(translator, decoding).nbest(SENTENCES, n_best=7)
     assert len(row) == 7
 
 
-def test_the_least_risk(translator):
+def test_minimum_bayes_risk(translator):
     sampling = with_search(
         translator,
         DecodingConfig(

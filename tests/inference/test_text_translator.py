@@ -24,14 +24,14 @@ def translator():
 
 @pytest.fixture
 def eager():
-    """Saves the time in which each new translator's graph is built."""
+    """Run eagerly, which saves the time to build graphs."""
     tf.config.run_functions_eagerly(True)
     yield
     tf.config.run_functions_eagerly(False)
 
 
-def same(one, other):
-    """Whether two lists of translations are equal, up to rounding."""
+def check_same(one, other):
+    """Check that two lists of translations are equal up to rounding."""
     assert [t.text for t in one] == [t.text for t in other]
     assert [t.tokens for t in one] == [t.tokens for t in other]
     np.testing.assert_allclose(
@@ -39,17 +39,17 @@ def same(one, other):
     )
 
 
-def test_a_translator_says_what_it_is(translator):
+def test_repr_shows_the_weights_and_the_search(translator):
     weights = translator.translation_model.model.count_params()
     assert f"weights: {weights:,}" in repr(translator)
     assert f"<td>weights</td><td>{weights:,}</td>" in translator._repr_html_()
     assert "beam, beam size" in repr(translator)
     names = dir(translator)
-    # Nothing of `tf.Module`.
+    # Names of `tf.Module` are hidden.
     assert "translate" in names and "trainable_variables" not in names
 
 
-def test_translations_come_best_first_and_in_order(translator):
+def test_translations_are_sorted_by_score(translator):
     found = translator.nbest(SENTENCES)
     for sentence, translations in zip(SENTENCES, found, strict=True):
         assert 1 <= len(translations) <= 4
@@ -68,11 +68,11 @@ def test_translations_come_best_first_and_in_order(translator):
             )
     assert translator.translate(SENTENCES) == [t[0].text for t in found]
     for sentence, translations in zip(SENTENCES, found, strict=True):
-        same(translator.nbest([sentence])[0], translations)
+        check_same(translator.nbest([sentence])[0], translations)
 
 
 @pytest.mark.parametrize("settings", [{"beam_size": 1}, {"beam_size": 2}])
-def test_a_score_is_the_probability_of_words_and_end(eager, settings):
+def test_score_is_the_log_probability_of_words_and_end(eager, settings):
     translator = tiny_translator(
         replace_unknown=False, max_length_ratio=3, **settings
     )
@@ -94,7 +94,7 @@ def test_a_score_is_the_probability_of_words_and_end(eager, settings):
         )
 
 
-def test_nothing_in_gives_nothing_out(translator):
+def test_empty_input_has_empty_output(translator):
     assert translator.translate([]) == []
     for empty in ("", "   ", "\u00a0\t"):
         (best,) = translator.nbest([empty])[0]
@@ -106,7 +106,7 @@ def test_nothing_in_gives_nothing_out(translator):
     assert found["alignments"].shape[:2] == (0, 4)
 
 
-def test_a_strange_sentence_leaves_its_neighbours_alone(eager, translator):
+def test_strange_sentences_do_not_change_their_neighbours(eager, translator):
     expected = translator.nbest(SENTENCES)
     strange = ["", b"\xff\xfe caf\xe9 \xc3", "cat " * 40, "\0", "\U0001f600 "]
     mixed = [SENTENCES[0], *strange, *SENTENCES[1:]]
@@ -121,7 +121,7 @@ def test_a_strange_sentence_leaves_its_neighbours_alone(eager, translator):
             settings,
         ).nbest(mixed)
         for place, number in enumerate([0, 6, 7]):
-            same(found[number], expected[place])
+            check_same(found[number], expected[place])
         assert found[1][0].text == ""
         assert found[2][0].source_tokens == [
             "\ufffd\ufffd",
@@ -133,15 +133,15 @@ def test_a_strange_sentence_leaves_its_neighbours_alone(eager, translator):
         assert found[4][0].text == "" and not found[4][0].source_tokens
 
 
-def test_what_is_too_long_is_cut(translator):
+def test_long_sentences_are_cut(translator):
     words = ["the", "cat", "sees"] * 4
     cut, short = translator.nbest([" ".join(words), " ".join(words[:9])])
-    same(cut, short)
+    check_same(cut, short)
     assert cut[0].source_tokens == words[:9]
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
-def test_an_unknown_word_is_copied_from_the_source(eager, beam_size):
+def test_unknown_words_are_copied_from_the_source(eager, beam_size):
     settings = {"unknown_logit": 3.0, "beam_size": beam_size}
     plain = tiny_translator(replace_unknown=False, **settings)
     copying = tiny_translator(**settings)
@@ -161,12 +161,12 @@ def test_an_unknown_word_is_copied_from_the_source(eager, beam_size):
             assert after.tokens == expected
             assert "<unk>" not in after.text
             copied |= set(expected) - set(before.tokens)
-    # Both known and unknown words of the source, in their own spelling.
+    # Unknown words of the source are copied as they are spelled.
     assert copied & {"zebra", "Kuala", "Lumpur", "Xylophon"}
 
 
 @pytest.mark.parametrize("step", ["produces", "reads"])
-def test_a_dictionary_translates_what_would_be_copied(eager, step, tmp_path):
+def test_dictionaries_translate_words_instead_of_copying(eager, step, tmp_path):
     settings = {"unknown_logit": 3.0, "alignment_step": step}
     path = tmp_path / "en-de"
     path.write_text("zebra Zebra 0.9\n. ! 0.1\nXylophon Marimba 0.5\n")
@@ -193,7 +193,7 @@ def test_a_dictionary_translates_what_would_be_copied(eager, step, tmp_path):
             ]
 
 
-def test_without_attention_an_unknown_word_stays(eager):
+def test_unknown_words_remain_without_attention(eager):
     translator = tiny_translator(
         unknown_logit=9.0, attention=AttentionConfig(kind="none")
     )
@@ -207,11 +207,11 @@ def test_without_attention_an_unknown_word_stays(eager):
     "attention",
     [AttentionConfig(kind="none"), AttentionConfig(half_width=2)],
 )
-def test_other_attentions_translate_as_well(eager, attention):
+def test_batches_equal_single_sentences_for_other_attentions(eager, attention):
     translator = tiny_translator(attention=attention)
     together = translator.nbest(SENTENCES)
     for sentence, translations in zip(SENTENCES, together, strict=True):
-        same(translator.nbest([sentence])[0], translations)
+        check_same(translator.nbest([sentence])[0], translations)
 
 
 def test_alignments_of_given_translations(translator):
@@ -235,7 +235,7 @@ def test_alignments_of_given_translations(translator):
         np.testing.assert_allclose(weights, t.alignments[:9], atol=1e-5)
 
 
-def test_vocabularies_must_be_those_of_the_model(translator):
+def test_vocabularies_must_fit_the_model(translator):
     other = WordTokenizer.from_words(["one"])
     parts = [translator.translation_model, translator.source_tokenizer]
     with pytest.raises(ValueError, match="target .* 12 tokens. Received: 5"):
@@ -245,7 +245,7 @@ def test_vocabularies_must_be_those_of_the_model(translator):
 
 
 @pytest.mark.slow
-def test_a_run_gives_its_translator(tmp_path, translator):
+def test_translators_are_loaded_from_runs(tmp_path, translator):
     from luong_keras.config import RunConfig
     from luong_keras.config.values import config_to_dict
 
@@ -266,14 +266,14 @@ def test_a_run_gives_its_translator(tmp_path, translator):
     for one, other in zip(
         again.nbest(SENTENCES), translator.nbest(SENTENCES), strict=True
     ):
-        same(one, other)
+        check_same(one, other)
     folded = Translator.from_run(run.path, fold_embedding=True)
     assert folded.translation_model.folded_embedding is not None
     for one, other in zip(
         folded.nbest(SENTENCES), translator.nbest(SENTENCES), strict=True
     ):
-        same(one, other)
-    # Other weights, folded again, reach what was traced with the first.
+        check_same(one, other)
+    # New weights, folded again, reach the graph that was traced before.
     model = folded.translation_model
     for variable in model.model.trainable_variables:
         variable.assign(variable.value[::-1])
@@ -287,7 +287,7 @@ def test_a_run_gives_its_translator(tmp_path, translator):
         folded.decoding,
     ).nbest(SENTENCES)
     for one, other in zip(changed, expected, strict=True):
-        same(one, other)
+        check_same(one, other)
     halved = Translator.from_run(run.path, precision="mixed_bfloat16")
     assert halved.translation_model.projection.compute_dtype == "bfloat16"
     for one, other in zip(
@@ -296,39 +296,39 @@ def test_a_run_gives_its_translator(tmp_path, translator):
         np.testing.assert_allclose(one[0].score, other[0].score, rtol=0.05)
 
 
-# What a request may choose.
+# Options of a request.
 
 
 def chosen(text, **changes):
-    """Options for these sentences: as the translator has them, but for…"""
+    """Return options that are the translator's, except for `changes`."""
     return SearchOptions.columns(len(text), **changes)
 
 
 def check_rows(found, expected, rows):
-    """Some rows of an answer are those of another one."""
-    for mine, its in rows:
-        filled = expected["scores"][its].numpy() > ABSENT_SCORE
+    """Check that pairs of rows of two answers are equal."""
+    for row, other in rows:
+        filled = expected["scores"][other].numpy() > ABSENT_SCORE
         count = int(filled.sum())
-        assert (found["scores"][mine, count:].numpy() == ABSENT_SCORE).all()
+        assert (found["scores"][row, count:].numpy() == ABSENT_SCORE).all()
         np.testing.assert_allclose(
-            found["scores"][mine, :count],
-            expected["scores"][its][filled],
+            found["scores"][row, :count],
+            expected["scores"][other][filled],
             rtol=1e-4,
         )
         for name in ("translations", "lengths"):
             assert (
-                found[name][mine, :count].numpy()
-                == expected[name][its][filled].numpy()
+                found[name][row, :count].numpy()
+                == expected[name][other][filled].numpy()
             ).all(), name
         width = expected["alignments"].shape[2:]
         np.testing.assert_allclose(
-            found["alignments"][mine, :count, : width[0], : width[1]],
-            expected["alignments"][its][filled],
+            found["alignments"][row, :count, : width[0], : width[1]],
+            expected["alignments"][other][filled],
             atol=1e-5,
         )
 
 
-def test_every_sentence_chooses_its_search(eager):
+def test_options_may_differ_per_sentence(eager):
     settings = {"unknown_logit": 3.0, "length_penalty": 0.5}
     serving = tiny_translator(max_beam_size=4, **settings)
     text = [*SENTENCES, "the zebra sees a dog ."]
@@ -356,7 +356,7 @@ def test_every_sentence_chooses_its_search(eager):
     assert b"<unk>" not in b" ".join(found["translations"][:3].numpy().ravel())
 
 
-def test_what_finishes_first_may_end_the_search(eager):
+def test_stack_that_keeps_the_first_ends_the_search(eager):
     settings = {
         "stack_size": 1,
         "length_penalty": 2.0,
@@ -377,7 +377,7 @@ def test_what_finishes_first_may_end_the_search(eager):
         assert waits["lengths"][0, 0] > ends["lengths"][0, 0]
 
 
-def test_fewer_translations_are_the_first_ones(eager, translator):
+def test_n_best_keeps_the_best_translations(eager, translator):
     text = tf.constant(SENTENCES)
     all_of_them = translator.translate_batch(text)
     found = translator.translate_batch(
@@ -392,8 +392,8 @@ def test_fewer_translations_are_the_first_ones(eager, translator):
     assert not found["alignments"][0, 1:].numpy().any()
 
 
-def test_a_translation_begins_as_it_is_told(eager):
-    # Long enough for the first translation to end: so all of it is scored.
+def test_translations_begin_with_their_prefix(eager):
+    # Long enough for the first translation to end, which scores all of it.
     translator = tiny_translator(max_length_ratio=4)
     text = ["a house", "a house", "the dog", ""]
     prefix = ["das Haus", "Xaver sieht", "", "die"]
@@ -402,18 +402,18 @@ def test_a_translation_begins_as_it_is_told(eager):
     )
     best = [t.decode() for t in found["translations"][:, 0].numpy()]
     assert best[0].startswith("das Haus ")
-    # What the model does not know is imposed as it is spelled.
+    # Unknown words of a prefix keep their spelling.
     assert best[1].startswith("Xaver sieht")
     assert best[3] == ""
     check_rows(found, translator.translate_batch(tf.constant(text)), [(2, 2)])
-    # The score is that of all words, and so the model's own of the whole.
+    # The score includes the prefix: it equals that of forced decoding.
     (scored,) = translator.score(text[:1], best[:1])
     np.testing.assert_allclose(
         scored.log_probability, found["scores"][0, 0], rtol=1e-4
     )
 
 
-def test_a_prefix_longer_than_the_translation_would_be(eager):
+def test_prefixes_may_exceed_the_maximum_length(eager):
     translator = tiny_translator()
     prefix = " ".join(["die Katze sieht"] * 2)
     found = translator.translate_batch(
@@ -422,7 +422,7 @@ def test_a_prefix_longer_than_the_translation_would_be(eager):
     assert found["translations"][0, 0].numpy().decode().startswith(prefix)
 
 
-def test_a_given_translation_is_scored_word_by_word(translator):
+def test_given_translations_are_scored_word_by_word(translator):
     targets = ["die Katze sieht einen Hund .", "Haus", ""]
     found = translator.score(SENTENCES, targets)
     words = ["<pad>", "<unk>", "<s>", "</s>", *TARGET_WORDS]
@@ -447,7 +447,7 @@ def test_a_given_translation_is_scored_word_by_word(translator):
         translator.score(SENTENCES, targets[:2])
 
 
-def test_the_encoder_gives_its_memory(eager, translator):
+def test_encode_batch_returns_the_memory(eager, translator):
     text = ["the cat sees", "", "the dog sees the cat"]
     found = translator.encode_batch(tf.constant(text))
     assert found["lengths"].numpy().tolist() == [3, 0, 5]
@@ -458,18 +458,18 @@ def test_the_encoder_gives_its_memory(eager, translator):
     assert nothing["memory"].shape[::2] == (0, 8)
 
 
-def test_what_was_cut_is_told(eager):
+def test_truncated_sentences_are_reported(eager):
     translator = tiny_translator(unknown_logit=9.0)
     text = ["cat " * 9, "cat " * 10, "x" * 1_000_000, "a" + " " * 1000]
     found = translator.translate_batch(tf.constant(text))
     assert found["truncated"].numpy().tolist() == [False, True, True, True]
     assert found["source_lengths"].numpy().tolist() == [9, 9, 1, 1]
-    # A word of a megabyte is copied as far as it was read.
+    # Of a word of a megabyte, only the part that was read is copied.
     assert b"xxx" in found["translations"][2, 0].numpy()
     assert max(map(len, found["translations"].numpy().ravel())) < 10_000
 
 
-def test_models_translate_together(eager):
+def test_ensembles_average_logits(eager):
     one, other = tiny_translator(), tiny_translator()
     for variable in other.translation_model.model.trainable_variables:
         variable.assign(variable * 1.2)
@@ -489,14 +489,14 @@ def test_models_translate_together(eager):
     )
     memory = together.encode_batch(tf.constant(SENTENCES))["memory"]
     assert memory.shape == (3, 6, 16)
-    # The same model twice is that model.
+    # The check_same model twice is that model.
     twice = Translator([models[0], models[0]], *tokenizers, one.decoding)
-    same(twice.nbest(SENTENCES)[0], one.nbest(SENTENCES)[0])
+    check_same(twice.nbest(SENTENCES)[0], one.nbest(SENTENCES)[0])
     with pytest.raises(ValueError, match="two models or more"):
         ModelEnsemble(models[:1])
 
 
-def test_models_that_attend_in_other_ways_translate_together(eager):
+def test_ensembles_may_mix_attentions_and_precisions(eager):
     attending = tiny_translator()
     without = tiny_translator(attention=AttentionConfig(kind="none"))
     config = dataclasses.replace(
@@ -519,7 +519,7 @@ def test_models_that_attend_in_other_ways_translate_together(eager):
     assert memory.shape == (3, 6, 24) and memory.dtype == tf.float32
 
 
-def test_a_prefix_that_was_cut_is_told(eager, translator):
+def test_truncated_prefixes_are_reported(eager, translator):
     text = tf.constant(["cat"])
     for count, cut in ((9, False), (10, True)):
         found = translator.translate_batch(
@@ -529,7 +529,7 @@ def test_a_prefix_that_was_cut_is_told(eager, translator):
         assert found["tokens"][0, 0].numpy().tolist()[:9] == [b"die"] * 9
 
 
-def test_a_dictionary_without_words_copies(eager, tmp_path):
+def test_wrong_and_empty_dictionaries(eager, tmp_path):
     path = tmp_path / "en-de"
     path.write_text("two fields\n")
     settings = {"unknown_logit": 3.0}
@@ -542,7 +542,7 @@ def test_a_dictionary_without_words_copies(eager, tmp_path):
 
 
 @pytest.mark.parametrize("least, words", [(0.0, 1), (0.5, 3)])
-def test_a_short_answer_is_let_through(eager, least, words):
+def test_min_length_ratio_bounds_translations(eager, least, words):
     translator = tiny_translator(min_length_ratio=least)
     bias = np.zeros(translator.translation_model.projection.bias.shape)
     bias[3] = 50  # `</s>`

@@ -1,4 +1,4 @@
-"""What becomes of the arrays of an answer."""
+"""Translations made from the arrays of an answer."""
 
 import json
 
@@ -22,7 +22,7 @@ from tests.serving.answered_arrays import (
 
 
 @pytest.mark.parametrize("step", ["produces", "reads"])
-def test_the_translations_of_every_sentence(step):
+def test_translations_of_every_sentence(step):
     answer = arrays(SEARCHED)
     found = [translations_of(answer, row, step) for row in range(3)]
     check(found, translations(step))
@@ -30,8 +30,8 @@ def test_the_translations_of_every_sentence(step):
         check(translations_of(answer, 2), translations(step)[2])
 
 
-def test_a_translation_that_was_cut_where_the_batch_ends():
-    # No row at all behind its last word, which is aligned as it was produced.
+def test_translation_cut_at_the_end_of_the_batch():
+    # No row follows the last word, which the step that produces it aligns.
     answer = arrays(SEARCHED)
     for name in ("tokens", "alignments"):
         answer[name] = answer[name][:, :, :2]
@@ -39,7 +39,7 @@ def test_a_translation_that_was_cut_where_the_batch_ends():
     check(cut, translations("reads")[0][0])
 
 
-def test_without_attention_there_are_no_links():
+def test_translations_without_attention_have_no_links():
     answer = arrays(SEARCHED)
     answer["alignments"] = np.zeros((3, 2, 4, 3), "float32")
     for step in ("produces", "reads"):
@@ -48,7 +48,7 @@ def test_without_attention_there_are_no_links():
             assert [t.links for t in found] == [[]] * len(found)
 
 
-def test_the_given_translation_of_every_pair():
+def test_scored_translation_of_every_pair():
     answer = arrays(ANSWERS["align_pair"])
     check([scored_translation_of(answer, row) for row in range(3)], SCORED)
 
@@ -79,7 +79,7 @@ def test_n_best_lists_print_as_a_table():
         "1         -2.50  x",
     ]
     assert "<td>Tür auf</td></tr><tr><td>-2.50</td>" in found._repr_html_()
-    # The arrays stay out of a line.
+    # Without the arrays.
     assert repr(found[0]) == (
         "Translation(text='Tür auf', score=-0.5, truncated=False)"
     )

@@ -1,4 +1,4 @@
-"""What the graph answers, against arrays that were written by hand."""
+"""Answers of the translation graph, against arrays written by hand."""
 
 from math import log
 
@@ -36,12 +36,12 @@ def test_every_output_of_a_batch():
     model = ScriptedModel()
     found = graph(model).translate_batch(tf.constant(TEXT))
     check_arrays(found, TRANSLATED)
-    # The padding is the source's, and `Q` is not known.
+    # Padded with the source's id; `Q` is unknown.
     padding = SOURCE_PAD_ID
     assert model.encoded == [[[4, 5, padding], [5, 6, 1], [padding] * 3]]
 
 
-def test_options_as_exported_change_nothing():
+def test_unset_options_change_nothing():
     found = graph().translate_batch(tf.constant(TEXT), chosen(3))
     check_arrays(found, TRANSLATED)
 
@@ -67,11 +67,11 @@ def test_settings_of_the_search(decoding, expected):
     assert ranks(found) == [expected]
 
 
-def test_every_option_is_its_sentences_own():
+def test_every_option_applies_to_its_sentence():
     changes = [
         {"beam_size": 1},
         {"beam_size": 2},
-        {"beam_size": 9},  # 3 is the most that was exported
+        {"beam_size": 9},  # capped at 3, the maximum
         {"beam_size": 3, "n_best": 2},
         {"n_best": 1},
         {"n_best": 7},
@@ -108,7 +108,7 @@ def test_every_option_is_its_sentences_own():
     text = tf.constant(["a b"] * count)
     found = exported.translate_batch(text, chosen(count, **columns))
     assert ranks(found) == expected
-    # The other way round for what is left as exported.
+    # With other settings for the options that are unset.
     exported = graph(replace_unknown=True, length_penalty=1.0)
     options = chosen(
         4, length_penalty=[-1.0, 0.0, 0.0, 0.0], replace_unknown=[0, -1, 1, 0]
@@ -117,7 +117,7 @@ def test_every_option_is_its_sentences_own():
     assert ranks(found) == [NORMALISED, replaced, replaced, BEST]
 
 
-def test_a_rank_that_is_not_wanted_is_empty():
+def test_ranks_beyond_n_best_are_empty():
     found = graph().translate_batch(
         tf.constant(["a b", "a b"]), chosen(2, n_best=[1, 2])
     )
@@ -135,18 +135,18 @@ HASTY = ({EOS: X, "x": 1 - X}, [10])
 
 @pytest.mark.parametrize(
     ("beam_size", "script", "ratios", "lengths"),
-    # Of sentences of 0, 1, 2, 3 and 5 words: of their lengths and one more.
+    # For sentences of 0, 1, 2, 3 and 5 words; ratios are of the length + 1.
     [
         (1, ENDLESS, (0.5, 1.5), [0, 3, 4, 6, 9]),
         (2, ENDLESS, (0.0, 1.0), [0, 2, 3, 4, 6]),
         (2, ENDLESS, (0.0, 0.5), [0, 2, 2, 2, 3]),
         (1, HASTY, (0.5, 1.5), [0, 1, 1, 2, 3]),
         (2, HASTY, (0.0, 1.5), [0, 1, 1, 1, 1]),
-        # One place is left for the end.
+        # One position is left for `</s>`.
         (2, HASTY, (1.0, 1.0), [0, 1, 2, 3, 5]),
     ],
 )
-def test_the_shortest_and_the_longest(beam_size, script, ratios, lengths):
+def test_length_ratios_bound_translations(beam_size, script, ratios, lengths):
     least, maximum = ratios
     found = graph(
         ScriptedModel({}, script),
@@ -156,7 +156,7 @@ def test_the_shortest_and_the_longest(beam_size, script, ratios, lengths):
         max_length_ratio=maximum,
     ).translate_batch(tf.constant(["", "a", "a b", "a b c", "a b c d a"]))
     assert found["lengths"][:, 0].numpy().tolist() == lengths
-    # What is cut has no probability of an end; what ends has waited for it.
+    # Only the scores of `HASTY` include the probability of `</s>`.
     last = X if script is HASTY else 1.0
     expected = [
         0 if n == 0 else log((0.2 if script is HASTY else X) ** n * last)
@@ -165,8 +165,8 @@ def test_the_shortest_and_the_longest(beam_size, script, ratios, lengths):
     np.testing.assert_allclose(found["scores"][:, 0], expected, rtol=1e-5)
 
 
-def test_a_prefix_that_is_the_whole_translation():
-    # Four symbols are the most for two words, unless more are imposed.
+def test_prefixes_may_be_the_whole_translation():
+    # Two words have at most four symbols, unless the prefix is longer.
     prefix = ["x y x", "x y x x", "x y x x Q", "x y x x x Q", "", "x"]
     found = graph().translate_batch(
         tf.constant(["a b"] * 5 + [""]), chosen(6, prefix=prefix, n_best=1)
@@ -175,7 +175,7 @@ def test_a_prefix_that_is_the_whole_translation():
     assert ranks(found) == [
         [("x y x", log(three * 0.5))],
         [("x y x x", log(three * 0.5**2))],
-        # `Q` and what is behind it are improbable, and the end is counted.
+        # `Q` is improbable, and the score includes `</s>`.
         [("x y x x Q", pytest.approx(log(three * 0.5 * 1e-9 * 0.5), rel=1e-4))],
         [
             (
@@ -204,8 +204,10 @@ LONG = "x" * (64 * 4 + 1)  # more bytes than four tokens may have
         ("a", LONG, True, 1),
     ],
 )
-def test_a_text_that_was_cut_is_told(source, prefix, truncated, length):
-    # Beside a sentence that was not.
+def test_truncated_sources_and_prefixes_are_reported(
+    source, prefix, truncated, length
+):
+    # In a batch with a sentence that is not cut.
     found = graph(max_source_length=4).translate_batch(
         tf.constant(["a", source]), chosen(2, prefix=["", prefix])
     )
@@ -226,7 +228,7 @@ def test_every_output_of_given_translations():
     assert model.encoded == [[[4, 5, padding], [5, 6, 1], [4, 7, padding]]]
 
 
-def test_either_side_of_a_given_translation_may_be_cut():
+def test_both_sides_of_a_pair_may_be_cut():
     found = graph(max_source_length=2).score_batch(
         tf.constant(["a b", "a b c", "a b", "a b c"]),
         tf.constant(["x y", "x y", "x y x", "x y x"]),
@@ -240,11 +242,11 @@ def test_either_side_of_a_given_translation_may_be_cut():
     )
 
 
-def test_the_vectors_of_the_encoder():
+def test_memory_of_the_encoder():
     text = tf.constant(TEXT)
     expected = {"lengths": [2, 3, 0], "truncated": [False] * 3}
     check_arrays(graph().encode_batch(text), {"memory": MEMORY, **expected})
-    # Of several models side by side.
+    # An ensemble concatenates the memories of its models.
     other = ScriptedModel()
     encode = other.encode
     other.encode = lambda ids: (encode(ids)[0] * 10, *encode(ids)[1:])
@@ -281,7 +283,7 @@ def translator(**decoding):
 @pytest.mark.parametrize(
     ("step", "links"),
     [
-        # c d -> x x x <unk>, cut, beside a sentence that may be longer.
+        # c d -> x x x <unk>, cut, in a batch with a longer limit.
         (
             "produces",
             {"c d": [(0, 0), (0, 1), (0, 2), (1, 3)], "a b": [(0, 0)]},
@@ -292,7 +294,7 @@ def translator(**decoding):
         ),
     ],
 )
-def test_a_translator_answers_in_order(eager, step, links):
+def test_translations_are_in_the_order_of_the_lines(eager, step, links):
     lines = ["b c Q", "c d", "a b c d", "", "a b"]
     found = translator(alignment_step=step).nbest(lines)
     assert [nbest[0].text for nbest in found] == [
@@ -301,7 +303,7 @@ def test_a_translator_answers_in_order(eager, step, links):
     assert [nbest[0].source_tokens for nbest in found] == [
         ["b", "c", "Q"], ["c", "d"], ["a", "b", "c"], [], ["a", "b"]
     ]  # fmt: skip
-    # The second at its end, the third in its source.
+    # The second translation is cut, and the source of the third.
     assert [nbest[0].truncated for nbest in found] == (
         [False, True, True, False, False]
     )
@@ -314,7 +316,7 @@ def test_a_translator_answers_in_order(eager, step, links):
     assert {lines[i]: found[i][0].links for i in (1, 4)} == links
 
 
-def test_a_translator_scores_in_order(eager):
+def test_scores_are_in_the_order_of_the_pairs(eager):
     sources = ["b c Q", "a b", "a b"]
     targets = ["Q", "x y x y", "x"]
     found = translator().score(sources, targets)

@@ -1,4 +1,4 @@
-"""Links of the words of given translations, and words of tokens."""
+"""Word links of given translations, and the words of tokens."""
 
 import warnings
 
@@ -25,7 +25,7 @@ TARGETS = ["die Katze sieht einen Hund .", "das Haus .", "Hund sieht", "das"]
 
 @pytest.fixture(autouse=True, scope="module")
 def eager():
-    """Saves the time in which each translator's graph is built."""
+    """Run eagerly, which saves the time to build graphs."""
     tf.config.run_functions_eagerly(True)
     yield
     tf.config.run_functions_eagerly(False)
@@ -37,7 +37,7 @@ def translator():
 
 
 @pytest.mark.parametrize("step", ["produces", "reads"])
-def test_words_that_are_tokens_have_their_links(translator, step):
+def test_links_of_word_tokens(translator, step):
     found = translator.links(SOURCES, TARGETS, step)
     weights = translator.alignments(SOURCES, TARGETS, with_end=True)
     for links, matrix in zip(found, weights, strict=True):
@@ -49,7 +49,7 @@ def test_words_that_are_tokens_have_their_links(translator, step):
     assert translator.links(*given, step) == found
 
 
-def test_the_steps_differ(translator):
+def test_alignment_steps_differ(translator):
     one, other = (
         translator.links(SOURCES, TARGETS, step)
         for step in ("produces", "reads")
@@ -59,8 +59,8 @@ def test_the_steps_differ(translator):
         translator.links(["a"], ["das"], "writes")
 
 
-def test_words_are_those_of_the_text(translator):
-    """The model reads the same tokens, however they are set apart."""
+def test_links_refer_to_the_words_of_the_text(translator):
+    """The model reads the same tokens, however they are spaced."""
     (links,) = translator.links(SOURCES[:1], TARGETS[:1])
     (joined,) = translator.links(
         ["the  cat sees a dog."], ["die Katze\tsieht einen Hund."]
@@ -68,7 +68,7 @@ def test_words_are_those_of_the_text(translator):
     assert joined == sorted({(min(i, 4), min(j, 4)) for i, j in links})
 
 
-def test_words_of_a_text_that_is_prepared(translator):
+def test_links_refer_to_the_words_before_preprocessing(translator):
     moses = {"lowercase": False, "normalize_punctuation": True}
     prepared = Translator(
         translator.translation_model,
@@ -78,14 +78,14 @@ def test_words_of_a_text_that_is_prepared(translator):
         Preprocessor("en", **moses),
         Preprocessor("de", **moses),
     )
-    # What the model reads, and what is given.
+    # Links of the prepared words, and of the given words.
     (plain,) = translator.links(['the " cat " .'], ['die " Katze " sieht .'])
     (links,) = prepared.links(["the “cat”."], ["die „Katze“ sieht."])
     source, target = [0, 1, 1, 1, 1], [0, 1, 1, 1, 2, 2]
     assert links == sorted({(source[i], target[j]) for i, j in plain})
 
 
-def test_subwords_have_the_links_of_their_words():
+def test_words_have_the_links_of_their_subwords():
     weights = np.array([[0.9, 0, 0.1], [0, 0.6, 0.4], [0.1, 0, 0.9], [1, 0, 0]])
     scored = ScoredTranslation(
         -1.0,
@@ -101,7 +101,7 @@ def test_subwords_have_the_links_of_their_words():
     assert found == {(1, 0), (0, 1)}
 
 
-def test_what_is_not_read_has_no_link():
+def test_words_beyond_the_limit_have_no_links():
     translator = tiny_translator(max_source_length=2)
     long, short = word_links.aligned_pairs(
         translator, ["the cat sees", "a"], ["die Katze sieht einen", "das"]
@@ -112,25 +112,25 @@ def test_what_is_not_read_has_no_link():
 
 
 @pytest.mark.parametrize("method", ["links", "alignments"])
-def test_pairs_that_were_cut_are_told_once(method):
+def test_calls_warn_once_of_pairs_that_were_cut(method):
     translator = tiny_translator(max_source_length=2, batch_size=1)
-    ask = getattr(translator, method)
+    align = getattr(translator, method)
     expected = "2 pairs .place 0, 2. were cut"
-    with pytest.warns(TruncationWarning, match=expected) as told:
-        ask(["the cat sees", "a", "a"], ["die Katze", "das", "das Haus ist"])
-    assert [one.filename for one in told] == [__file__]
+    with pytest.warns(TruncationWarning, match=expected) as caught:
+        align(["the cat sees", "a", "a"], ["die Katze", "das", "das Haus ist"])
+    assert [one.filename for one in caught] == [__file__]
     with warnings.catch_warnings(action="error"):
-        ask(["the cat"], ["die Katze"])
+        align(["the cat"], ["die Katze"])
 
 
-def test_texts_without_words(translator):
+def test_empty_texts_have_no_links(translator):
     assert translator.links([], []) == []
     assert translator.links(["", "a", " "], ["das", "", ""]) == [[], [], []]
     with pytest.raises(ValueError, match="Received: 0 and 1"):
         translator.links(["a"], [])
 
 
-def test_a_model_without_attention_is_refused():
+def test_models_without_attention_are_refused():
     translator = tiny_translator(attention=AttentionConfig(kind="none"))
     for method in (translator.links, translator.alignments):
         with pytest.raises(ValueError, match="without attention"):
@@ -147,11 +147,13 @@ def test_a_model_without_attention_is_refused():
         ([], [], []),
     ],
 )
-def test_every_token_has_the_word_of_its_characters(tokens, words, expected):
+def test_tokens_belong_to_the_words_of_their_characters(
+    tokens, words, expected
+):
     assert word_positions(tokens, words) == expected
 
 
-def test_other_characters_are_an_error():
+def test_other_characters_are_refused():
     with pytest.raises(ValueError, match="Received: '<unk> b' and 'a b'"):
         word_positions(["<unk>", "b"], ["a", "b"])
 
@@ -159,11 +161,11 @@ def test_other_characters_are_an_error():
 @pytest.mark.parametrize(
     "tokens, words, expected",
     [
-        # As they stand there, set apart, or in another case.
+        # Equal characters, split up or in another case.
         (["\u2581a", "bc", "\u2581d"], ["abc", "d"], [0, 0, 1]),
         (["\u2581", "ab", "\u2581", "c"], ["ab", "c"], [0, 0, 1, 1]),
         (["the", "house", "."], ["The", "House."], [0, 1, 1]),
-        # What sacremoses and SentencePiece write for other characters.
+        # Characters that sacremoses and SentencePiece replace.
         (['"', "a", '"', ",", "b"], ["„a“,", "b"], [0, 0, 0, 0, 1]),
         (["a", "...", "b"], ["a…", "b"], [0, 0, 1]),
         (["STRASSE", "fi", "1"], ["Straße", "ﬁ", "１"], [0, 1, 2]),
@@ -173,7 +175,7 @@ def test_other_characters_are_an_error():
         (["x", "abc", "y"], ["x", "def", "y"], [0, 1, 2]),
         # A token has the word of most of its characters.
         (["ab", "cde", "f"], ["abc", "def"], [0, 1, 1]),
-        # The beginning of what was read up to a limit.
+        # Tokens that end at a limit, and tokens without a word.
         (["the", "cat"], ["the", "cat", "the", "cat"], [0, 1]),
         (["a", "b"], ["a"], [0, None]),
         (["a", "\u2581"], ["a"], [0, None]),
@@ -181,5 +183,7 @@ def test_other_characters_are_an_error():
         (["a"], [], [None]),
     ],
 )
-def test_prepared_tokens_have_the_word_they_came_from(tokens, words, expected):
+def test_prepared_tokens_belong_to_their_original_words(
+    tokens, words, expected
+):
     assert nearest_word_positions(tokens, words) == expected

@@ -1,5 +1,4 @@
-"""Unknown words replaced, and a search with the words of a shortlist alone,
-beside one that may not have the others."""
+"""Replacement of unknown words, and searches limited to a shortlist."""
 
 import numpy as np
 import pytest
@@ -29,10 +28,10 @@ nobody einen 1
 cat Kater 0.9
 """
 slow = pytest.mark.slow
-# Without a lexicon's word: the special tokens alone are frequent.
+# The only frequent tokens by default: `make` sets four.
 SPECIAL = ["<pad>", "<unk>", "<s>", "</s>"]
 NAMES = [*SPECIAL, *TARGET_WORDS]
-# What the lexicon has for the words of all sentences, the best two of each.
+# The two best translations of each word of the sentences, in the lexicon.
 ALLOWED = [*SPECIAL, "die", "das", "Katze", "sieht", "Hund", ".", "Haus"]
 
 
@@ -61,7 +60,7 @@ def make(lexicon, monkeypatch):
 
 @pytest.fixture
 def eager():
-    """Saves the time in which each translator's graph is built."""
+    """Run eagerly, which saves the time to build graphs."""
     tf.config.run_functions_eagerly(True)
     yield
     tf.config.run_functions_eagerly(False)
@@ -69,7 +68,7 @@ def eager():
 
 @pytest.fixture
 def others_impossible(monkeypatch):
-    """Full searches, in which what is not allowed has no probability."""
+    """Make words that are not allowed impossible in full searches."""
     before = DecodingStep.__call__
 
     def call(self, ids, states, position):
@@ -82,7 +81,7 @@ def others_impossible(monkeypatch):
 
 
 def check(found, expected):
-    """Whether two lists of n-best lists are equal, up to rounding."""
+    """Check that two lists of n-best lists are equal up to rounding."""
     for one, other in zip(found, expected, strict=True):
         assert [t.tokens for t in one] == [t.tokens for t in other]
         for first, second in zip(one, other, strict=True):
@@ -92,21 +91,21 @@ def check(found, expected):
             )
 
 
-def test_the_words_are_those_of_the_sources_and_frequent_ones(make):
+def test_shortlist_has_translations_and_frequent_words(make):
     translator = make()
 
-    def words(line, *wanted):
+    def words(line, *extra):
         ids = translator.source_tokenizer.encode([line]).flat_values
-        found = translator.shortlist.words(ids, *wanted).numpy().tolist()
+        found = translator.shortlist.words(ids, *extra).numpy().tolist()
         assert found == sorted(found)
         return {NAMES[i] for i in found[4:]}
 
     assert words("the cat") == {"die", "das", "Katze", "sieht"}
-    # `a` and `sees` have no translation there, an unknown word has one.
+    # `a` and `sees` have no translation in the lexicon; `<unk>` has one.
     assert words("a sees . ?") == {".", "Haus"}
     assert words("") == set()
     assert words("", tf.constant([[11, 0], [5, 5]])) == {"das", "Katze"}
-    # The first of the vocabulary, whatever is translated.
+    # The first words of the vocabulary are in every shortlist.
     more = make(frequent=6, translations=1)
     ids = more.source_tokenizer.encode(["the cat dog"]).flat_values
     assert {NAMES[i] for i in more.shortlist.words(ids).numpy()} == {
@@ -129,23 +128,25 @@ def test_the_words_are_those_of_the_sources_and_frequent_ones(make):
         pytest.param({"no_repeat_ngram": 1}, marks=slow),
     ],
 )
-def test_a_search_is_one_without_other_words(make, settings, request):
-    # In a graph, where the number of words is not known before.
+def test_shortlist_search_equals_full_search_without_other_words(
+    make, settings, request
+):
+    # In a graph, in which the number of words is unknown.
     settings = settings | {"batch_size": 8}
     found = make(**settings).nbest(SENTENCES)
     request.getfixturevalue("others_impossible")
     expected = make(**settings, shortlist=None).nbest(SENTENCES)
-    said = {word for nbest in expected for t in nbest for word in t.tokens}
-    assert said <= set(ALLOWED) and len(said) > 3
+    used = {word for nbest in expected for t in nbest for word in t.tokens}
+    assert used <= set(ALLOWED) and len(used) > 3
     check(found, expected)
 
 
-def test_with_all_words_nothing_changes(eager, make):
+def test_shortlist_of_all_words_changes_nothing(eager, make):
     every = make(frequent=99).nbest(SENTENCES)
     check(every, make(shortlist=None).nbest(SENTENCES))
 
 
-def test_what_is_asked_for_is_possible(eager, make):
+def test_required_words_and_prefixes_extend_the_shortlist(eager, make):
     translator = make()
     assert "einen" not in ALLOWED
     options = {"required": ["", "einen", "", "", ""]}
@@ -160,7 +161,7 @@ def test_what_is_asked_for_is_possible(eager, make):
     assert not set(plain[:2]) & set(without[0].split())
 
 
-def test_an_ensemble_has_one(eager, make):
+def test_ensembles_may_have_a_shortlist(eager, make):
     one = make()
     ensemble = TextTranslator(
         [one.translation_model, one.translation_model],
@@ -173,7 +174,7 @@ def test_an_ensemble_has_one(eager, make):
 
 @pytest.mark.parametrize("width", [6, 8])
 @pytest.mark.parametrize("tied", [True, False])
-def test_logits_of_some_words_are_those_of_all(tied, width):
+def test_logits_of_some_words_equal_those_of_all_words(tied, width):
     embedding = Embedding(20, width) if tied else None
     layer = OutputProjection(20, embedding=embedding, use_bias=True)
     vectors = np.random.default_rng(0).normal(size=(2, 1, 6)).astype("float32")
@@ -198,19 +199,19 @@ def test_logits_of_some_words_are_those_of_all(tied, width):
         ("the die p\n", {}, "'p' in line 1"),
     ],
 )
-def test_what_cannot_be_is_refused(make, tmp_path, text, settings, message):
+def test_wrong_shortlists_are_refused(make, tmp_path, text, settings, message):
     path = tmp_path / "wrong"
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
         make(shortlist=str(path), **settings)
 
 
-def test_a_file_that_is_not_there_is_named(make):
+def test_missing_files_are_named(make):
     with pytest.raises(FileNotFoundError, match="no dictionary nowhere"):
         make(shortlist="nowhere")
 
 
-def test_scorers_of_ones_own_know_other_ids(make):
+def test_user_defined_scorers_exclude_shortlists(make):
     one = make()
     with pytest.raises(ValueError, match="Received: 1 scorer and shortlist"):
         TextTranslator(
@@ -222,7 +223,7 @@ def test_scorers_of_ones_own_know_other_ids(make):
         )
 
 
-def test_ids_of_the_model_stay_where_they_are(make):
+def test_special_ids_of_the_model_keep_their_positions(make):
     one = make()
     config = one.translation_model.config
     other = Shortlist(
@@ -274,11 +275,11 @@ def replaced(unknown_words):
 
 
 @pytest.mark.parametrize("step", ["produces", "reads"])
-def test_words_are_copied_or_translated(step, tmp_path):
+def test_unknown_words_are_copied_or_translated(step, tmp_path):
     assert replaced(UnknownWords(None, step)) == COPIED[step]
     path = tmp_path / "dictionary"
     lines = [f"{word} {translation} 0.5" for word, translation in WORDS.items()]
-    # Of two translations the likelier one; a known word stays, whatever it is.
+    # The likelier of two translations is taken; known words remain.
     lines = ["zebra Gnu 0.25", "x y 1", "sah z 1", *lines]
     path.write_text("\n".join(lines) + "\n", "utf-8")
     expected = [
@@ -295,5 +296,5 @@ def test_words_are_copied_or_translated(step, tmp_path):
     assert "Oslō" in str(expected) or step == "produces"
 
 
-def test_the_step_that_produces_is_the_default():
+def test_alignment_step_is_produces_by_default():
     assert replaced(UnknownWords(None)) == COPIED["produces"]
