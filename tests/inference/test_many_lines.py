@@ -29,14 +29,6 @@ def translator():
 
 
 @pytest.fixture
-def eager():
-    """Run eagerly, which saves the time to build graphs."""
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
-
-
-@pytest.fixture
 def concurrent(translator, monkeypatch):
     """Record how many batches run whenever one of them begins."""
     found, running, lock = [], set(), threading.Lock()

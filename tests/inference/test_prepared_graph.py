@@ -62,9 +62,8 @@ def data_config(settings):
 
 
 @pytest.fixture
-def translator_of(monkeypatch):
-    """Make translators from a run with these settings, run eagerly."""
-    tf.config.run_functions_eagerly(True)
+def translator_of(monkeypatch, eager):
+    """Make translators from a run with these settings."""
 
     def translator(settings):
         config = SimpleNamespace(
@@ -84,8 +83,7 @@ def translator_of(monkeypatch):
         )
         return Translator.from_run("run")
 
-    yield translator
-    tf.config.run_functions_eagerly(False)
+    return translator
 
 
 def words(tokens):

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from keras import ops
 
 from luong_keras.config import DecodingConfig
@@ -15,14 +14,8 @@ from luong_keras.inference.search_options import SEARCH_OPTIONS
 from luong_keras.translator import Translator
 from tests.serving.tiny_translator import LENGTHS, tiny_translator
 
+pytestmark = pytest.mark.usefixtures("eager")
 SENTENCES = ["the cat sees a dog .", "a house .", "the dog sees the cat", ""]
-
-
-@pytest.fixture(autouse=True)
-def eager():
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture(scope="module")

@@ -22,14 +22,6 @@ def translator():
     return tiny_translator(stack_size=4, length_penalty=1.0, batch_size=2)
 
 
-@pytest.fixture
-def eager():
-    """Run eagerly, which saves the time to build graphs."""
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
-
-
 def check_same(one, other):
     """Check that two lists of translations are equal up to rounding."""
     assert [t.text for t in one] == [t.text for t in other]
@@ -377,21 +369,6 @@ def test_stack_that_keeps_the_first_ends_the_search(eager):
         assert waits["lengths"][0, 0] > ends["lengths"][0, 0]
 
 
-def test_n_best_keeps_the_best_translations(eager, translator):
-    text = tf.constant(SENTENCES)
-    all_of_them = translator.translate_batch(text)
-    found = translator.translate_batch(
-        text, chosen(SENTENCES, n_best=[1, 0, 9])
-    )
-    check_rows(found, all_of_them, [(1, 1), (2, 2)])
-    for name in ("translations", "scores", "lengths"):
-        assert found[name][0, 0] == all_of_them[name][0, 0]
-    assert (found["scores"][0, 1:].numpy() == ABSENT_SCORE).all()
-    for name in ("translations", "tokens"):
-        assert (found[name][0, 1:].numpy() == b"").all()
-    assert not found["alignments"][0, 1:].numpy().any()
-
-
 def test_translations_begin_with_their_prefix(eager):
     # Long enough for the first translation to end, which scores all of it.
     translator = tiny_translator(max_length_ratio=4)
@@ -411,15 +388,6 @@ def test_translations_begin_with_their_prefix(eager):
     np.testing.assert_allclose(
         scored.log_probability, found["scores"][0, 0], rtol=1e-4
     )
-
-
-def test_prefixes_may_exceed_the_maximum_length(eager):
-    translator = tiny_translator()
-    prefix = " ".join(["die Katze sieht"] * 2)
-    found = translator.translate_batch(
-        tf.constant(["cat"]), chosen(["cat"], prefix=[prefix])
-    )
-    assert found["translations"][0, 0].numpy().decode().startswith(prefix)
 
 
 def test_given_translations_are_scored_word_by_word(translator):
@@ -517,16 +485,6 @@ def test_ensembles_may_mix_attentions_and_precisions(eager):
     np.testing.assert_allclose(scored.alignments.sum(-1), 1, rtol=0.01)
     memory = together.encode_batch(tf.constant(SENTENCES))["memory"]
     assert memory.shape == (3, 6, 24) and memory.dtype == tf.float32
-
-
-def test_truncated_prefixes_are_reported(eager, translator):
-    text = tf.constant(["cat"])
-    for count, cut in ((9, False), (10, True)):
-        found = translator.translate_batch(
-            text, chosen(["cat"], prefix=["die " * count])
-        )
-        assert found["truncated"].numpy().tolist() == [cut]
-        assert found["tokens"][0, 0].numpy().tolist()[:9] == [b"die"] * 9
 
 
 def test_wrong_and_empty_dictionaries(eager, tmp_path):

@@ -122,7 +122,12 @@ def test_ranks_beyond_n_best_are_empty():
         tf.constant(["a b", "a b"]), chosen(2, n_best=[1, 2])
     )
     assert found["lengths"].numpy().tolist() == [[1, 0], [1, 1]]
-    assert found["tokens"][:, 1, 0].numpy().tolist() == [b"", b"<unk>"]
+    assert found["translations"].numpy().tolist() == [
+        [b"x", b""],
+        [b"x", b"<unk>"],
+    ]
+    tokens = found["tokens"].numpy()
+    assert not b"".join(tokens[0, 1]) and tokens[1, 1, 0] == b"<unk>"
     np.testing.assert_allclose(found["scores"][0, 1], ABSENT)
     sums = found["alignments"].numpy().sum((2, 3))
     np.testing.assert_allclose(sums, [[2, 0], [2, 2]], rtol=1e-6)
@@ -257,13 +262,6 @@ def test_memory_of_the_encoder():
     cut = graph(max_source_length=2).encode_batch(text)
     assert cut["truncated"].numpy().tolist() == [False, True, False]
     assert cut["lengths"].numpy().tolist() == [2, 2, 0]
-
-
-@pytest.fixture
-def eager():
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
 
 
 def translator(**decoding):

@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from luong_keras.alignment.aer import best_links
 from luong_keras.config import AttentionConfig
@@ -19,16 +18,9 @@ from luong_keras.translator import Translator
 from luong_keras.truncation import TruncationWarning
 from tests.serving.tiny_translator import tiny_translator
 
+pytestmark = pytest.mark.usefixtures("eager")
 SOURCES = ["the cat sees a dog .", "a house .", "the dog sees the cat .", "a"]
 TARGETS = ["die Katze sieht einen Hund .", "das Haus .", "Hund sieht", "das"]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def eager():
-    """Run eagerly, which saves the time to build graphs."""
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture(scope="module")

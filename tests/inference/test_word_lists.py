@@ -59,14 +59,6 @@ def make(lexicon, monkeypatch):
 
 
 @pytest.fixture
-def eager():
-    """Run eagerly, which saves the time to build graphs."""
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
-
-
-@pytest.fixture
 def others_impossible(monkeypatch):
     """Make words that are not allowed impossible in full searches."""
     before = DecodingStep.__call__
