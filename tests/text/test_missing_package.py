@@ -1,4 +1,4 @@
-"""A missing package names the line that installs it."""
+"""Errors for missing packages, which name the install command."""
 
 import importlib.metadata
 import subprocess
@@ -27,7 +27,7 @@ except ImportError as error:
         ("tensorflow", "luong_keras.data.batching", LINE),
     ],
 )
-def test_the_install_line_is_in_the_error(blocked, module, line):
+def test_error_names_the_install_command(blocked, module, line):
     program = PROGRAM.format(blocked=blocked, module=module)
     run = subprocess.run(
         [sys.executable, "-c", program],
@@ -46,7 +46,7 @@ def test_files_and_corpora_do_not_need_tensorflow():
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_words_do_without_tensorflow_text():
+def test_word_tokenizers_do_not_need_tensorflow_text():
     program = (
         "import sys; sys.modules['tensorflow_text'] = None\n"
         "import tempfile\n"
@@ -73,7 +73,9 @@ def test_words_do_without_tensorflow_text():
     assert f"pip install 'tensorflow-text=={TENSORFLOW}.*'" in error
 
 
-def test_another_minor_version_is_named_too(tmp_path, monkeypatch):
+def test_incompatible_tensorflow_text_names_the_install_command(
+    tmp_path, monkeypatch
+):
     monkeypatch.delitem(sys.modules, "tensorflow_text", raising=False)
     (tmp_path / "tensorflow_text.py").write_text(
         "import tensorflow as tf\n"

@@ -48,7 +48,7 @@ TRICKY = [
 ]
 WORDS = [
     "s ' x ' y '",
-    # A mark that begins a sentence does not close for the one before.
+    # A quotation mark that begins a sentence does not close the one before.
     "the cats",
     "' a ' b ' s ' c '",
     "boss ' ' s ' '' a '' `` b `` \" ' \" '",
@@ -76,7 +76,7 @@ SETTINGS = [
 
 
 @functools.cache
-def both(language, **options):
+def preprocessor_and_graph(language, **options):
     preprocessor = Preprocessor(language, **options)
     return preprocessor, MosesGraph(preprocessor)
 
@@ -86,8 +86,8 @@ def decoded(strings):
 
 
 def check_equal(texts, language, **options):
-    """Prepares and finishes `texts`, and finishes them unprepared."""
-    preprocessor, graph = both(language, **options)
+    """Check that the graph prepares and joins texts as sacremoses does."""
+    preprocessor, graph = preprocessor_and_graph(language, **options)
     prepared = [preprocessor(text) for text in texts]
     assert decoded(graph.prepare(tf.constant(texts, tf.string))) == prepared
     words = [*prepared, *texts]
@@ -118,14 +118,14 @@ def test_every_character():
         )
         for start in range(0, len(EVERYTHING), 256)
     ]
-    preprocessor, graph = both("en")
+    preprocessor, graph = preprocessor_and_graph("en")
     prepared = decoded(graph.prepare(tf.constant(texts)))
     assert prepared == [preprocessor(text) for text in texts]
 
 
-# Not all of Python's strings: surrogates are not UTF-8. "DOTMULTI", which
-# sacremoses itself puts for dots, and the capital letters of Unicode 14, which
-# TensorFlow does not know, are too rare to be drawn.
+# Without surrogates, which are not UTF-8. Two differences are too rare to be
+# drawn: "DOTMULTI", which sacremoses writes for dots, and capital letters of
+# Unicode 14, which TensorFlow does not know.
 PIECES = [
     *" .,'\"-`´‘’‚“”„«»–—…!?:;()[]{}<>|&@%$€¿ \u00a0\u2009\x00\x1c\n",
     *("...", "''", ".'", "s ' ", "@-@", " @-@ ", "\u00a0%", "5,3", "1\u00a00"),
@@ -157,7 +157,7 @@ TEXTS = st.lists(
 
 
 @pytest.mark.parametrize("language", ["en", "de", "fr"])
-def test_any_text(language):
+def test_random_texts(language):
     @settings(max_examples=30, deadline=None)
     @given(TEXTS, st.booleans())
     def check(texts, lowercase):
@@ -166,30 +166,30 @@ def test_any_text(language):
     check()
 
 
-def test_what_is_not_utf_8_is_replaced():
-    _, graph = both("en", lowercase=True)
+def test_invalid_utf_8_is_replaced():
+    _, graph = preprocessor_and_graph("en", lowercase=True)
     text = tf.constant([b"Caf\xe9, \xff\xfe.", b"\xf0\x9f", b"\xed\xa0\x80 a"])
     prepared = decoded(graph.prepare(text))
     assert prepared[0].startswith("caf \ufffd ,")
     assert all(decoded(graph.finish(text)))
 
 
-def test_no_sentences():
-    _, graph = both("en")
+def test_empty_batches():
+    _, graph = preprocessor_and_graph("en")
     nothing = tf.constant([], tf.string)
     assert graph.prepare(nothing).shape == graph.finish(nothing).shape == [0]
 
 
-def test_the_words_of_czech_that_stop_sacremoses():
-    # There its loop over a list takes the list for an iterator.
-    preprocessor, graph = both("cs")
+def test_czech_words_that_break_sacremoses():
+    # Its loop over a list calls `next` on the list.
+    preprocessor, graph = preprocessor_and_graph("cs")
     words = "je-li d' - li x"
     with pytest.raises(TypeError, match="iterator"):
         preprocessor.postprocess(words)
     assert decoded(graph.finish(tf.constant([words]))) == [words]
 
 
-def test_a_class_of_characters_has_those_and_no_others():
+def test_character_classes_match_only_their_characters():
     characters = "]^-\\[azb\x00\x01\u00e9\U0001f600"
     pattern = f"[{character_class(characters)}]"
     found = tf.strings.regex_full_match(tf.constant(EVERYTHING), pattern)

@@ -16,7 +16,7 @@ def test_steps_are_applied_as_chosen():
     assert prepared == 'die " maus " ( z.b. a & b-c ) , 3,5 % !'
 
 
-def test_what_prepared_a_text_does_not_change():
+def test_preprocessors_are_frozen_and_hashable():
     prepare = Preprocessor("de")
     with pytest.raises(dataclasses.FrozenInstanceError):
         prepare.language = "en"
@@ -57,14 +57,14 @@ TEXT = "It’s “A&B” Co., well-known"
         ),
     ],
 )
-def test_each_step_alone(language, settings, expected):
+def test_each_step(language, settings, expected):
     off = dict.fromkeys(
         ["lowercase", "normalize_punctuation", "tokenize"], False
     )
     assert Preprocessor(language, **{**off, **settings})(TEXT) == expected
 
 
-def test_what_is_done_by_default():
+def test_default_steps():
     assert Preprocessor("en")(TEXT) == 'It \'s " A & B " Co . , well-known'
 
 
@@ -78,12 +78,12 @@ def test_what_is_done_by_default():
         ("fr", "l' homme", "l'homme"),
     ],
 )
-def test_words_are_put_together_as_they_stand(language, words, text):
+def test_words_are_joined_by_the_rules_of_the_language(language, words, text):
     assert Preprocessor(language).postprocess(words) == text
 
 
-def test_markup_in_a_text_is_no_markup():
-    # Neither `&` nor `<` becomes an entity, nor an entity what it stands for.
+def test_markup_is_ordinary_text():
+    # Characters do not become entities, nor entities characters.
     assert Preprocessor("en")("a < b & c &amp; d") == "a < b & c & amp ; d"
 
 
@@ -99,4 +99,4 @@ def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "sacremoses", None)
     moses_tools.cache_clear()
     with pytest.raises(ImportError, match=r"luong-keras\[train\]"):
-        Preprocessor("cs")  # of which nothing was loaded before
+        Preprocessor("cs")  # a language that is not cached

@@ -1,4 +1,4 @@
-"""What both kinds of tokenizer promise, and their export."""
+"""Contract of both kinds of tokenizer, and their export."""
 
 import json
 import shutil
@@ -58,14 +58,14 @@ SUBWORDS = {
 }
 
 
-# Made anew for each test: setting a seed clears the kernels of TensorFlow, and
-# with them the resource of a SentencePiece model.
+# Made for each test, because setting a seed clears the kernels of TensorFlow,
+# and with them the resource of a SentencePiece model.
 @pytest.fixture(params=sorted(MAKERS))
 def tokenizer(request):
     return MAKERS[request.param]()
 
 
-def test_known_text_comes_back(tokenizer):
+def test_known_text_is_restored(tokenizer):
     ids = tokenizer.encode(tf.constant(LINES))
     assert ids.dtype == tf.int32
     assert int(tf.reduce_min(ids.flat_values)) >= len(SPECIAL_TOKENS)
@@ -74,7 +74,7 @@ def test_known_text_comes_back(tokenizer):
     assert decoded == LINES
 
 
-def test_tokens_stand_one_for_one_with_ids_and_keep_unknown_words(tokenizer):
+def test_tokens_match_ids_and_keep_unknown_words(tokenizer):
     text = tf.constant(["The 漢字 cat", "", "Zyx"])
     tokens, ids = tokenizer.tokens(text), tokenizer.encode(text)
     assert tokens.row_lengths().numpy().tolist() == (
@@ -85,7 +85,7 @@ def test_tokens_stand_one_for_one_with_ids_and_keep_unknown_words(tokenizer):
     assert [line.decode() for line in joined] == ["The 漢字 cat", "", "Zyx"]
 
 
-def test_lookup_names_ids_of_any_shape_and_survives_foreign_ones(tokenizer):
+def test_lookup_takes_any_shape_and_any_id(tokenizer):
     size = tokenizer.vocabulary_size
     names = tokenizer.lookup(tf.constant([[0, 1, 2], [3, size, -1]]))
     assert names.numpy().tolist() == [
@@ -100,7 +100,7 @@ def test_special_tokens_in_text_are_ordinary_text(tokenizer):
     assert not {0, 2, 3} & set(ids.flat_values.numpy().tolist())
 
 
-def test_decode_leaves_out_pad_and_sentence_marks(tokenizer):
+def test_decode_leaves_out_special_tokens(tokenizer):
     ids = tokenizer.encode(tf.constant(LINES[:1])).to_list()[0]
     marked = tf.ragged.constant([[2, *ids, 3, 0, 0]], tf.int32)
     assert tokenizer.decode(marked).numpy()[0].decode() == LINES[0]
@@ -113,30 +113,30 @@ def test_decode_leaves_out_pad_and_sentence_marks(tokenizer):
         *(b"\xed\xa0\x80", b" \n\r\t", b"The\xc2\xa0cat"),
     ],
 )
-def test_any_bytes_are_taken(tokenizer, text):
+def test_any_bytes_are_accepted(tokenizer, text):
     replaced = text.decode(errors="replace")
-    both = tf.constant([text, replaced])
-    ids = tokenizer.encode(both)
+    texts = tf.constant([text, replaced])
+    ids = tokenizer.encode(texts)
     first, second = ids.to_list()
     assert first == second and not {0, 2, 3} & set(first)
     if not isinstance(tokenizer, WordTokenizer):
         # SentencePiece's normalisation then takes these for spaces.
         replaced = replaced.replace("\ufffd", " ")
     expected = " ".join(replaced.split())
-    joined = tokenizer.join(tokenizer.tokens(both)).numpy()
+    joined = tokenizer.join(tokenizer.tokens(texts)).numpy()
     assert [line.decode() for line in joined] == [expected] * 2
     decoded = [line.decode() for line in tokenizer.decode(ids).numpy()]
     if UNK_ID not in first:
         assert decoded == [expected] * 2
 
 
-def test_a_no_break_space_sets_words_apart(tokenizer):
+def test_no_break_spaces_separate_words(tokenizer):
     text = tf.constant(["The\u00a0cat", "The cat"])
     first, second = tokenizer.encode(text).to_list()
     assert first == second
 
 
-def test_empty_batch_inside_a_function(tokenizer):
+def test_empty_batches_inside_a_tf_function(tokenizer):
     @tf.function(
         input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
     )
@@ -160,7 +160,7 @@ def test_save_and_load(tokenizer, tmp_path):
 
 
 @pytest.mark.parametrize("kind", sorted(MAKERS))
-def test_training_is_deterministic_and_options_change_the_fingerprint(kind):
+def test_fingerprints_are_deterministic_and_depend_on_options(kind):
     make = MAKERS[kind]
     assert make().fingerprint == make().fingerprint
     lower = make(lowercase=True)
@@ -207,7 +207,7 @@ def test_each_option_of_a_word_tokenizer(maker, options, tokens, tmp_path):
     assert joined == expected
 
 
-def test_the_commonest_words_are_taken():
+def test_most_frequent_words_are_kept():
     lines = ["b a c a", "c b a d", "<unk> <unk> <unk> <unk>"]
     for size, least, words in (
         (99, 1, ["a", "b", "c", "d"]),
@@ -223,7 +223,7 @@ def test_the_commonest_words_are_taken():
         assert made.vocabulary_size == 4 + len(words)
 
 
-def test_each_option_of_subwords(tmp_path):
+def test_each_option_of_a_subword_tokenizer(tmp_path):
     text = ["Abba abba ﬁn ﬁn x"] * 9
 
     def pieces(**options):
@@ -270,13 +270,13 @@ def test_each_option_of_subwords(tmp_path):
 
 
 @pytest.mark.parametrize("options", sorted(SUBWORDS))
-def test_the_same_ids_here_there_and_in_an_export(options, tmp_path):
-    bytes_too = SUBWORDS[options].get("byte_fallback", False)
+def test_ids_equal_those_of_sentencepiece_and_of_an_export(options, tmp_path):
+    has_bytes = SUBWORDS[options].get("byte_fallback", False)
     size = {"char": 400, "all": 320, "bytes": 320}.get(options, 100)
     made = SentencePieceTokenizer.train(WORLD, size, **SUBWORDS[options])
     text = [*WORLD, "<x>北京😂 ﬁn… a,b Ж <s>", ""]
     ids, decoded = made.encode(text).to_list(), made.decode(made.encode(text))
-    # SentencePiece itself, with no TensorFlow.
+    # SentencePiece itself, without TensorFlow.
     processor = sentencepiece.SentencePieceProcessor(
         model_proto=made.file_bytes()
     )
@@ -299,17 +299,19 @@ def test_the_same_ids_here_there_and_in_an_export(options, tmp_path):
     padded = tf.ragged.constant(ids).to_tensor()
     assert served[0].numpy().tolist() == padded.numpy().tolist()
     assert served[1].numpy().tolist() == decoded.numpy().tolist()
-    if bytes_too:
+    if has_bytes:
         assert not any(UNK_ID in row for row in ids)
         assert "😂" in decoded.numpy()[-2].decode()
 
 
-def test_no_character_is_cut_off_unless_it_is_asked_for():
+def test_characters_are_left_out_only_on_request():
     # Four special tokens, the mark of a space, eleven characters.
     for kind in ("char", "bpe"):
-        with pytest.raises(VocabularySizeError, match="overage` below") as told:
+        with pytest.raises(
+            VocabularySizeError, match="overage` below"
+        ) as caught:
             SentencePieceTokenizer.train(["abcdefghijk"], 9, model_type=kind)
-        assert told.value.nearest == 4 + 1 + 11
+        assert caught.value.nearest == 4 + 1 + 11
     made = SentencePieceTokenizer.train(["abcdefghijk"], 99, model_type="char")
     assert made.vocabulary_size == 4 + 1 + 11
     rare = ["a" * 999 + "q"]
@@ -319,22 +321,22 @@ def test_no_character_is_cut_off_unless_it_is_asked_for():
     assert made.encode(["q"]).to_list()[0][-1] == UNK_ID
 
 
-def test_what_is_no_subword_is_written_as_it_stands():
+def test_text_without_subwords_is_joined_as_written():
     tokenizer = SentencePieceTokenizer.train(["我们去北京。"] * 3, 15)
     text = ["我<s>们 </s> <unk> <pad>", "去 <b>"]
     joined = tokenizer.join(tokenizer.tokens(text)).numpy()
     assert [line.decode() for line in joined] == text
-    # An unknown word is written as of a word tokenizer.
+    # Unknown words are decoded as by a word tokenizer.
     decoded = tokenizer.decode(tokenizer.encode(["我 cat 们"])).numpy()
     assert decoded[0].decode() == "我 <unk> 们"
-    # Words of another vocabulary, as unknown ones are replaced by.
+    # Words of another vocabulary, which replace unknown words.
     copied = tf.ragged.constant([["▁cat", "我", "▁", "▁<s>"], [], ["</s>"]])
     copied = copied.with_row_splits_dtype(tf.int32)  # as in a search
     joined = tokenizer.join(copied).numpy()
     assert [line.decode() for line in joined] == ["cat我 <s>", "", "</s>"]
 
 
-def test_the_kind_of_subwords_is_the_one_asked_for():
+def test_model_types_differ_and_bpe_is_the_default():
     found = {}
     for kind in ("bpe", "unigram", "char"):
         made = SentencePieceTokenizer.train(LINES, 40, model_type=kind)
@@ -344,7 +346,7 @@ def test_the_kind_of_subwords_is_the_one_asked_for():
     assert len({*found.values()}) == 3
 
 
-def test_export_carries_two_tokenizers_and_their_files(tmp_path):
+def test_exports_contain_tokenizers_and_their_files(tmp_path):
     folder = tmp_path / "tokenizers"
     WordTokenizer.train(LINES[:2], 9).save(folder / "b", "text")
     SentencePieceTokenizer.train(LINES, 64).save(folder, "pieces")
@@ -389,7 +391,7 @@ def test_load_refuses_damaged_folders(tmp_path):
     tokenizer = WordTokenizer.from_words(["a", "b", "c"])
     tokenizer.save(tmp_path, "x")
     file, description = tmp_path / "x.vocab", tmp_path / "x.json"
-    file.write_bytes(file.read_bytes()[:-2])  # A word less.
+    file.write_bytes(file.read_bytes()[:-2])  # One word less.
     with pytest.raises(ValueError, match="changed after"):
         load_tokenizer(tmp_path, "x")
     file.unlink()
@@ -400,7 +402,7 @@ def test_load_refuses_damaged_folders(tmp_path):
         load_tokenizer(tmp_path, "x")
 
 
-def test_lower_case_is_pythons_but_for_letters_of_unicode_14():
+def test_lower_case_equals_pythons_except_in_unicode_14():
     unknown = {0x2C2F, 0xA7C0, 0xA7D0, 0xA7D6, 0xA7D8, *range(0x10570, 0x10596)}
     texts = [chr(c) for c in (*range(0xD800), *range(0xE000, 0x20000))]
     lowered = lower_case(tf.constant(texts)).numpy()

@@ -1,4 +1,4 @@
-"""Vocabulary and model files, and their errors."""
+"""Files of vocabularies and models, and their errors."""
 
 import io
 
@@ -57,7 +57,7 @@ def test_training_needs_a_word():
         (b"<pad>\n<unk>\n<s>\n</s>\n\xff\n", "not UTF-8"),
     ],
 )
-def test_a_bad_vocabulary_is_refused(tmp_path, content, message):
+def test_bad_vocabularies_are_refused(tmp_path, content, message):
     path = tmp_path / "bad.vocab"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=message):
@@ -109,7 +109,7 @@ def test_a_model_with_other_ids_is_refused(tmp_path):
         ([], 100, "no sentence"),
     ],
 )
-def test_subwords_that_cannot_be_learned(lines, size, message):
+def test_impossible_subword_vocabularies_are_refused(lines, size, message):
     with pytest.raises(ValueError, match=message):
         SentencePieceTokenizer.train(lines, size)
 

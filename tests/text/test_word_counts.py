@@ -19,13 +19,13 @@ def small_batches(monkeypatch):
 
 
 @pytest.mark.parametrize("threads", [1, 3, None])
-def test_the_counts_are_those_of_one_thread(small_batches, threads):
+def test_counts_do_not_depend_on_threads(small_batches, threads):
     assert count_words(LINES, tf.strings.split, threads) == EXPECTED
     several = WordTokenizer.train(LINES, 9, threads=threads)
     assert several.fingerprint == WordTokenizer.train(LINES, 9).fingerprint
 
 
-def test_batches_are_few_at_a_time():
+def test_batches_in_progress_are_bounded():
     given = []
     batches = (given.append(i) or i for i in range(50))
     for number, result in enumerate(in_threads(str, batches, 2)):

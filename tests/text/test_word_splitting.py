@@ -1,4 +1,4 @@
-"""Words in the graph against sacreBLEU's own tokenisation."""
+"""Word splitting in the graph, against the tokenisation of sacreBLEU."""
 
 import gzip
 
@@ -47,7 +47,7 @@ def test_tricky_sentences_split_as_in_sacrebleu():
     assert received(split_13a(tf.constant(TRICKY))) == expected(TRICKY)
 
 
-def test_white_space_is_what_python_takes_for_it():
+def test_white_space_is_that_of_python():
     lines = [*TRICKY, "".join(f"{chr(i)}a" for i in range(0x3100))]
     split = received(split_at_spaces(tf.constant(lines)))
     assert split == [line.split() for line in lines]
@@ -78,7 +78,7 @@ def test_joined_words_split_into_the_same_words():
         "مرحبا، 12:30. 我们 3:2。 Hallo 😀!",
     ],
 )
-def test_a_sentence_in_usual_spelling_survives(sentence):
+def test_sentences_in_usual_spelling_are_restored(sentence):
     joined = join_13a(split_13a(tf.constant([sentence])))
     assert joined.numpy()[0].decode() == sentence
 
