@@ -1,4 +1,4 @@
-"""A run that was never trained, for the commands that read one."""
+"""Untrained run for the tests of the commands that read a run."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def translator():
 
 @pytest.fixture(scope="module")
 def run(translator, tmp_path_factory):
-    """The folder of a run, with its test pairs."""
+    """Write the folder of an untrained run, with its test pairs."""
     run = RunFolder(tmp_path_factory.mktemp("runs") / "tiny")
     text = "".join(f"{s}\t{t}\n" for s, t in PAIRS)
     (run.path.parent / "test.tsv").write_text(text)
@@ -43,7 +43,7 @@ def run(translator, tmp_path_factory):
 
 @pytest.fixture
 def call(run, capsys):
-    """Calls a command on the run; what it prints."""
+    """Call a command on the run; return the lines that it prints."""
 
     def call(name, *arguments, status=0):
         argv = [name, "--run-dir", run.path, *arguments]

@@ -1,4 +1,4 @@
-"""The command `align`, on two runs that were never trained."""
+"""The command `align`, on two untrained runs."""
 
 import dataclasses
 import gzip
@@ -22,7 +22,7 @@ from luong_keras.translator import Translator
 
 @pytest.fixture(autouse=True, scope="module")
 def eager():
-    """Saves the time in which each translator's graph is built."""
+    """Run eagerly, which saves the time to build graphs."""
     tf.config.run_functions_eagerly(True)
     yield
     tf.config.run_functions_eagerly(False)
@@ -30,7 +30,7 @@ def eager():
 
 @pytest.fixture(scope="module")
 def reverse_run(translator, run, tmp_path_factory):
-    """The folder of a run of the other direction."""
+    """Write the folder of a run of the other direction."""
     folder = RunFolder(tmp_path_factory.mktemp("runs") / "reverse")
     settings = translator.translation_model.config
     settings = dataclasses.replace(
@@ -42,7 +42,7 @@ def reverse_run(translator, run, tmp_path_factory):
     model = TranslationModel(settings)
     data = run_config(run.path).data
     data = dataclasses.replace(data, source_language="de", target_language="en")
-    # Each run aligns by a step of its own.
+    # Its alignment step differs from that of the other run.
     decoding = translator.decoding.with_(alignment_step="reads")
     write_config(
         RunConfig(model=settings, decoding=decoding, data=data), folder
@@ -55,7 +55,7 @@ def reverse_run(translator, run, tmp_path_factory):
 
 @pytest.fixture
 def text(tmp_path):
-    """A source and a target file, and the two sides."""
+    """Write a source and a target file; return them and their lines."""
     pairs = [
         ("the cat sees .", "die Katze sieht ."),
         ("a house", "das Haus"),
@@ -68,19 +68,21 @@ def text(tmp_path):
     return tmp_path / "en", tmp_path / "de", list(zip(*pairs, strict=True))
 
 
-def test_words_are_linked(call, translator, text, tmp_path, monkeypatch):
+def test_links_of_words_are_printed(
+    call, translator, text, tmp_path, monkeypatch
+):
     *files, pairs = text
     expected = [format_links(links) for links in translator.links(*pairs)]
     assert expected[2] == "" and all(expected[:2])
-    # Of more pairs than are aligned at a time.
+    # With more pairs than a chunk has.
     monkeypatch.setattr("luong_keras.recipe.aligned_text.CHUNK", 2)
     assert call("align", *files) == expected
     columns = tmp_path / "both.tsv.gz"
     rows = "".join(f"{s}\t{t}\n" for s, t in zip(*pairs, strict=True))
     columns.write_bytes(gzip.compress(rows.encode()))
     output = tmp_path / "out" / "links"
-    (said,) = call("align", columns, "--output", output)
-    assert said == f"5 pairs: {output}"
+    (line,) = call("align", columns, "--output", output)
+    assert line == f"5 pairs: {output}"
     assert output.read_text().splitlines() == expected
     reads = [format_links(row) for row in translator.links(*pairs, "reads")]
     assert call("align", *files, "--step", "reads") == reads != expected
@@ -114,7 +116,7 @@ def test_links_are_compared_with_gold_links(
     *files, pairs = text
     links = translator.links(*pairs)
     gold = tmp_path / "gold"
-    # What was found, of which the first link is only possible.
+    # The links that were found; the first one is only possible.
     rows = [[f"{i + 1}-{j + 1}" for i, j in row] for row in links]
     rows[0][0] = rows[0][0].replace("-", "p")
     gold.write_text("".join(" ".join(row) + "\n" for row in rows))
@@ -151,7 +153,7 @@ def test_links_are_compared_with_gold_links(
 
 
 @pytest.mark.parametrize(
-    "gold, told",
+    "gold, message",
     [
         ("0-0\n0-0\n", "2 lines in .*gold, and a text that .* en:3"),
         ("0-0\n\n\n\n0-0\n\n", "6 lines in .*gold, and 5 pairs"),
@@ -160,16 +162,18 @@ def test_links_are_compared_with_gold_links(
         ("0-0\n\n\n\n0:0\n", "'0:0' in line 5"),
     ],
 )
-def test_gold_links_of_another_text_are_told(call, text, tmp_path, gold, told):
+def test_gold_links_of_another_text_are_refused(
+    call, text, tmp_path, gold, message
+):
     (tmp_path / "gold").write_text(gold)
     output = tmp_path / "links"
     output.write_text("old\n")
     options = ("--gold", tmp_path / "gold", "--output", output)
-    assert re.search(told, call("align", *text[:2], *options, status=2)[-1])
+    assert re.search(message, call("align", *text[:2], *options, status=2)[-1])
     assert output.read_text() == "old\n"
 
 
-def test_lines_that_cannot_be_aligned_are_told(call, text):
+def test_lines_that_cannot_be_aligned_are_refused(call, text):
     english, german, _ = text
     german.write_text(german.read_text().replace("das Haus\n", "\n"))
     (error,) = call("align", english, german, status=2)
@@ -179,7 +183,7 @@ def test_lines_that_cannot_be_aligned_are_told(call, text):
     assert "the same number of lines. Received: 5 in" in error
 
 
-def test_what_was_not_read_whole_is_told(run, text, capsys):
+def test_pairs_that_were_cut_are_reported(run, text, capsys):
     argv = ["align", "--run-dir", run.path, *text[:2]]
     argv = [*map(str, argv), "--max-source-length"]
     assert main([*argv, "2"]) == 0
@@ -190,7 +194,7 @@ def test_what_was_not_read_whole_is_told(run, text, capsys):
     assert capsys.readouterr().err.count("cut to the maximum length") == 0
 
 
-def test_runs_that_do_not_fit_are_refused(call, run, text):
+def test_wrong_arguments_are_refused(call, run, text):
     given = ["align", *text[:2]]
     (error,) = call(*given, "--symmetrize", "union", status=2)
     assert "--symmetrize union only" in error and "--reverse-run" in error

@@ -1,4 +1,4 @@
-"""The commands that read a run, on one that was never trained."""
+"""Commands that read a run, on an untrained run."""
 
 import collections
 import io
@@ -25,15 +25,15 @@ from tests.cli.conftest import PAIRS
 
 @pytest.fixture(autouse=True, scope="module")
 def eager():
-    """Saves the time in which each translator's graph is built."""
+    """Run eagerly, which saves the time to build graphs."""
     tf.config.run_functions_eagerly(True)
     yield
     tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture
-def searched(monkeypatch):
-    """The searches with which translators are made."""
+def searches(monkeypatch):
+    """Record the search settings of the translators that are made."""
     found = []
     before = Translator.from_run.__func__
 
@@ -64,19 +64,19 @@ def test_weights_are_chosen_by_name(
     error = capsys.readouterr().err
     assert "Received: avrage. Did you mean average?" in error
     assert "has best." in error
-    asked = []
+    names = []
 
     def from_run(run_folder, weights=None, *others, **options):
-        asked.append(weights)
+        names.append(weights)
         raise ValueError("noted")
 
     monkeypatch.setattr(Translator, "from_run", from_run)
     assert main([*argv, "--weights", "epoch-7"]) == 2
     assert main(argv) == 2
-    assert asked == ["epoch-7", None]
+    assert names == ["epoch-7", None]
 
 
-def test_each_name_has_weights_of_its_own(run, translator, tmp_path):
+def test_each_name_loads_its_weights(run, translator, tmp_path):
     copy = RunFolder(shutil.copytree(run.path, tmp_path / "copy"))
     model = translator.translation_model
     bias = np.array(model.projection.bias)
@@ -108,7 +108,7 @@ def standard_input(content):
     return io.TextIOWrapper(io.BytesIO(content))
 
 
-def test_text_is_translated_from_files_and_from_standard_input(
+def test_files_and_standard_input_are_translated(
     call, translator, tmp_path, monkeypatch
 ):
     sources = [source for source, _ in PAIRS]
@@ -121,42 +121,42 @@ def test_text_is_translated_from_files_and_from_standard_input(
     for given in (text, text.removesuffix("\r\n"), "\ufeff" + text):
         monkeypatch.setattr("sys.stdin", standard_input(given.encode()))
         assert call("translate") == expected
-    for wrong, told in [
+    for wrong, message in [
         (b"a\nb\xffc\n", "Line 2 of standard input is not UTF-8"),
         ("a".encode("utf-16"), "Line 1 of standard input is not UTF-8"),
     ]:
         monkeypatch.setattr("sys.stdin", standard_input(wrong))
-        assert told in call("translate", status=2)[0]
+        assert message in call("translate", status=2)[0]
 
 
-def test_standard_input_is_answered_as_it_comes(
+def test_standard_input_is_translated_as_it_arrives(
     call, translator, tmp_path, monkeypatch
 ):
-    """What has come is answered before more is read, in any number of lines."""
+    """Lines that have arrived are translated before more are read."""
     sources = [source for source, _ in PAIRS]
     expected = translator.translate(sources)
     reading, writing = os.pipe()
-    said = []
+    counts = []
     before = Translator.translate
 
-    def answering(self, lines, **options):
-        said.append(len(lines))
-        if len(said) == 1:
+    def counting(self, lines, **options):
+        counts.append(len(lines))
+        if len(counts) == 1:
             os.write(writing, f"{sources[1]}\n{sources[2]}".encode())
             os.close(writing)
         return before(self, lines, **options)
 
-    monkeypatch.setattr(Translator, "translate", answering)
+    monkeypatch.setattr(Translator, "translate", counting)
     os.write(writing, f"{sources[0]}\n".encode())
     monkeypatch.setattr("sys.stdin", os.fdopen(reading))
     assert call("translate") == expected
-    assert said == [1, 1, 1]
+    assert counts == [1, 1, 1]
 
 
-def test_a_long_text_is_printed_part_by_part(
+def test_long_texts_are_printed_in_parts(
     call, translator, tmp_path, monkeypatch
 ):
-    """What was translated stays, where the rest is lost."""
+    """The parts before an error are printed."""
     shared = []
     monkeypatch.setattr(translate, "share_cores", lambda: shared.append(1))
     monkeypatch.setattr(translate, "BATCHES", 1)
@@ -167,18 +167,18 @@ def test_a_long_text_is_printed_part_by_part(
     (tmp_path / "text").write_text(text)
     assert call("translate", tmp_path / "text") == expected * size
     assert shared == [1]
-    # Each part has the phrases of its own lines.
-    wanted = [line.split()[-1] for line in reversed(expected * size)]
+    # Each part has the phrases of its lines.
+    words = [line.split()[-1] for line in reversed(expected * size)]
     phrases = tmp_path / "phrases"
-    phrases.write_text("".join(f"{line}\n" for line in wanted))
+    phrases.write_text("".join(f"{line}\n" for line in words))
     found = call("translate", tmp_path / "text", "--required", phrases)
-    assert found == translator.translate(sources * size, required=wanted)
+    assert found == translator.translate(sources * size, required=words)
     assert found != expected * size
-    before, asked = Translator.translate, []
+    before, counts = Translator.translate, []
 
     def failing(self, lines, **options):
-        asked.append(len(lines))
-        if len(asked) == 3:
+        counts.append(len(lines))
+        if len(counts) == 3:
             raise ValueError("no more")
         return before(self, lines, **options)
 
@@ -189,10 +189,10 @@ def test_a_long_text_is_printed_part_by_part(
     printed = call.capsys.readouterr()
     assert printed.out.splitlines() == (expected * size)[: 2 * size]
     assert "no more" in printed.err
-    assert asked == [size] * 3
+    assert counts == [size] * 3
 
 
-def test_lines_that_were_cut_are_told_of_once(call, tmp_path, monkeypatch):
+def test_lines_that_were_cut_are_one_warning(call, tmp_path, monkeypatch):
     monkeypatch.setattr(translate, "BATCHES", 1)
     lines = (["the house ."] * 20 + ["the house . the house ."]) * 4
     (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines))
@@ -208,7 +208,7 @@ def test_lines_that_were_cut_are_told_of_once(call, tmp_path, monkeypatch):
     assert "warning" not in call.capsys.readouterr().err
 
 
-def test_runs_translate_together(call, run, translator, tmp_path):
+def test_several_runs_are_an_ensemble(call, run, translator, tmp_path):
     other = RunFolder(shutil.copytree(run.path, tmp_path / "other"))
     model = translator.translation_model
     bias = np.array(model.projection.bias)
@@ -231,9 +231,7 @@ def test_runs_translate_together(call, run, translator, tmp_path):
     assert lines != call("translate", tmp_path / "text", "--n-best", 2)
 
 
-def test_several_translations_with_their_links(
-    call, run, translator, tmp_path, searched
-):
+def test_n_best_lists_with_links(call, run, translator, tmp_path, searches):
     (tmp_path / "text").write_text(PAIRS[0][0])
     options = ("--n-best", 3, "--alignments")
     (line,) = call("translate", tmp_path / "text", *options)
@@ -243,16 +241,16 @@ def test_several_translations_with_their_links(
         translation.text for translation in expected[:3]
     ]
     assert found[0]["links"] == [list(link) for link in expected[0].links]
-    assert searched[-1] == translator.decoding
-    # More than the stack has room for.
+    assert searches[-1] == translator.decoding
+    # More than the stack holds.
     (line,) = call("translate", tmp_path / "text", "--n-best", 6)
     assert len(json.loads(line)) == 6
-    assert searched[-1] == translator.decoding.with_(n_best=6)
+    assert searches[-1] == translator.decoding.with_(n_best=6)
     call("translate", tmp_path / "text", "--beam-size", 1)
-    assert (searched[-1].beam_size, searched[-1].stack_size) == (1, None)
+    assert (searches[-1].beam_size, searches[-1].stack_size) == (1, None)
 
 
-def test_the_search_is_chosen(call, translator, tmp_path, searched):
+def test_flags_set_the_search(call, translator, tmp_path, searches):
     (tmp_path / "text").write_text("".join(f"{s}\n" for s, _ in PAIRS))
     flags = {
         "search": "sampling",
@@ -270,14 +268,14 @@ def test_the_search_is_chosen(call, translator, tmp_path, searched):
         for part in ("--" + name.replace("_", "-"), value)
     ]
     lines = call("translate", tmp_path / "text", *given)
-    assert searched[-1] == translator.decoding.with_(**flags)
-    assert searched[-1].beam_size == 1
+    assert searches[-1] == translator.decoding.with_(**flags)
+    assert searches[-1].beam_size == 1
     assert lines == call("translate", tmp_path / "text", *given)
     assert lines != call("translate", tmp_path / "text", *given, "--seed", 8)
 
 
 def entries(path):
-    """The lines of a lexicon."""
+    """Read the entries of a lexicon."""
     return {
         (source, target): float(share)
         for source, target, share in map(
@@ -286,9 +284,11 @@ def entries(path):
     }
 
 
-def test_a_lexicon_has_what_the_model_aligns(call, run, translator, searched):
+def test_lexicon_of_the_alignments_of_the_model(
+    call, run, translator, searches
+):
     write_corpus(PAIRS, run.corpus)
-    (said,) = call("lexicon")
+    (line,) = call("lexicon")
     counts = collections.Counter()
     for source, target in PAIRS:
         (weights,) = translator.alignments([source], [target])
@@ -303,19 +303,19 @@ def test_a_lexicon_has_what_the_model_aligns(call, run, translator, searched):
         for (source, target), count in counts.items()
     }
     words = len(of_source)
-    assert said == (
+    assert line == (
         f"{len(counts)} pairs of {words} source tokens: {run.shortlist}"
     )
     (run.path / "text").write_text("".join(f"{s}\n" for s, _ in PAIRS))
     found = call("translate", run.path / "text", "--shortlist", run.shortlist)
-    assert searched[-1].shortlist == str(run.shortlist)
+    assert searches[-1].shortlist == str(run.shortlist)
     # All words are frequent here.
     assert found == translator.translate([source for source, _ in PAIRS])
     call("lexicon", "--pairs", 1, "--output", run.path / "one")
     assert len(entries(run.path / "one")) < len(counts)
 
 
-def test_a_lexicon_of_given_links(call, tmp_path):
+def test_lexicon_of_given_links(call, tmp_path):
     (tmp_path / "en").write_text("the cat\na house\n")
     (tmp_path / "de").write_text("die Katze\ndas Haus\n")
     (tmp_path / "links").write_text("0-0 1-1\n0-0 1-1 1-0\n")
@@ -341,7 +341,7 @@ def test_a_lexicon_of_given_links(call, tmp_path):
     assert "--min-count must be at least 1" in error
 
 
-def test_phrases_stand_in_files(call, tmp_path):
+def test_phrases_are_read_from_files(call, tmp_path):
     (tmp_path / "text").write_text("".join(f"{s}\n" for s, _ in PAIRS))
     (tmp_path / "required").write_text("Haus\tdie\n\nKatze Hund\n")
     (tmp_path / "forbidden").write_text(".\nsieht\tHaus\n\n")
@@ -352,21 +352,21 @@ def test_phrases_stand_in_files(call, tmp_path):
     assert "sieht" not in found[1] and "Haus" not in found[1]
     assert "Katze Hund" in found[2]
     (tmp_path / "required").write_text("Haus\n")
-    told = " ".join(call("translate", tmp_path / "text", *phrases, status=2))
-    assert "a line for each of the 3 sentences" in told
-    assert "1 line in" in told
+    error = " ".join(call("translate", tmp_path / "text", *phrases, status=2))
+    assert "a line for each of the 3 sentences" in error
+    assert "1 line in" in error
 
 
-def test_what_many_samples_are_like_is_printed(call, tmp_path, searched):
+def test_minimum_bayes_risk_samples_by_default(call, tmp_path, searches):
     (tmp_path / "text").write_text("".join(f"{s}\n" for s, _ in PAIRS))
     found = call("translate", tmp_path / "text", "--minimum-bayes-risk=chrf")
-    assert len(found) == 3 and searched[-1].search == "sampling"
-    assert searched[-1].beam_size == 30
+    assert len(found) == 3 and searches[-1].search == "sampling"
+    assert searches[-1].beam_size == 30
     found = call(
         *("translate", tmp_path / "text", "--minimum-bayes-risk=bleu"),
         *("--search=beam", "--beam-size=4"),
     )
-    assert len(found) == 3 and searched[-1].search == "beam"
+    assert len(found) == 3 and searches[-1].search == "beam"
 
 
 @pytest.mark.parametrize(
@@ -387,12 +387,12 @@ def test_flags_that_would_be_ignored_are_refused(call, flags, named):
     assert f"does not read {named}." in error
 
 
-def test_scores_of_a_run_are_printed_and_kept(call, run, searched):
+def test_scores_of_a_run_are_printed_and_recorded(call, run, searches):
     (line,) = call("evaluate", "--beam-size", 1, "--no-replacement", "--json")
     found = json.loads(line)
     assert found["set"] == "test" and found["sentences"] == 3
     assert found["decoding"]["stack_size"] is None
-    assert not searched[-1].replace_unknown
+    assert not searches[-1].replace_unknown
     assert {"bleu", "bleu_by_length", "perplexity"} <= set(found)
     assert json.loads(run.results.read_text().splitlines()[-1]) == found
     table = call("evaluate", "--beam-size", 1, "--no-replacement")
@@ -405,16 +405,16 @@ def test_scores_of_a_run_are_printed_and_kept(call, run, searched):
 
 
 def test_pairs_of_a_file_are_scored(call, run, tmp_path):
-    """The run's own test pairs from a file have the same scores."""
+    """The test pairs of the run, read from a file, have the same scores."""
     (line,) = call("evaluate", "--metric", "chrf", "--json")
-    own = json.loads(line)
+    expected = json.loads(line)
     path = tmp_path / "other.tsv"
     path.write_text("".join(f"{s}\t{t}\n" for s, t in PAIRS))
     (line,) = call("evaluate", path, "--metric", "chrf", "ter", "--json")
     found = json.loads(line)
-    assert found.pop("set") == str(path) and own.pop("set") == "test"
+    assert found.pop("set") == str(path) and expected.pop("set") == "test"
     assert found.pop("ter")["score"] > 0
-    assert found == own and "chrf" in found
+    assert found == expected and "chrf" in found
     assert json.loads(run.results.read_text().splitlines()[-1])["set"] == (
         str(path)
     )
@@ -427,7 +427,7 @@ def test_pairs_of_a_file_are_scored(call, run, tmp_path):
 
 @pytest.fixture
 def two_files(tmp_path):
-    """Pairs, and two files of their translations: one right, one wrong."""
+    """Write pairs and two files of translations: one right, one wrong."""
     references = ["der Hund schläft heute", "die Katze sieht den Hund", "ja"]
     (tmp_path / "pairs.tsv").write_text(
         "".join(f"source {i}\t{r}\n" for i, r in enumerate(references))
@@ -462,7 +462,7 @@ def test_translations_of_a_file_are_scored_and_compared(two_files, capsys):
     assert values in bleu and bleu.endswith(f"{expected[0].p_value:.3f}")
 
 
-def test_further_references_count(two_files, capsys):
+def test_further_references_are_used(two_files, capsys):
     """Each translation equals one of its references."""
     other = two_files / "other.txt"
     other.write_text("der Hund\ndie Katze\nnein\n")
@@ -495,7 +495,7 @@ def test_a_run_is_compared_with_translations(call, run, two_files):
     (line,) = call("evaluate", "--baseline", theirs, "--json")
     bleu = json.loads(line)["compared"][0]
     assert bleu["first"] == pytest.approx(100) and bleu["second"] < 50
-    # With itself there is no difference.
+    # A run does not differ from itself.
     (line,) = call("evaluate", "--baseline", run.path, "--json")
     assert {one["p_value"] for one in json.loads(line)["compared"]} == {1.0}
     assert len(run.results.read_text().splitlines()) == before + 2
@@ -510,28 +510,28 @@ def test_a_run_is_compared_with_translations(call, run, two_files):
         (["--translations", "none.txt"], "none.txt"),
     ],
 )
-def test_a_wrong_comparison_is_refused(
+def test_wrong_comparisons_are_refused(
     two_files, capsys, monkeypatch, flags, message
 ):
     monkeypatch.chdir(two_files)
     (two_files / "one.txt").write_text("ja\n")
-    told = evaluate(capsys, "pairs.tsv", *flags, status=2).err.splitlines()
-    *notes, error = told
+    lines = evaluate(capsys, "pairs.tsv", *flags, status=2).err.splitlines()
+    *notes, error = lines
     assert message in error
-    # Where the pairs were read, what was taken for one is said before.
+    # If the pairs were read, a note says that the first line is a pair.
     assert all("so its first line is a pair" in note for note in notes)
 
 
-def test_development_text_has_no_test_set(call, searched):
+def test_test_sets_exclude_development_text(call, searches):
     error = call("evaluate", "--part", "dev", "--test-set", "wmt15", status=2)
     assert "Received: --test-set wmt15 --part dev." in "\n".join(error)
 
 
-def test_a_test_set_that_the_run_would_not_read_is_refused(call, searched):
+def test_test_sets_are_refused_for_other_datasets(call, searches):
     error = "\n".join(call("evaluate", "--test-set", "wmt15", status=2))
     assert "Received: --test-set wmt15" in error
     assert "data.dataset=files" in error and "Leave it out" in error
-    assert not searched
+    assert not searches
 
 
 def test_given_translations_are_scored(call, run, translator, capsys, tmp_path):
@@ -556,7 +556,7 @@ def test_given_translations_are_scored(call, run, translator, capsys, tmp_path):
     assert f"{math.exp(-total / words):.3f} of {words} words" in printed.err
 
 
-def test_pairs_that_were_cut_are_counted(run, call, tmp_path):
+def test_pairs_that_were_cut_are_reported(run, call, tmp_path):
     long, text = "the cat " * 9, tmp_path / "pairs.tsv"
     text.write_text(f"a house\tdas Haus\n{long}\tx\na house\t{long}\n")
     argv = ["score", "--run-dir", str(run.path), str(text)]
@@ -568,7 +568,7 @@ def test_pairs_that_were_cut_are_counted(run, call, tmp_path):
     assert "were cut" not in call.capsys.readouterr().err
 
 
-def test_lines_and_translations_that_were_cut_are_one_line(
+def test_lines_and_translations_that_were_cut_are_one_warning(
     run, call, translator, tmp_path
 ):
     lines = ["a house", "the cat " * 9, "the dog sees", "cat", "a dog sees a"]
@@ -579,19 +579,19 @@ def test_lines_and_translations_that_were_cut_are_one_line(
     assert 0 < cut < len(lines)
     argv = ["translate", "--run-dir", str(run.path), str(text)]
     assert main(argv) == 0
-    (told,) = [
+    (warning,) = [
         line
         for line in call.capsys.readouterr().err.splitlines()
         if "warning" in line
     ]
-    assert "1 of the lines (place 1)" in told
-    assert f"Cut at the maximum length, without `</s>`: {cut} " in told
-    # The flags of the lengths are read.
+    assert "1 of the lines (place 1)" in warning
+    assert f"Cut at the maximum length, without `</s>`: {cut} " in warning
+    # Flags set the length ratios.
     assert main([*argv, "--max-length-ratio", "0.4"]) == 2
     assert "min_length_ratio" in call.capsys.readouterr().err
 
 
-def test_an_export_is_compared_with_its_model(
+def test_exports_are_compared_with_their_model(
     call, run, translator, monkeypatch
 ):
     from luong_keras.serving import export as exported
@@ -599,31 +599,31 @@ def test_an_export_is_compared_with_its_model(
     for version in ("9", "10", ".11-x"):
         (run.export / version).mkdir(parents=True, exist_ok=True)
     answers = translator.translate([source for source, _ in PAIRS])
-    asked = []
+    folders = []
 
     def answer(folder, sources):
-        asked.append(folder)
+        folders.append(folder)
         return answers
 
     monkeypatch.setattr(exported, "exported_translations", answer)
     assert (
         "3 of 3 translations equal" in call("translate", "--check-export")[-1]
     )
-    assert asked == [run.export / "10"]
+    assert folders == [run.export / "10"]
     answers[1] = "else"
     lines = call("translate", "--check-export", status=1)
     assert "2 of 3 translations equal" in lines[-1]
 
 
-def test_an_export_has_the_search_that_was_asked_for(
-    call, run, tmp_path, monkeypatch, searched
+def test_exports_have_the_requested_search(
+    call, run, tmp_path, monkeypatch, searches
 ):
-    asked, computed = [], []
+    exports, precisions = [], []
 
     def export(translator, folder, weights_dtype, say, limits, extra_files):
         assert "parent/config.json" in extra_files
-        computed.append(translator.translation_model.config.precision)
-        asked.append((translator.decoding, folder, weights_dtype, limits))
+        precisions.append(translator.translation_model.config.precision)
+        exports.append((translator.decoding, folder, weights_dtype, limits))
         return folder
 
     monkeypatch.setattr("luong_keras.translator.export_saved_model", export)
@@ -632,12 +632,12 @@ def test_an_export_has_the_search_that_was_asked_for(
     options += ("--max-rows", 5, "--max-source-length", 6)
     lines = call("export", "--output", output, *options)
     assert lines[-1] == f"exported to {output}"
-    ((decoding, *rest),) = asked
+    ((decoding, *rest),) = exports
     assert (decoding.max_beam_size, decoding.stack_size) == (7, 4)
     assert decoding.max_source_length == 6
     assert rest == [output, "bfloat16", ServingLimits(5)]
     options = ("--beam-size", 3, "--precision", "mixed_float16")
     call("export", "--output", output, *options)
-    assert computed == ["float32", "mixed_float16"]
-    assert asked[-1][0].stack_size is None
-    assert asked[-1][-1] == ServingLimits()
+    assert precisions == ["float32", "mixed_float16"]
+    assert exports[-1][0].stack_size is None
+    assert exports[-1][-1] == ServingLimits()

@@ -19,6 +19,6 @@ def test_durations(text, expected):
 
 
 @pytest.mark.parametrize("text", ["", "3", "3 h", "h", "-3h", "3hours", "1h3"])
-def test_what_is_none(text):
+def test_wrong_durations_are_refused(text):
     with pytest.raises(ValueError, match="such as 3h, 90m or 1h30m. Received"):
         seconds(text)

@@ -1,4 +1,4 @@
-"""What is wrong is one line, status 2, and told before Keras is loaded."""
+"""Help and one-line errors of commands, before Keras is loaded."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ def error_of(argv, capsys):
 
 
 @pytest.fixture
-def places(tmp_path, monkeypatch):
+def working_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").mkdir()
     (tmp_path / "damaged").mkdir()
@@ -75,14 +75,14 @@ def places(tmp_path, monkeypatch):
         ),
     ],
 )
-def test_an_error_is_one_line(places, capsys, argv, parts):
+def test_errors_are_one_line(working_folder, capsys, argv, parts):
     line = error_of(argv.split(), capsys)
     assert line.startswith("luong-keras")
     for part in parts:
         assert part in line.replace("section.name=value", "key=value")
 
 
-def test_what_came_is_cut(places, tmp_path, capsys):
+def test_long_values_are_cut_in_errors(working_folder, tmp_path, capsys):
     (tmp_path / "long.json").write_text(f'{{"epochs": "{"x" * 10**6}"}}')
     (tmp_path / "list.yaml").write_text(f"epochs: [{'1, ' * 10**4}]")
     for argv in (
@@ -96,20 +96,20 @@ def test_what_came_is_cut(places, tmp_path, capsys):
         assert 30 < len(error_of(argv, capsys)) < 3500
 
 
-def test_debug_shows_where_it_comes_from(places):
+def test_debug_raises_the_error(working_folder):
     with pytest.raises(FileNotFoundError, match="nowhere"):
         main(["translate", "--run-dir", "nowhere", "--debug"])
 
 
-def test_another_backend_is_refused(places, capsys, monkeypatch):
+def test_other_backends_are_refused(working_folder, capsys, monkeypatch):
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     line = error_of(["translate", "--run-dir", "empty"], capsys)
     assert "Received: KERAS_BACKEND=jax" in line
 
 
 def test_every_command_is_listed():
-    for name, what in COMMANDS.items():
-        assert name in usage() and what in usage()
+    for name, description in COMMANDS.items():
+        assert name in usage() and description in usage()
     assert main([]) == 0
 
 
@@ -123,7 +123,7 @@ def test_the_output_is_utf_8_in_every_locale():
     assert "luong-keras COMMAND …" in found.stdout.decode("utf-8")
 
 
-def test_nothing_loads_keras_before_the_command_is_read():
+def test_help_and_errors_do_not_load_keras():
     program = (
         "import os, sys\n"
         "os.environ.pop('TF_CPP_MIN_LOG_LEVEL', None)\n"
@@ -144,7 +144,7 @@ def test_nothing_loads_keras_before_the_command_is_read():
         [sys.executable, "-c", program], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    # The short help has what people change, the other one everything.
+    # `--help` has the common settings, `--help-all` has all of them.
     assert "--learning-rate" in done.stdout
     assert done.stdout.count("--model.attention.kind ") == 1
 
@@ -168,7 +168,7 @@ def test_help_and_version_load_no_large_package(module):
 @pytest.mark.parametrize(
     "arguments", [["--help"], ["--version"], ["train", "--help"]]
 )
-def test_a_reader_that_has_seen_enough_is_no_error(arguments):
+def test_closed_standard_output_is_no_error(arguments):
     command = [sys.executable, "-m", "luong_keras", *arguments]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE

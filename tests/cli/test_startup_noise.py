@@ -1,4 +1,4 @@
-"""What TensorFlow says at every start is left out; errors are not."""
+"""Removal of TensorFlow's start-up messages; errors are kept."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ NOISE = [
     "E0000 00:00:1795374976.708601   19347 cuda_fft.cc:485] Unable to "
     "register cuFFT factory: already registered",
 ]
-NO_CARD = (
+NO_GPU = (
     "E0000 00:00:1795374964.375993   19347 cuda_platform.cc:52] failed call "
     "to cuInit: UNKNOWN ERROR (303)"
 )
@@ -34,21 +34,21 @@ ERRORS = [
 
 
 @pytest.mark.parametrize("line", NOISE)
-def test_what_is_said_at_every_start_is_noise(line):
+def test_start_up_messages_are_noise(line):
     assert is_noise(line.encode(), has_card=True)
 
 
-@pytest.mark.parametrize("line", [*ERRORS, NO_CARD])
-def test_an_error_is_none(line):
+@pytest.mark.parametrize("line", [*ERRORS, NO_GPU])
+def test_errors_are_not_noise(line):
     assert not is_noise(line.encode(), has_card=True)
 
 
-def test_a_machine_without_a_card_does_not_miss_one():
-    assert is_noise(NO_CARD.encode(), has_card=False)
+def test_missing_gpu_is_noise_on_a_machine_without_one():
+    assert is_noise(NO_GPU.encode(), has_card=False)
 
 
-def said(end, arguments=(), **environment):
-    """What a process says that writes noise, errors, and comes to an end."""
+def status_and_errors(end, arguments=(), **environment):
+    """Run a process that writes noise and errors, then the statement `end`."""
     program = (
         "import os, sys\n"
         "from luong_keras.cli.main import without_startup_noise\n"
@@ -60,7 +60,7 @@ def said(end, arguments=(), **environment):
     inherited = {k: v for k, v in os.environ.items() if k[:3] != "TF_"}
     done = subprocess.run(
         [sys.executable, "-c", program],
-        # As for the command: Keras is not imported before.
+        # As in the command, Keras is not imported before.
         env={**inherited, **environment, "LUONG_KERAS_LAZY": "1"},
         capture_output=True,
         text=True,
@@ -69,16 +69,16 @@ def said(end, arguments=(), **environment):
     return done.returncode, done.stderr.splitlines()
 
 
-@pytest.mark.parametrize("asked", [{}, {"TF_CPP_MIN_LOG_LEVEL": "3"}])
-def test_errors_are_seen_and_noise_is_not(asked):
-    status, lines = said("sys.exit(3)", **asked)
+@pytest.mark.parametrize("environment", [{}, {"TF_CPP_MIN_LOG_LEVEL": "3"}])
+def test_noise_is_removed_and_errors_are_kept(environment):
+    status, lines = status_and_errors("sys.exit(3)", **environment)
     assert status == 3
     assert sorted(lines) == sorted([*ERRORS, "by Python"])
 
 
-def test_a_command_whose_text_was_prepared_by_processes_ends():
-    """Their helper processes hold its standard error until it has ended."""
-    status, lines = said(
+def test_commands_end_after_their_worker_processes():
+    """Worker processes keep standard error open until the command ends."""
+    status, lines = status_and_errors(
         "from luong_keras.data.corpus_writer import mapped\n"
         "    list(mapped(len, ['a'] * 9, processes=2))\n"
         "    sys.exit(3)"
@@ -87,14 +87,14 @@ def test_a_command_whose_text_was_prepared_by_processes_ends():
     assert sorted(lines) == sorted([*ERRORS, "by Python"])
 
 
-def test_the_last_line_may_have_no_end():
-    status, lines = said("os.write(2, b'the end')")
+def test_last_line_may_lack_a_line_end():
+    status, lines = status_and_errors("os.write(2, b'the end')")
     assert status == 0
     assert lines[-1] == "the end"
 
 
-def test_a_crash_is_seen():
-    status, lines = said("os.abort()")
+def test_errors_before_a_crash_are_kept():
+    status, lines = status_and_errors("os.abort()")
     assert status < 0
     assert set(ERRORS) < set(lines)
 
@@ -103,6 +103,6 @@ def test_a_crash_is_seen():
     "arguments, environment",
     [(["--debug"], {}), ([], {"TF_CPP_MIN_LOG_LEVEL": "0"})],
 )
-def test_who_asks_sees_all(arguments, environment):
-    _, lines = said("pass", arguments, **environment)
+def test_noise_is_kept_on_request(arguments, environment):
+    _, lines = status_and_errors("pass", arguments, **environment)
     assert set(NOISE) < set(lines)

@@ -15,7 +15,7 @@ SIZES = "model.source_vocabulary_size=700 model.target_vocabulary_size=700"
 
 
 @pytest.fixture(autouse=True)
-def places(tmp_path, monkeypatch):
+def working_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("pairs.tsv", "dev.tsv", "text.en", "text.de"):
         (tmp_path / name).write_text("a\tb\nc\td\n")
@@ -35,7 +35,7 @@ def places(tmp_path, monkeypatch):
         ("--preset paper", "paper", []),
         ("--epochs 3 --units 32", "demo", ["epochs=3", "units=32"]),
         ("--layers 2", "demo", ["model.encoder_layers=2", "layers=2"]),
-        # A flag is stronger than --set, this than a file, that than a preset.
+        # Flags override --set, which overrides files, which override presets.
         (
             "--config some.yaml --set training.epochs=9",
             "demo",
@@ -51,10 +51,10 @@ def places(tmp_path, monkeypatch):
             "demo",
             ["epochs=4", "batch_size=7", "units=8"],
         ),
-        # 4 is what the preset has: the flag counts all the same.
+        # The flag overrides --set even with the value of the preset, 4.
         ("--set epochs=9 --training.epochs 4", "demo", []),
         ("--preset=small-fast --set epochs=9 --epochs 8", "small-fast", []),
-        # What the preset has, beside a setting that would change it.
+        # Values of the preset, with a setting that would change them.
         (
             "--preset authors --decoding.beam-size 3 --decoding.stack-size 100 "
             "--decoding.no-replace-unknown",
@@ -65,7 +65,7 @@ def places(tmp_path, monkeypatch):
                 "decoding.replace_unknown=false",
             ],
         ),
-        # Lists, as shells leave them, and nothing, in every spelling.
+        # Lists and null, in every spelling.
         *(
             (flag, "demo", ['data.columns=["a","2"]'])
             for flag in (
@@ -87,7 +87,7 @@ def places(tmp_path, monkeypatch):
             )
         ),
         ("--data.lowercase True", "demo", ["data.lowercase=true"]),
-        # Several after one --set, and several times.
+        # Several assignments after --set, and several --set.
         (
             "--set epochs=3 units=32 --preset small --set seed=2 "
             "model.attention.kind=none",
@@ -109,17 +109,17 @@ def places(tmp_path, monkeypatch):
         ("--dataset wmt15", "demo", ["data.dataset=wmt15_translate"]),
     ],
 )
-def test_the_command_line_gives_settings(argv, preset, assignments):
+def test_command_line_sets_the_configuration(argv, preset, assignments):
     config, run_dir, *_ = parse(argv.split())
     assert config == override(PRESETS[preset], assignments)
     assert run_dir == Path("runs", preset)
 
 
-def test_a_file_of_another_run_is_the_whole_configuration():
+def test_configuration_of_another_run_replaces_the_preset():
     config, *_ = parse(["--config", "whole.json"])
     changed = ["training.epochs=7", "model.units=8"]
     assert config == override(PRESETS["authors"], changed)
-    # On top of it, the search follows its rules.
+    # A beam of 1 still resets the size of the stack.
     config, *_ = parse(["--config", "whole.json", "--set", "beam_size=1"])
     assert config.decoding.stack_size is None
 
@@ -158,7 +158,7 @@ def test_a_file_of_another_run_is_the_whole_configuration():
         ),
     ],
 )
-def test_text_of_ones_own_is_named_by_its_files(argv, data, capsys):
+def test_training_text_is_named_by_its_files(argv, data, capsys):
     config, run_dir, *_ = parse(argv.split())
     assert run_dir == Path("runs/tiny")
     assert config.data.dataset == "files"
@@ -176,22 +176,22 @@ def sizes_of(argv):
     return config.model.units, config.model.source_vocabulary_size
 
 
-def test_the_size_of_a_text_chooses_the_preset(capsys):
+def test_size_of_the_text_chooses_the_preset(capsys):
     # 10 characters on one side, 20 on the other.
     line = "a b c d ef\ta b c d e f g h i jk\n"
     for pairs, units, size in [(9999, 256, 1499), (10000, 512, 8000)]:
         Path("text.tsv").write_text(line * pairs)
         assert sizes_of("text.tsv") == (units, size)
-    told = capsys.readouterr().out.splitlines()
-    assert told == [
+    printed = capsys.readouterr().out.splitlines()
+    assert printed == [
         "9,999 training pairs: --preset tiny --set "
         "model.source_vocabulary_size=1499 --set "
         "model.target_vocabulary_size=1499",
         "at least 10,000 training pairs: --preset small",
     ]
-    # What it says, said by oneself.
+    # The flags that it prints choose the same settings.
     Path("text.tsv").write_text(line * 9999)
-    chosen = parse(["text.tsv", *told[0].split()[3:]]).config
+    chosen = parse(["text.tsv", *printed[0].split()[3:]]).config
     assert chosen == parse(["text.tsv"]).config
 
 
@@ -207,17 +207,17 @@ def test_the_size_of_a_text_chooses_the_preset(capsys):
         ("--config some.yaml", 8, 8000),
     ],
 )
-def test_what_is_named_is_not_chosen(more, units, size):
+def test_named_settings_are_kept(more, units, size):
     assert sizes_of(f"pairs.tsv {more}") == (units, size)
 
 
-def test_a_run_that_has_begun_keeps_its_settings(capsys):
+def test_existing_runs_keep_their_settings(capsys):
     Path("run").mkdir()
     begun = parse(["pairs.tsv", "--preset", "small", "--units", "64"]).config
     Path("run/config.json").write_text(json.dumps(config_to_dict(begun)))
     found = parse(["pairs.tsv", "--run-dir", "run", "--epochs", "3"]).config
     assert found == override(begun, ["epochs=3"])
-    # The folder is enough, as its text may have moved; so is its file.
+    # The folder or its configuration is enough, as the text may have moved.
     for path in Path().glob("pairs.*"):
         path.unlink()
     for named in (["--run-dir", "run"], ["--config", "run/config.json"]):
@@ -231,12 +231,12 @@ def test_a_run_that_has_begun_keeps_its_settings(capsys):
 @pytest.mark.parametrize(
     "argv", ["text.en", "pairs.tsv text.en", "pairs.tsv --dev dev.tsv dev.tsv"]
 )
-def test_files_that_do_not_go_together_are_refused(argv):
+def test_files_that_do_not_match_are_refused(argv):
     with pytest.raises(ValueError, match="Expected: as (text|dev) one file of"):
         parse(argv.split())
 
 
-def test_the_flags_with_short_names_are_settings():
+def test_every_short_name_is_a_flag():
     fields = Train.__dataclass_fields__
     assert set(SHORT_NAMES) <= set(fields)
 
@@ -249,14 +249,14 @@ def test_assignments_end_where_a_file_begins():
     ]
 
 
-def test_the_settings_reach_the_recipe(monkeypatch):
+def test_settings_reach_the_recipe(monkeypatch):
     from luong_keras.recipe import run
 
-    asked = []
+    calls = []
     monkeypatch.setattr(
         run,
         "run_recipe",
-        lambda *given: asked.append(given) or True,
+        lambda *given: calls.append(given) or True,
     )
     assert (
         main(
@@ -265,7 +265,7 @@ def test_the_settings_reach_the_recipe(monkeypatch):
         )
         == 0
     )
-    ((config, folder, stop_after, devices),) = asked
+    ((config, folder, stop_after, devices),) = calls
     assert (config.training.seed, config.data.train) == (5, "pairs.tsv")
     assert folder == Path("here")
     assert stop_after == 5400.0
@@ -282,7 +282,7 @@ def test_the_settings_reach_the_recipe(monkeypatch):
         (ValueError("no such file"), [], 2),
     ],
 )
-def test_the_status_tells_what_the_same_command_continues(
+def test_exit_status_shows_whether_the_run_can_continue(
     ended, flags, status, monkeypatch
 ):
     from luong_keras.recipe import run
@@ -297,7 +297,7 @@ def test_the_status_tells_what_the_same_command_continues(
     assert main(argv) == status
 
 
-def test_lanes_share_the_cores(monkeypatch):
+def test_parallel_microbatches_share_the_cores(monkeypatch):
     from luong_keras.recipe import run
     from luong_keras.text import threads
 
