@@ -8,11 +8,10 @@ import pytest
 
 from luong_keras.text.sentencepiece_tokenizer import SentencePieceTokenizer
 
-LINE = "pip install luong-keras[train]"
 TENSORFLOW = importlib.metadata.version("tensorflow").rpartition(".")[0]
 PROGRAM = """
 import sys
-sys.modules[{blocked!r}] = None
+sys.modules["tensorflow"] = None
 try:
     import {module}
 except ImportError as error:
@@ -20,30 +19,30 @@ except ImportError as error:
 """
 
 
-@pytest.mark.parametrize(
-    ("blocked", "module", "line"),
-    [
-        ("tensorflow", "luong_keras.text.word_tokenizer", LINE),
-        ("tensorflow", "luong_keras.data.batching", LINE),
-    ],
-)
-def test_error_names_the_install_command(blocked, module, line):
-    program = PROGRAM.format(blocked=blocked, module=module)
-    run = subprocess.run(
+def output_of(program):
+    """Run a program in another process; return what it prints."""
+    return subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,
         text=True,
         check=True,
-    )
-    assert line in run.stdout
-    assert blocked.replace("_", "-") in run.stdout
+    ).stdout
+
+
+@pytest.mark.parametrize(
+    "module", ["luong_keras.text.word_tokenizer", "luong_keras.data.batching"]
+)
+def test_error_names_the_install_command(module):
+    error = output_of(PROGRAM.format(module=module))
+    assert "pip install luong-keras[train]" in error
+    assert "tensorflow" in error
 
 
 def test_files_and_corpora_do_not_need_tensorflow():
     modules = "parallel_text", "corpus", "corpus_writer", "public_sets"
     imports = ", ".join(f"luong_keras.data.{name}" for name in modules)
     program = f"import sys; sys.modules['tensorflow'] = None; import {imports}"
-    subprocess.run([sys.executable, "-c", program], check=True)
+    output_of(program)
 
 
 def test_word_tokenizers_do_not_need_tensorflow_text():
@@ -62,13 +61,7 @@ def test_word_tokenizers_do_not_need_tensorflow_text():
         "except ImportError as error:\n"
         "    print(error)"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    ids, error = run.stdout.splitlines()
+    ids, error = output_of(program).splitlines()
     assert ids == "[[5, 4]]"
     assert f"pip install 'tensorflow-text=={TENSORFLOW}.*'" in error
 

@@ -24,6 +24,7 @@ def test_words_are_ordered_by_frequency_then_bytes():
     assert again.fingerprint == tokenizer.fingerprint
     frequent = WordTokenizer.train(lines, 50, pretokenized=True, min_count=2)
     assert words_of(frequent) == [*SPECIAL_TOKENS, "b", "a"]
+    assert frequent.vocabulary_size == 6
 
 
 def test_a_rare_word_is_unknown_but_keeps_its_spelling():
@@ -112,8 +113,3 @@ def test_a_model_with_other_ids_is_refused(tmp_path):
 def test_impossible_subword_vocabularies_are_refused(lines, size, message):
     with pytest.raises(ValueError, match=message):
         SentencePieceTokenizer.train(lines, size)
-
-
-def test_an_unknown_model_type_is_refused():
-    with pytest.raises(ValueError, match="model_type"):
-        SentencePieceTokenizer.train(["a"], 10, model_type="wordpiece")
