@@ -6,7 +6,6 @@ import re
 
 import keras
 import pytest
-import tensorflow as tf
 
 from luong_keras.alignment.aer import LinkScores, parse_alignments
 from luong_keras.alignment.links import format_links
@@ -19,13 +18,7 @@ from luong_keras.recipe.run_settings import run_config
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator
 
-
-@pytest.fixture(autouse=True, scope="module")
-def eager():
-    """Run eagerly, which saves the time to build graphs."""
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
+pytestmark = pytest.mark.usefixtures("eager")
 
 
 @pytest.fixture(scope="module")

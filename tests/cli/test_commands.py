@@ -22,13 +22,15 @@ from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator
 from tests.cli.conftest import PAIRS
 
+pytestmark = pytest.mark.usefixtures("eager")
 
-@pytest.fixture(autouse=True, scope="module")
-def eager():
-    """Run eagerly, which saves the time to build graphs."""
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
+
+@pytest.fixture
+def text(tmp_path):
+    """Write a file of the sources of the test pairs."""
+    path = tmp_path / "text"
+    path.write_text("".join(f"{source}\n" for source, _ in PAIRS))
+    return path
 
 
 @pytest.fixture
@@ -208,19 +210,18 @@ def test_lines_that_were_cut_are_one_warning(call, tmp_path, monkeypatch):
     assert "warning" not in call.capsys.readouterr().err
 
 
-def test_several_runs_are_an_ensemble(call, run, translator, tmp_path):
+def test_several_runs_are_an_ensemble(call, run, translator, text, tmp_path):
     other = RunFolder(shutil.copytree(run.path, tmp_path / "other"))
     model = translator.translation_model
     bias = np.array(model.projection.bias)
     model.projection.bias.assign(bias[::-1])
     model.model.save_weights(other.best_weights)
     model.projection.bias.assign(bias)
-    (tmp_path / "text").write_text("\n".join(s for s, _ in PAIRS))
     together = Translator.from_run([run.path, other.path])
     expected = together.nbest([s for s, _ in PAIRS])
     lines = call(
         *("translate", "--run-dir", other.path),
-        *(tmp_path / "text", "--n-best", 2),
+        *(text, "--n-best", 2),
     )
     for line, translations in zip(lines, expected, strict=True):
         for entry, found in zip(
@@ -228,7 +229,7 @@ def test_several_runs_are_an_ensemble(call, run, translator, tmp_path):
         ):
             assert entry["text"] == found.text
             assert entry["score"] == pytest.approx(found.score, rel=1e-5)
-    assert lines != call("translate", tmp_path / "text", "--n-best", 2)
+    assert lines != call("translate", text, "--n-best", 2)
 
 
 def test_n_best_lists_with_links(call, run, translator, tmp_path, searches):
@@ -250,8 +251,7 @@ def test_n_best_lists_with_links(call, run, translator, tmp_path, searches):
     assert (searches[-1].beam_size, searches[-1].stack_size) == (1, None)
 
 
-def test_flags_set_the_search(call, translator, tmp_path, searches):
-    (tmp_path / "text").write_text("".join(f"{s}\n" for s, _ in PAIRS))
+def test_flags_set_the_search(call, translator, text, searches):
     flags = {
         "search": "sampling",
         "temperature": 0.5,
@@ -267,11 +267,11 @@ def test_flags_set_the_search(call, translator, tmp_path, searches):
         for name, value in flags.items()
         for part in ("--" + name.replace("_", "-"), value)
     ]
-    lines = call("translate", tmp_path / "text", *given)
+    lines = call("translate", text, *given)
     assert searches[-1] == translator.decoding.with_(**flags)
     assert searches[-1].beam_size == 1
-    assert lines == call("translate", tmp_path / "text", *given)
-    assert lines != call("translate", tmp_path / "text", *given, "--seed", 8)
+    assert lines == call("translate", text, *given)
+    assert lines != call("translate", text, *given, "--seed", 8)
 
 
 def entries(path):
@@ -285,7 +285,7 @@ def entries(path):
 
 
 def test_lexicon_of_the_alignments_of_the_model(
-    call, run, translator, searches
+    call, run, translator, text, searches
 ):
     write_corpus(PAIRS, run.corpus)
     (line,) = call("lexicon")
@@ -306,8 +306,7 @@ def test_lexicon_of_the_alignments_of_the_model(
     assert line == (
         f"{len(counts)} pairs of {words} source tokens: {run.shortlist}"
     )
-    (run.path / "text").write_text("".join(f"{s}\n" for s, _ in PAIRS))
-    found = call("translate", run.path / "text", "--shortlist", run.shortlist)
+    found = call("translate", text, "--shortlist", run.shortlist)
     assert searches[-1].shortlist == str(run.shortlist)
     # All words are frequent here.
     assert found == translator.translate([source for source, _ in PAIRS])
@@ -341,29 +340,27 @@ def test_lexicon_of_given_links(call, tmp_path):
     assert "--min-count must be at least 1" in error
 
 
-def test_phrases_are_read_from_files(call, tmp_path):
-    (tmp_path / "text").write_text("".join(f"{s}\n" for s, _ in PAIRS))
+def test_phrases_are_read_from_files(call, text, tmp_path):
     (tmp_path / "required").write_text("Haus\tdie\n\nKatze Hund\n")
     (tmp_path / "forbidden").write_text(".\nsieht\tHaus\n\n")
     phrases = ("--required", tmp_path / "required")
     phrases += ("--forbidden", tmp_path / "forbidden")
-    found = call("translate", tmp_path / "text", *phrases)
+    found = call("translate", text, *phrases)
     assert "Haus" in found[0] and "die" in found[0] and "." not in found[0]
     assert "sieht" not in found[1] and "Haus" not in found[1]
     assert "Katze Hund" in found[2]
     (tmp_path / "required").write_text("Haus\n")
-    error = " ".join(call("translate", tmp_path / "text", *phrases, status=2))
+    error = " ".join(call("translate", text, *phrases, status=2))
     assert "a line for each of the 3 sentences" in error
     assert "1 line in" in error
 
 
-def test_minimum_bayes_risk_samples_by_default(call, tmp_path, searches):
-    (tmp_path / "text").write_text("".join(f"{s}\n" for s, _ in PAIRS))
-    found = call("translate", tmp_path / "text", "--minimum-bayes-risk=chrf")
+def test_minimum_bayes_risk_samples_by_default(call, text, searches):
+    found = call("translate", text, "--minimum-bayes-risk=chrf")
     assert len(found) == 3 and searches[-1].search == "sampling"
     assert searches[-1].beam_size == 30
     found = call(
-        *("translate", tmp_path / "text", "--minimum-bayes-risk=bleu"),
+        *("translate", text, "--minimum-bayes-risk=bleu"),
         *("--search=beam", "--beam-size=4"),
     )
     assert len(found) == 3 and searches[-1].search == "beam"
