@@ -457,7 +457,7 @@ def test_ensembles_average_logits(eager):
     )
     memory = together.encode_batch(tf.constant(SENTENCES))["memory"]
     assert memory.shape == (3, 6, 16)
-    # The check_same model twice is that model.
+    # The same model twice is that model.
     twice = Translator([models[0], models[0]], *tokenizers, one.decoding)
     check_same(twice.nbest(SENTENCES)[0], one.nbest(SENTENCES)[0])
     with pytest.raises(ValueError, match="two models or more"):
