@@ -14,6 +14,7 @@ from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator
 from tests.serving.tiny_translator import TARGET_WORDS, tiny_translator
 
+VOCABULARY = ["<pad>", "<unk>", "<s>", "</s>", *TARGET_WORDS]
 SENTENCES = ["the cat sees a dog .", "a house .", "the dog sees the cat"]
 
 
@@ -22,13 +23,30 @@ def translator():
     return tiny_translator(stack_size=4, length_penalty=1.0, batch_size=2)
 
 
+def check_equal(found, expected):
+    """Check that two lists of n-best lists are equal up to rounding."""
+    for one, other in zip(found, expected, strict=True):
+        check_same(one, other)
+
+
 def check_same(one, other):
-    """Check that two lists of translations are equal up to rounding."""
+    """Check that two n-best lists are equal up to rounding."""
     assert [t.text for t in one] == [t.text for t in other]
     assert [t.tokens for t in one] == [t.tokens for t in other]
     np.testing.assert_allclose(
         [t.score for t in one], [t.score for t in other], rtol=1e-4
     )
+
+
+def word_losses(translator, source, ids, end):
+    """Return the losses of a target and its end in the training model."""
+    return translator.translation_model.training_model(
+        [
+            translator.source_tokenizer.encode([source]).to_tensor(),
+            tf.constant([[2, *ids]]),
+            tf.constant([[*ids, end]]),
+        ]
+    )["word"]
 
 
 def test_repr_shows_the_weights_and_the_search(translator):
@@ -59,8 +77,7 @@ def test_translations_are_sorted_by_score(translator):
                 translation.alignments.sum(-1), 1, rtol=1e-5
             )
     assert translator.translate(SENTENCES) == [t[0].text for t in found]
-    for sentence, translations in zip(SENTENCES, found, strict=True):
-        check_same(translator.nbest([sentence])[0], translations)
+    check_equal([translator.nbest([s])[0] for s in SENTENCES], found)
 
 
 @pytest.mark.parametrize("settings", [{"beam_size": 1}, {"beam_size": 2}])
@@ -69,18 +86,11 @@ def test_score_is_the_log_probability_of_words_and_end(eager, settings):
         replace_unknown=False, max_length_ratio=3, **settings
     )
     found = [t[0] for t in translator.nbest(SENTENCES)]
-    words = ["<pad>", "<unk>", "<s>", "</s>", *TARGET_WORDS]
     for sentence, best in zip(SENTENCES, found, strict=True):
-        ids = [words.index(token) for token in best.tokens]
+        ids = [VOCABULARY.index(token) for token in best.tokens]
         longest = (len(sentence.split()) + 1) * 3
-        ends = [3] if len(ids) < longest else []
-        losses = translator.translation_model.training_model(
-            [
-                translator.source_tokenizer.encode([sentence]).to_tensor(),
-                tf.constant([[2, *ids]]),
-                tf.constant([[*ids, *(ends or [0])]]),
-            ]
-        )["word"]
+        end = 3 if len(ids) < longest else 0  # `</s>`, or padding if cut
+        losses = word_losses(translator, sentence, ids, end)
         np.testing.assert_allclose(
             best.score, -np.sum(losses), rtol=1e-5, atol=1e-5
         )
@@ -202,8 +212,7 @@ def test_unknown_words_remain_without_attention(eager):
 def test_batches_equal_single_sentences_for_other_attentions(eager, attention):
     translator = tiny_translator(attention=attention)
     together = translator.nbest(SENTENCES)
-    for sentence, translations in zip(SENTENCES, together, strict=True):
-        check_same(translator.nbest([sentence])[0], translations)
+    check_equal([translator.nbest([s])[0] for s in SENTENCES], together)
 
 
 def test_alignments_of_given_translations(translator):
@@ -255,16 +264,10 @@ def test_translators_are_loaded_from_runs(tmp_path, translator):
     model.model.save_weights(run.best_weights)
     again = Translator.from_run(run.path)
     assert again.decoding == translator.decoding
-    for one, other in zip(
-        again.nbest(SENTENCES), translator.nbest(SENTENCES), strict=True
-    ):
-        check_same(one, other)
+    check_equal(again.nbest(SENTENCES), translator.nbest(SENTENCES))
     folded = Translator.from_run(run.path, fold_embedding=True)
     assert folded.translation_model.folded_embedding is not None
-    for one, other in zip(
-        folded.nbest(SENTENCES), translator.nbest(SENTENCES), strict=True
-    ):
-        check_same(one, other)
+    check_equal(folded.nbest(SENTENCES), translator.nbest(SENTENCES))
     # New weights, folded again, reach the graph that was traced before.
     model = folded.translation_model
     for variable in model.model.trainable_variables:
@@ -278,8 +281,7 @@ def test_translators_are_loaded_from_runs(tmp_path, translator):
         folded.target_tokenizer,
         folded.decoding,
     ).nbest(SENTENCES)
-    for one, other in zip(changed, expected, strict=True):
-        check_same(one, other)
+    check_equal(changed, expected)
     halved = Translator.from_run(run.path, precision="mixed_bfloat16")
     assert halved.translation_model.projection.compute_dtype == "bfloat16"
     for one, other in zip(
@@ -393,16 +395,9 @@ def test_translations_begin_with_their_prefix(eager):
 def test_given_translations_are_scored_word_by_word(translator):
     targets = ["die Katze sieht einen Hund .", "Haus", ""]
     found = translator.score(SENTENCES, targets)
-    words = ["<pad>", "<unk>", "<s>", "</s>", *TARGET_WORDS]
     for source, target, scored in zip(SENTENCES, targets, found, strict=True):
-        ids = [words.index(word) for word in target.split()]
-        losses = translator.translation_model.training_model(
-            [
-                translator.source_tokenizer.encode([source]).to_tensor(),
-                tf.constant([[2, *ids]]),
-                tf.constant([[*ids, 3]]),
-            ]
-        )["word"]
+        ids = [VOCABULARY.index(word) for word in target.split()]
+        losses = word_losses(translator, source, ids, 3)
         np.testing.assert_allclose(
             scored.word_log_probabilities, -losses[0], rtol=1e-4, atol=1e-5
         )
