@@ -7,15 +7,15 @@ import numpy as np
 
 from luong_keras.special_tokens import EOS_ID
 
-SIZE = 6  # of the vocabulary: four of the special tokens are words here
-MAX_LENGTH = 4  # symbols
+SIZE = 6  # of the vocabulary; special tokens except `</s>` are words here
+MAX_LENGTH = 4  # words and `</s>`
 WORDS = [word for word in range(SIZE) if word != EOS_ID]
-# A beam that loses nothing: as many as there are beginnings.
+# A beam of this size has room for all prefixes.
 ENOUGH = len(WORDS) ** MAX_LENGTH
 
 
 def every_translation(step, sentence, maximum=MAX_LENGTH):
-    """{words: log-probability with `</s>`}, at most `maximum` symbols."""
+    """Return {words: log-probability with `</s>`} up to `maximum` symbols."""
     found = {}
     for count in range(1, maximum):
         for words in itertools.product(WORDS, repeat=count):
@@ -26,10 +26,10 @@ def every_translation(step, sentence, maximum=MAX_LENGTH):
     return found
 
 
-def drawn_from(step, sentence, maximum, change):
-    """{words: probability} when each word is drawn, `</s>` never first.
+def sampling_distribution(step, sentence, maximum, sampling_weights):
+    """Return {words: probability} of sampling, with `</s>` never first.
 
-    `change` makes of log-probabilities the weights of the drawing.
+    `sampling_weights` maps log-probabilities to the weights of the draw.
     """
     found = {}
 
@@ -40,7 +40,7 @@ def drawn_from(step, sentence, maximum, change):
         gains = step.log_probabilities(sentence, words).copy()
         if not words:
             gains[EOS_ID] = -math.inf
-        weights = change(gains)
+        weights = sampling_weights(gains)
         weights = weights / weights.sum()
         for word in np.flatnonzero(weights):
             if word == EOS_ID:
@@ -53,7 +53,7 @@ def drawn_from(step, sentence, maximum, change):
 
 
 def contains(words, phrase):
-    """Whether the phrase stands in the words."""
+    """Test whether the words contain the phrase."""
     size = len(phrase)
     return any(
         tuple(words[i : i + size]) == tuple(phrase)

@@ -1,8 +1,8 @@
-"""Decoders of other people's making, and their probabilities without a search.
+"""User-defined decoders, and their probabilities without a search.
 
-Each reads sources (B, S) whose padding is 0. `prepare` gives the step and the
+Each reads sources (B, S) padded with 0. `prepare` returns the step and the
 first states of a search; `log_probabilities` calls the models as in training,
-with all words of a beginning at once.
+with all words of a prefix at once.
 """
 
 import functools
@@ -31,7 +31,7 @@ def embedding(units=UNITS):
 
 
 def dense(units=SIZE, activation=None):
-    # Probabilities far from each other.
+    # Large weights, for probabilities that differ clearly.
     return layers.Dense(
         units,
         activation,
@@ -41,18 +41,18 @@ def dense(units=SIZE, activation=None):
 
 
 class SmallDecoder:
-    """What the decoders below have in common."""
+    """Base class of the decoders."""
 
     def prepare(self, sources, kind=ModelStep):
-        """The step of these sources, made by `kind`, and its first states."""
+        """Return the step (a `kind`) and the first states of these sources."""
         raise NotImplementedError
 
     def logits(self, source, ids):
-        """Logits (N, T, V) of a source (S,) after each of ids (N, T)."""
+        """Return logits (N, T, V) of a source (S,) after each of ids (N, T)."""
         raise NotImplementedError
 
     def log_probabilities(self, sentence, words):
-        """log p(. | words) of a sentence of `SOURCES`, (V,) float64."""
+        """Return log p(. | words) of a sentence of `SOURCES`, (V,) float64."""
         return self._table(sentence)[tuple(words)]
 
     @functools.cache  # noqa: B019
@@ -69,7 +69,7 @@ class SmallDecoder:
 
 
 class FunctionalPair(SmallDecoder):
-    """The two models of the classical tutorial, over layers trained in one."""
+    """A training model whose layers make an encoder and a decoder model."""
 
     def __init__(self):
         source = keras.Input((None,), dtype="int32")
@@ -93,7 +93,7 @@ class FunctionalPair(SmallDecoder):
 
 
 class AttentiveDecoder(layers.Layer):
-    """A subclassed decoder of one word a call, as written for eager loops."""
+    """A subclassed decoder that reads one word per call, for eager loops."""
 
     def __init__(self):
         super().__init__()
@@ -128,7 +128,7 @@ class SubclassedDecoder(SmallDecoder):
         return step, ops.mean(memory, axis=1)
 
     def outputs(self, source, ids):
-        """Logits and attention weights of each step."""
+        """Return the logits and the attention weights of all steps."""
         memory = ops.repeat(self.memory(source[None]), len(ids), axis=0)
         mask = np.repeat(source[None] != 0, len(ids), axis=0)
         hidden, results = ops.mean(memory, axis=1), []
@@ -144,20 +144,20 @@ class SubclassedDecoder(SmallDecoder):
 
 
 class TransformerDecoder(keras.Model):
-    """A layer of a Transformer's decoder, over all ids so far."""
+    """A Transformer decoder of one layer, which reads all ids so far."""
 
     def __init__(self):
         super().__init__()
-        self.words, self.places = embedding(), layers.Embedding(9, UNITS)
-        self.own, self.cross = (
+        self.words, self.positions = embedding(), layers.Embedding(9, UNITS)
+        self.self_attention, self.cross_attention = (
             layers.MultiHeadAttention(2, 4) for _ in range(2)
         )
         self.output_layer = dense()
 
     def call(self, ids, memory, mask):
-        x = self.words(ids) + self.places(ops.arange(ops.shape(ids)[1]))
-        x = x + self.own(x, x, use_causal_mask=True)
-        x = x + self.cross(x, memory, attention_mask=mask[:, None])
+        x = self.words(ids) + self.positions(ops.arange(ops.shape(ids)[1]))
+        x = x + self.self_attention(x, x, use_causal_mask=True)
+        x = x + self.cross_attention(x, memory, attention_mask=mask[:, None])
         return self.output_layer(x)
 
 

@@ -30,7 +30,7 @@ def reference_search(
     penalty,
     keeps="best",
 ):
-    """The search for one sentence: (score, words), the best first."""
+    """Search one sentence in plain Python: (score, words), best first."""
     room = stack_size if keeps == "first" else math.inf
     live, finished = [((), 0.0)], []
     for t in range(max_length):
@@ -56,10 +56,10 @@ def reference_search(
                 finished.append((score / (t + 1) ** penalty, words[:-1]))
         finished = sorted(finished, key=lambda f: -f[0])[:stack_size]
         live = grown
-        hope = live[0][1] / max_length**penalty
+        bound = live[0][1] / max_length**penalty
         full = len(finished) == stack_size
-        settled = penalty == 0 or keeps == "first"
-        if full and (settled or finished[-1][0] >= hope):
+        may_end_early = penalty == 0 or keeps == "first"
+        if full and (may_end_early or finished[-1][0] >= bound):
             break
     if finished:
         return finished
@@ -95,7 +95,7 @@ def check(found, expected, alignment_rows):
         pytest.param(4, 2, 0.7, -30.0, marks=tensorflow),
     ],
 )
-def test_every_sentence_is_searched_as_described(
+def test_beam_search_matches_the_reference(
     beam_size, stack_size, penalty, end_logit
 ):
     step = ToyStep(end_logit=end_logit, seed=beam_size)
@@ -152,20 +152,20 @@ class PairStep:
 @pytest.mark.parametrize(
     "stack_size, penalty, best, first, first_steps",
     [
-        # One finishes at the second step; of the two of the third, both
-        # better, one has room.
+        # One hypothesis finishes in step 2 and two better ones in step 3,
+        # of which the stack has room for one.
         (2, 0, {(4, 4): 0.27, (5, 4): 0.162}, {(4, 4): 0.27, (6,): 0.1}, 3),
-        # A stack with room for all: the two rules agree.
+        # A stack with room for all three: the two rules agree.
         (3, 0, *[{(4, 4): 0.27, (5, 4): 0.162, (6,): 0.1}] * 2, 3),
         # The full stack ends the search, though a better mean follows.
         (1, 1, {(4, 4): 0.27 ** (1 / 3)}, {(6,): 0.1**0.5}, 2),
     ],
 )
-def test_a_stack_keeps_the_best_or_the_first(
+def test_stack_keeps_the_best_or_the_first(
     stack_size, penalty, best, first, first_steps
 ):
     # Words: 3 is `</s>`, then 4, 5, 6. Live after two words: 44 (0.45),
-    # 54 (0.27), 64 (0.06), and 6 </s> (0.1) ranks above the third. Of three:
+    # 54 (0.27), 64 (0.06); 6 </s> (0.1) ranks above the third. After three:
     # 444 (0.135), 544 (0.081), 445 (0.045); above them 44 </s>, 54 </s>.
     size = 7
     table = np.zeros((4, size, size))
@@ -201,20 +201,20 @@ def test_a_stack_keeps_the_best_or_the_first(
 
 @tensorflow
 @pytest.mark.parametrize(
-    "beam_size, stack_size, penalty, own_sizes",
+    "beam_size, stack_size, penalty, given_sizes",
     [
         (8, 3, 0.0, None),
         (4, 5, 1.0, None),
         (6, 3, 0.6, None),
-        (6, 5, 0.6, [3, 2, 4]),  # of every sentence its own
+        (6, 5, 0.6, [3, 2, 4]),  # one per sentence
     ],
 )
-def test_the_first_that_finish_are_kept(
-    beam_size, stack_size, penalty, own_sizes
+def test_first_finished_hypotheses_are_kept(
+    beam_size, stack_size, penalty, given_sizes
 ):
     step = ToyStep(end_logit=1.0, seed=beam_size)
     sentences = range(1, 31)
-    sizes = np.resize(own_sizes or stack_size, 30)
+    sizes = np.resize(given_sizes or stack_size, 30)
     found = as_lists(
         beam_search(
             step,
@@ -224,11 +224,11 @@ def test_the_first_that_finish_are_kept(
             beam_size=beam_size,
             stack_size=stack_size,
             length_penalty=penalty,
-            stack_sizes=sizes if own_sizes else None,
+            stack_sizes=sizes if given_sizes else None,
             stack_keeps="first",
         )
     )
-    differ = 0
+    num_different = 0
     for row, sentence in enumerate(sentences):
         first, best = (
             reference_search(
@@ -247,18 +247,18 @@ def test_the_first_that_finish_are_kept(
             first,
             lambda words, s=sentence: step.alignment_rows(s, words),
         )
-        differ += first != best
-    assert differ >= 3
+        num_different += first != best
+    assert num_different >= 3
 
 
-def test_an_unknown_rule_for_the_stack_is_refused():
+def test_unknown_stack_rule_is_refused():
     step = ConstantStep([0, 0, 0, 0.2, 0.8])
     with pytest.raises(ValueError, match="Received: stack_keeps='last'"):
         beam_search(step, [], [3], 3, stack_keeps="last")
 
 
 @tensorflow
-def test_a_large_vocabulary_is_searched_in_the_same_way():
+def test_search_of_a_large_vocabulary_matches_the_reference():
     step = ToyStep(vocabulary_size=1500, end_logit=9.0)
     found = as_lists(beam_search(step, step.states(3, 5), [4, 5], 5, None, 4))
     for row, (sentence, longest) in enumerate([(3, 4), (5, 5)]):
@@ -277,7 +277,7 @@ def test_a_large_vocabulary_is_searched_in_the_same_way():
         )
 
 
-def test_a_wide_beam_finds_every_sentence_there_is():
+def test_exhaustive_beam_finds_every_translation():
     step = ToyStep(vocabulary_size=5, seed=1)
     words = [w for w in range(5) if w != EOS_ID]
     scored = []
@@ -306,9 +306,9 @@ def test_a_wide_beam_finds_every_sentence_there_is():
     check(found, scored, lambda words: step.alignment_rows(2, words))
 
 
-def test_the_end_symbol_takes_no_live_place():
-    # p(</s>) = 0.6 is the best word of every step but the first; the one
-    # live place goes to word 4 nonetheless, and the pool is filled.
+def test_end_symbol_takes_no_place_in_the_beam():
+    # `</s>` (0.6) is the most probable symbol after the first step, but the
+    # one live hypothesis continues with word 4 until the stack is full.
     step = ConstantStep([0, 0, 0, 0.6, 0.3, 0.1])
     (found,) = as_lists(
         beam_search(
@@ -329,9 +329,9 @@ def test_the_end_symbol_takes_no_live_place():
 
 
 @tensorflow
-def test_a_full_pool_waits_for_a_live_hypothesis_only_with_a_penalty():
-    # One finished hypothesis is asked for. Log-probabilities: word 4 ends
-    # at once with -1.61 for two words, and longer ones have a better mean.
+def test_full_stack_waits_only_with_a_length_penalty():
+    # A stack of one. `4 </s>` has the best sum of log-probabilities, longer
+    # translations have a better mean.
     step = ConstantStep([0, 0, 0, 0.2, 0.8])
     options = {"beam_size": 2, "stack_size": 1}
     states, limit = [np.zeros((1, 1), "float32")], np.array([5])
@@ -347,7 +347,7 @@ def test_a_full_pool_waits_for_a_live_hypothesis_only_with_a_penalty():
 
 
 @tensorflow
-def test_what_nothing_finished_lacks_the_probability_of_the_end():
+def test_unfinished_scores_lack_the_end_symbol():
     step = ConstantStep([0, 0, 0, 0, 0.75, 0.25])
     (found,) = as_lists(
         beam_search(
@@ -376,9 +376,9 @@ def test_what_nothing_finished_lacks_the_probability_of_the_end():
 
 @tensorflow
 @pytest.mark.parametrize("penalty", [0.0, 1.0])
-def test_places_that_no_word_can_take_stay_empty(penalty):
-    # One word has a probability, so one place of six is alive, and neither
-    # other words nor `</s>` may be written to fill the others.
+def test_impossible_words_leave_places_empty(penalty):
+    # Only word 4 can continue, so one of six places is live. Neither other
+    # words nor `</s>` may fill the other places.
     step = ConstantStep([0, 0, 0, 0.01, 0.99])
     (found,) = as_lists(
         beam_search(
@@ -398,7 +398,7 @@ def test_places_that_no_word_can_take_stay_empty(penalty):
 
 
 @tensorflow
-def test_a_sentence_without_room_is_empty_with_probability_one():
+def test_maximum_length_zero_gives_an_empty_translation():
     step = ToyStep(end_logit=9)
     found = as_lists(
         beam_search(
@@ -418,7 +418,7 @@ def test_a_sentence_without_room_is_empty_with_probability_one():
 @pytest.mark.parametrize(
     "end_logit, keeps", [(1.0, "best"), (-30.0, "best"), (1.0, "first")]
 )
-def test_every_sentence_may_have_settings_of_its_own(end_logit, keeps):
+def test_search_settings_per_sentence(end_logit, keeps):
     step = ToyStep(end_logit=end_logit, seed=5)
     sentences = [3, 5, 7, 11, 13, 3]
     longest = [7, 4, 6, 1, 5, 7]
@@ -455,7 +455,7 @@ def test_every_sentence_may_have_settings_of_its_own(end_logit, keeps):
         )
 
 
-def test_a_prefix_is_imposed_and_scored():
+def test_prefix_is_forced_and_scored():
     step = ToyStep(end_logit=-1.0, seed=4)
     prefix = np.array([[6, 4, 1], [7, 0, 0]])
     lengths = np.array([3, 1])
@@ -471,12 +471,14 @@ def test_a_prefix_is_imposed_and_scored():
         )
     )
     for row, sentence in enumerate((5, 9)):
-        imposed = tuple(prefix[row, : lengths[row]])
+        prefix_words = tuple(prefix[row, : lengths[row]])
 
-        def log_probabilities(words, sentence=sentence, imposed=imposed):
+        def log_probabilities(
+            words, sentence=sentence, prefix_words=prefix_words
+        ):
             gains = step.log_probabilities(sentence, words).copy()
-            if len(words) < len(imposed):
-                others = np.arange(len(gains)) != imposed[len(words)]
+            if len(words) < len(prefix_words):
+                others = np.arange(len(gains)) != prefix_words[len(words)]
                 gains[others] = -math.inf
             return gains
 
@@ -491,7 +493,7 @@ def test_a_prefix_is_imposed_and_scored():
 
 
 @tensorflow
-def test_a_prefix_that_ends_forces_the_whole_translation():
+def test_prefix_with_end_symbol_forces_the_translation():
     step = ToyStep(seed=4)
     words = (6, 4, 4, 1)
     (found,) = as_lists(
@@ -539,7 +541,7 @@ def search(model, source, limits, **options):
 
 
 @tensorflow
-def test_a_translation_model_is_searched_by_its_own_probabilities(
+def test_search_of_a_model_matches_its_training_form(
     translation_model,
 ):
     limits = [4, 3]
@@ -548,7 +550,7 @@ def test_a_translation_model_is_searched_by_its_own_probabilities(
     for row, longest in enumerate(limits):
 
         def forced(words, row=row):
-            # One shape for all prefixes; what follows changes nothing.
+            # One shape for all prefixes: the padding changes nothing.
             target_in = np.zeros((1, 5), "int32")
             target_in[0, : len(words) + 1] = [2, *words]
             inputs = [SOURCE[row : row + 1], target_in]
@@ -571,17 +573,17 @@ def test_a_translation_model_is_searched_by_its_own_probabilities(
 
 
 @tensorflow
-def test_a_batch_is_searched_as_its_sentences_alone(translation_model):
+def test_batch_search_equals_searches_of_single_sentences(translation_model):
     limits = [5, 4, 3]
     options = {"beam_size": 3, "length_penalty": 1.0}
-    together = as_lists(search(translation_model, SOURCE, limits, **options))
+    batched = as_lists(search(translation_model, SOURCE, limits, **options))
     for row, length in enumerate([5, 3, 1]):
         source = SOURCE[row : row + 1, :length]
-        (alone,) = as_lists(
+        (single,) = as_lists(
             search(translation_model, source, limits[row : row + 1], **options)
         )
-        assert len(alone) == len(together[row])
-        for one, other in zip(alone, together[row], strict=True):
+        assert len(single) == len(batched[row])
+        for one, other in zip(single, batched[row], strict=True):
             assert one[1] == other[1]
             np.testing.assert_allclose(one[0], other[0], rtol=1e-5)
             np.testing.assert_allclose(one[2], other[2][:, :length], atol=1e-6)

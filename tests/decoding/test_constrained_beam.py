@@ -24,12 +24,12 @@ from tests.decoding.toy_step import ConstantStep, ToyStep, as_lists
 tensorflow = pytest.mark.tensorflow
 pytestmark = pytest.mark.slow_on_jax
 SENTENCES = [3, 5, 7, 11]
-# Of each sentence: one that overlaps itself, two, a long one, none.
+# Per sentence: one that overlaps itself, two, a long one, none.
 PHRASES = [[(4, 4, 5)], [(5, 4), (0,)], [(4, 5, 0)], []]
 
 
 def padded(phrases, longest=3, maximum=2):
-    """The phrases of each sentence as arrays."""
+    """Return the phrases of all sentences as padded arrays."""
     words = np.zeros((len(phrases), maximum, longest), "int32")
     lengths = np.zeros((len(phrases), maximum), "int32")
     for row, some in enumerate(phrases):
@@ -40,7 +40,7 @@ def padded(phrases, longest=3, maximum=2):
 
 
 @tensorflow
-def test_progress_is_that_of_the_longest_beginning():
+def test_progress_is_the_longest_matching_prefix():
     generator = np.random.default_rng(0)
     words = generator.integers(0, 2, (1, 3, 4))
     lengths = np.array([[4, 3, 1]])
@@ -59,14 +59,14 @@ def test_progress_is_that_of_the_longest_beginning():
             assert int(progress[0, 0, place]) == longest
             following = int(phrases.next_words(progress)[0, 0, place])
             assert following == [*phrase, -1][longest]
-        # A phrase that is there begins again.
+        # A complete phrase starts again.
         progress = np.where(np.array(progress) == lengths, 0, progress)
         if (np.array(progress) == 0).any():
             progress = np.zeros_like(progress)
             text = []
 
 
-def test_what_is_forbidden_never_comes():
+def test_forbidden_phrases_never_occur():
     step = ToyStep(SIZE, end_logit=1.0)
     found = as_lists(
         search(
@@ -90,7 +90,7 @@ def test_what_is_forbidden_never_comes():
 
 @tensorflow
 @pytest.mark.parametrize("strategy", [Greedy(), Beam(2), Sampling(3)])
-def test_one_list_may_be_forbidden_to_all(strategy):
+def test_one_list_of_phrases_serves_all_sentences(strategy):
     step = ToyStep(SIZE, end_logit=-2.0)
     words, lengths = padded([[(4, 5), (5,)]])
     found = as_lists(
@@ -108,13 +108,13 @@ def test_one_list_may_be_forbidden_to_all(strategy):
 
 
 @pytest.mark.parametrize("penalty", [0.0, 1.0])
-def test_a_wide_beam_finds_the_best_that_have_what_is_required(penalty):
+def test_wide_beam_finds_all_translations_with_the_phrases(penalty):
     step = ToyStep(SIZE, end_logit=1.0)
     found = as_lists(
         search(
             step,
             step.states(*SENTENCES[:3]),
-            # There are fewer that have them.
+            # Fewer than 50 translations contain the phrases.
             ConstrainedBeam(50, *padded(PHRASES[:3]), stack_size=50),
             [MAX_LENGTH] * 3,
             MAX_LENGTH,
@@ -135,14 +135,14 @@ def test_a_wide_beam_finds_the_best_that_have_what_is_required(penalty):
     "size, end_logit", [(3, 1.0), (1, 2.0), (3, 4.0), (40, 1.0)]
 )
 @pytest.mark.parametrize("least", [0, 1])
-def test_a_sentence_without_phrases_is_searched_as_ever(size, end_logit, least):
+def test_search_without_phrases_is_a_plain_beam_search(size, end_logit, least):
     step = ToyStep(8, end_logit=end_logit, seed=3)
     arguments = step.states(*SENTENCES), [7, 4, 1, 5], 7, [least] * 4
     states, *limits = arguments
     plain = search(step, states, Beam(size, 5), *limits)
-    none = padded([[]] * 4)
+    no_phrases = padded([[]] * 4)
     found = search(
-        step, states, ConstrainedBeam(size, *none, stack_size=5), *limits
+        step, states, ConstrainedBeam(size, *no_phrases, stack_size=5), *limits
     )
     for one, other in zip(found, plain, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
@@ -157,7 +157,7 @@ def test_a_sentence_without_phrases_is_searched_as_ever(size, end_logit, least):
         pytest.param(5, 8.0, marks=tensorflow),
     ],
 )
-def test_what_is_required_is_always_there(beam, end_logit):
+def test_required_phrases_always_occur(beam, end_logit):
     generator = np.random.default_rng(beam)
     step = ToyStep(9, end_logit=end_logit, seed=beam)
     sentences = list(range(1, 25))
@@ -168,7 +168,7 @@ def test_what_is_required_is_always_there(beam, end_logit):
         ]
         for _ in sentences
     ]
-    # Just room for them, some with words of their own between.
+    # Room for the phrases and up to three other words.
     longest = [
         sum(map(len, some)) + 1 + int(generator.integers(0, 4))
         for some in phrases
@@ -191,9 +191,9 @@ def test_what_is_required_is_always_there(beam, end_logit):
 
 
 @tensorflow
-def test_phrases_come_before_they_have_to():
-    # Two words are more probable than the one that is required; a beam of
-    # two without a place for it would wait until the last moment.
+def test_phrases_may_come_before_the_last_moment():
+    # Two words are more probable than the required one. A beam of two without
+    # a place reserved for it would delay it until the last step.
     step = ConstantStep([0, 0, 0, 0.4, 0.3, 0.05, 0.25])
     words, lengths = padded([[(5,)]])
     (found,) = as_lists(
@@ -209,12 +209,12 @@ def test_phrases_come_before_they_have_to():
 
 
 @tensorflow
-def test_every_sentence_has_a_beam_and_a_beginning_of_its_own():
+def test_beam_sizes_and_prefixes_per_sentence():
     step = ToyStep(9, end_logit=1.0, seed=6)
     phrases = [[(4, 5)], [(6,), (7, 4)], [(5,)]]
     words, lengths = padded(phrases)
-    begun = np.array([[8, 4], [0, 0], [7, 0]])
-    begun_lengths = np.array([2, 0, 1])
+    prefixes = np.array([[8, 4], [0, 0], [7, 0]])
+    prefix_lengths = np.array([2, 0, 1])
     sizes = np.array([1, 4, 2])
     longest = [7, 6, 5]
 
@@ -232,15 +232,15 @@ def test_every_sentence_has_a_beam_and_a_beginning_of_its_own():
                 ),
                 np.array(longest)[rows],
                 7,
-                scorers=[Prefix(begun[rows], begun_lengths[rows])],
+                scorers=[Prefix(prefixes[rows], prefix_lengths[rows])],
             )
         )
 
-    together = searched([0, 1, 2], 4)
+    batched = searched([0, 1, 2], 4)
     for row in range(3):
-        (alone,) = searched([row], int(sizes[row]))
-        assert [w for _, w, _ in together[row]] == [w for _, w, _ in alone]
-        start = tuple(begun[row, : begun_lengths[row]])
-        for _, found, _ in alone:
+        (single,) = searched([row], int(sizes[row]))
+        assert [w for _, w, _ in batched[row]] == [w for _, w, _ in single]
+        start = tuple(prefixes[row, : prefix_lengths[row]])
+        for _, found, _ in single:
             assert found[: len(start)] == start
             assert all(contains(found, phrase) for phrase in phrases[row])

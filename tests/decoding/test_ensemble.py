@@ -7,14 +7,14 @@ from tests.decoding.toy_step import ToyStep
 
 
 @pytest.mark.parametrize("average", ["logits", "probabilities"])
-def test_the_models_are_averaged(average):
+def test_models_are_averaged(average):
     steps = [ToyStep(seed=seed) for seed in (1, 2, 3)]
     ids, states = np.array([[4], [6]]), [np.array([[[3.0]], [[8.0]]])]
-    alone = [step(ids, states, 2) for step in steps]
+    results = [step(ids, states, 2) for step in steps]
     step = ensemble_step(steps, [1, 1, 1], average)
     logits, new_states, weights = step(ids, states * 3, 2)
     found = np.exp(np.asarray(ops.log_softmax(logits, axis=-1)))
-    each = [np.asarray(logits, "float64") for logits, _, _ in alone]
+    each = [np.asarray(logits, "float64") for logits, _, _ in results]
     if average == "logits":
         expected = np.exp(np.mean(each, axis=0))
     else:
@@ -23,14 +23,14 @@ def test_the_models_are_averaged(average):
         )
     expected = expected / expected.sum(-1, keepdims=True)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
-    for new, (_, own, _) in zip(new_states, alone, strict=True):
-        np.testing.assert_array_equal(new, own[0])
+    for new, (_, states_of_one, _) in zip(new_states, results, strict=True):
+        np.testing.assert_array_equal(new, states_of_one[0])
     np.testing.assert_allclose(
-        weights, np.mean([np.asarray(w) for _, _, w in alone], 0), rtol=1e-6
+        weights, np.mean([np.asarray(w) for _, _, w in results], 0), rtol=1e-6
     )
 
 
-def test_mistakes_are_named():
+def test_invalid_arguments_are_refused():
     step = ToyStep()
     with pytest.raises(ValueError, match="average='median'"):
         ensemble_step([step], [1], "median")

@@ -1,4 +1,4 @@
-"""Finished sentences leave the batch, and nobody notices in the result."""
+"""Finished sentences that leave the batch without changing the result."""
 
 import keras
 import numpy as np
@@ -26,7 +26,7 @@ from tests.decoding.toy_step import ToyStep
 from tests.layer_checks import few_at_first
 
 B, V, S = 9, 11, 4
-# The rounding of a row depends on how many there are.
+# The rounding of a row depends on the number of rows.
 ON_JAX = keras.backend.backend() == "jax"
 DTYPE, TOLERANCE = ("float32", 1e-6) if ON_JAX else ("float64", 1e-13)
 MAX_LENGTH = np.array([2, 14, 3, 0, 14, 5, 9, 1, 4])
@@ -38,7 +38,7 @@ shrinks = pytest.mark.skipif(
 
 
 class Step(PerSentence):
-    """A toy step with a memory, which notes how many sentences it gets."""
+    """A toy step with a memory, which records its numbers of sentences."""
 
     per_sentence = ("memory",)
 
@@ -55,7 +55,7 @@ class Step(PerSentence):
 
 
 def each(*values):
-    """One value for each sentence, these in turn."""
+    """Return one value per sentence, cycling through `values`."""
     return np.resize(values, B)
 
 
@@ -65,10 +65,10 @@ LENGTHS = np.resize([[1, 0], [2, 1], [0, 0]], (B, 2))
 STRATEGIES = {
     "greedy": lambda: Greedy(),
     "beam": lambda: Beam(4),
-    "beams": lambda: Beam(
+    "sizes per sentence": lambda: Beam(
         4, 3, sizes=each(1, 4, 2), stack_sizes=each(3, 1, 2), max_size=4
     ),
-    "some of each": lambda: Beam(4, num_return_sequences=each(1, 3, 2)),
+    "return sequences": lambda: Beam(4, num_return_sequences=each(1, 3, 2)),
     "constrained": lambda: ConstrainedBeam(
         4, PHRASES, np.where(MAX_LENGTH[:, None] > 4, LENGTHS, 0)
     ),
@@ -100,7 +100,7 @@ SCORERS = {
 }
 
 
-def found(step, strategy, scorers, **limits):
+def run_search(step, strategy, scorers, **limits):
     limits = {
         "max_lengths": MAX_LENGTH,
         "max_steps": int(MAX_LENGTH.max()),
@@ -117,45 +117,47 @@ def found(step, strategy, scorers, **limits):
     [
         *few_at_first(
             [(strategy, "none") for strategy in STRATEGIES],
-            [(name, "none") for name in ("greedy", "beams", "some of each")],
+            [
+                (name, "none")
+                for name in ("greedy", "sizes per sentence", "return sequences")
+            ],
         ),
         *(("beam", scorers) for scorers in list(SCORERS)[1:]),
         ("sampling", "repetition"),
         ("constrained", "length"),
     ],
 )
-def test_the_result_is_that_of_the_whole_batch(strategy, scorers):
+def test_results_equal_those_of_the_whole_batch(strategy, scorers):
     step = Step()
-    together = found(
+    whole = run_search(
         lambda *arguments: step(*arguments),
         STRATEGIES[strategy](),
         SCORERS[scorers](),
     )
     assert set(step.sentences) == {B}
     step.sentences = []
-    apart = found(step, STRATEGIES[strategy](), SCORERS[scorers]())
-    for one, other in zip(apart, together, strict=True):
-        np.testing.assert_allclose(one, other, rtol=TOLERANCE)
+    compacted = run_search(step, STRATEGIES[strategy](), SCORERS[scorers]())
+    for found, expected in zip(compacted, whole, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=TOLERANCE)
 
 
 @shrinks
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_a_step_gets_the_sentences_that_go_on(strategy):
+def test_step_receives_the_unfinished_sentences(strategy):
     step = Step()
-    found(step, STRATEGIES[strategy](), [])
-    # All begin; without room for a word sentence 3 is never one of them, and
-    # two have room for 14.
+    run_search(step, STRATEGIES[strategy](), [])
+    # The first step reads all sentences; only two have room for 14 words.
     assert step.sentences[0] == B
     assert step.sentences == sorted(step.sentences, reverse=True)
     assert 1 <= step.sentences[-1] <= 2
 
 
 @shrinks
-def test_few_that_have_finished_stay_until_more_have():
+def test_batch_shrinks_when_fewer_than_three_quarters_continue():
     step = Step()
-    # The memory sets nothing: all run to their limits.
+    # Minimum and maximum lengths are equal: all sentences reach their limits.
     limits = np.array([3, 4, 5, 6, 7, 8, 9, 10, 11])
-    found(
+    run_search(
         step,
         Beam(2),
         [],
@@ -163,15 +165,15 @@ def test_few_that_have_finished_stay_until_more_have():
         max_steps=11,
         min_lengths=limits,
     )
-    # Those that have finished leave when less than three of four continue: 7 of
-    # 9 are enough, 6 of 9 are not; 5 of 6 are, 4 of 6 are not; 3 of 4 are.
+    # Finished sentences leave when fewer than 3/4 continue: with 7 of 9 they
+    # stay, with 6 of 9 they leave; 5 of 6 stay, 4 of 6 leave; 3 of 4 stay.
     assert step.sentences == [9] * 5 + [6] * 2 + [4] * 2 + [2, 1]
 
 
 @pytest.mark.parametrize(
     "name", [name for name in decoding.__all__ if name[0].isupper()]
 )
-def test_every_choice_and_scorer_says_what_belongs_to_a_sentence(name):
+def test_strategies_and_scorers_declare_their_columns(name):
     kind = getattr(decoding, name)
     if not issubclass(kind, DecodingStrategy | Scorer) or kind in (
         DecodingStrategy,
@@ -181,33 +183,35 @@ def test_every_choice_and_scorer_says_what_belongs_to_a_sentence(name):
     assert isinstance(vars(kind)["per_sentence"], tuple)
 
 
-class Mine(Beam):
-    """Has columns of its own, maybe, and does not say so."""
+class UndeclaredBeam(Beam):
+    """A beam that does not declare whether it adds columns."""
 
 
-class Sized(Beam):
-    """Has a column beside those of a beam."""
+class BeamWithColumn(Beam):
+    """A beam with an additional column."""
 
-    per_sentence = ("wanted",)
+    per_sentence = ("priorities",)
 
-    def __init__(self, wanted, **options):
+    def __init__(self, priorities, **options):
         super().__init__(**options)
-        self.wanted = wanted
+        self.priorities = priorities
 
 
-def test_a_subclass_names_only_the_columns_that_it_adds():
-    beams = Sized(np.array([7, 8, 9]), size=3, sizes=np.array([1, 2, 3]))
+def test_subclass_declares_only_the_columns_that_it_adds():
+    beams = BeamWithColumn(
+        np.array([7, 8, 9]), size=3, sizes=np.array([1, 2, 3])
+    )
     taken = beams.take([0, 2])
-    assert ops.convert_to_numpy(taken.wanted).tolist() == [7, 9]
+    assert ops.convert_to_numpy(taken.priorities).tolist() == [7, 9]
     assert ops.convert_to_numpy(taken.sizes).tolist() == [1, 3]
 
 
-class MyScorer(Scorer):
-    """The same."""
+class UndeclaredScorer(Scorer):
+    """A scorer that does not declare whether it has columns."""
 
 
-class MySilentScorer(Scorer):
-    """Has no columns, and says so."""
+class ScorerWithoutColumns(Scorer):
+    """A scorer that declares that it has no columns."""
 
     per_sentence = ()
 
@@ -217,26 +221,26 @@ class MySilentScorer(Scorer):
     "strategy, scorers, leave",
     [
         (Beam(2), [], True),
-        (Mine(2), [], False),
-        (Beam(2), [MyScorer()], False),
-        (Beam(2), [MySilentScorer()], True),
+        (UndeclaredBeam(2), [], False),
+        (Beam(2), [UndeclaredScorer()], False),
+        (Beam(2), [ScorerWithoutColumns()], True),
     ],
 )
-def test_what_says_nothing_keeps_the_batch(strategy, scorers, leave):
+def test_undeclared_columns_keep_the_whole_batch(strategy, scorers, leave):
     step = Step()
-    found(step, strategy, scorers)
+    run_search(step, strategy, scorers)
     assert (len(set(step.sentences)) > 1) == leave
 
 
 @shrinks
-def test_the_models_of_an_ensemble_shrink_together():
+def test_models_of_an_ensemble_shrink_together():
     steps = [Step(), Step()]
     ensemble = ensemble_step(steps, [1, 1])
     states = ToyStep().states(*range(B)) * 2
     search(ensemble, states, Beam(2), MAX_LENGTH, int(MAX_LENGTH.max()))
     assert len(set(steps[0].sentences)) > 1
     assert steps[0].sentences == steps[1].sentences
-    # One of them that does not know its rows keeps them all.
+    # A model that declares no columns keeps the whole batch.
     steps = [Step(), lambda *arguments: steps[0](*arguments)]
     search(ensemble_step(steps, [1, 1]), states, Beam(2), MAX_LENGTH, 14)
     assert set(steps[0].sentences) == {B}

@@ -12,7 +12,7 @@ TARGETS = [[6, 4, 6, EOS_ID], [EOS_ID, 0, 0, 0], [5, EOS_ID, 0, 0]]
 LENGTHS = [4, 1, 2]
 
 
-def test_probabilities_and_alignments_are_those_of_each_step():
+def test_probabilities_and_alignments_match_each_step():
     step = ToyStep()
     found = forced_decoding(
         step, step.states(*SENTENCES), np.array(TARGETS), np.array(LENGTHS)
@@ -38,7 +38,7 @@ def test_probabilities_and_alignments_are_those_of_each_step():
 
 
 @pytest.mark.tensorflow
-def test_what_a_search_found_has_the_score_that_it_was_given():
+def test_forced_score_equals_the_score_of_the_search():
     step = ToyStep(end_logit=1.0)
     found = beam_search(
         step, step.states(*SENTENCES), np.full(3, 6), 6, beam_size=2

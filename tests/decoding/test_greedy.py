@@ -52,7 +52,7 @@ def test_every_step_takes_the_most_probable_word(size, end_logit):
         )
 
 
-def test_a_translation_that_was_cut_has_no_weights_behind_it():
+def test_cut_translation_has_no_alignments_after_its_end():
     step = ToyStep(end_logit=-30.0)
     found = greedy_search(step, step.states(*SENTENCES), np.array(LONGEST), 7)
     weights = np.array(found.alignments)[:, 0]
@@ -63,7 +63,7 @@ def test_a_translation_that_was_cut_has_no_weights_behind_it():
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("end_logit", [2.0, -30.0])
-def test_its_score_is_normalised_as_that_of_a_beam(end_logit):
+def test_length_penalty_normalises_the_score(end_logit):
     step = ToyStep(end_logit=end_logit, seed=2)
     inputs = (step, step.states(*SENTENCES), np.array(LONGEST), 7)
     options = {"length_penalty": 0.6}
@@ -79,7 +79,7 @@ def test_its_score_is_normalised_as_that_of_a_beam(end_logit):
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("least", [None, LEAST])
 @pytest.mark.parametrize("end_logit", [2.0, 6.0, -30.0])
-def test_it_is_a_beam_of_one(end_logit, least):
+def test_greedy_search_equals_a_beam_of_one(end_logit, least):
     step = ToyStep(end_logit=end_logit, seed=2)
     inputs = (step, step.states(*SENTENCES), np.array(LONGEST), 7, least)
     greedy = as_lists(greedy_search(*inputs))

@@ -30,7 +30,7 @@ SEARCHES = {
 
 
 class Half:
-    """A step whose logits are of half precision."""
+    """A step whose logits have half precision."""
 
     def __init__(self, step, dtype):
         self.step, self.dtype = step, dtype
@@ -53,11 +53,11 @@ class Half:
         [(True, "greedy", "float16"), (False, "beam", "float16")],
     ),
 )
-def test_scores_are_added_up_in_float32(name, dtype, long):
-    """The same as of the rounded logits in float32, to the last bit.
+def test_scores_accumulate_in_float32(name, dtype, long):
+    """Scores equal those of the rounded logits in float32, bit for bit.
 
-    After 60 words of a tenth float16 has steps of an eighth. Where a word has
-    no probability its logit is -inf.
+    After 60 words of probability 0.1, float16 has steps of 1/8. Words of
+    probability 0 have the logit -inf.
     """
     step = ToyStep(end_logit=-1)
     states = step.states(1, 2)
@@ -82,10 +82,10 @@ def test_scores_are_added_up_in_float32(name, dtype, long):
         [("beam", "global")],
     ),
 )
-def test_a_model_in_float16_finds_as_good_translations(kind, name):
-    """Judged by the model in float32; an empty source has no NaN.
+def test_float16_model_finds_the_translations_of_float32(kind, name):
+    """The float32 model finds the same words; an empty source has no NaN.
 
-    A logit is less than 8; it and the normaliser are off by a rounding.
+    Logits are below 8; a logit and the normaliser have one rounding error each.
     """
     source = np.random.default_rng(0).integers(4, 20, (4, 9))
     source[1, 5:], source[2, 1:], source[3] = 0, 0, 0
@@ -116,10 +116,10 @@ def test_a_model_in_float16_finds_as_good_translations(kind, name):
     penalty = 1.0 if name == "beam" else 0.0
     memory, mask, states = models["float32"].encode(source.astype("int32"))
     tolerance = 2 * 8 * ROUNDOFF["float16"]
-    for row, (ours, wanted) in enumerate(
+    for row, (hypotheses, expected) in enumerate(
         zip(as_lists(half), as_lists(single), strict=True)
     ):
-        score, words, _ = ours[0]
+        score, words, _ = hypotheses[0]
         ended = len(words) < limits[row]
         symbols = [*words, EOS_ID] if ended else words
         one = slice(row, row + 1)
@@ -130,7 +130,9 @@ def test_a_model_in_float16_finds_as_good_translations(kind, name):
             np.array([len(symbols)]),
         )
         total = to_numpy(forced.log_probabilities).sum()
-        judged = total / len(symbols) ** penalty
+        expected_score = total / len(symbols) ** penalty
         steps = len(symbols) ** (1 - penalty)
-        np.testing.assert_allclose(score, judged, atol=tolerance * steps)
-        assert words == wanted[0][1]
+        np.testing.assert_allclose(
+            score, expected_score, atol=tolerance * steps
+        )
+        assert words == expected[0][1]

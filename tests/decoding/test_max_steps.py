@@ -1,4 +1,4 @@
-"""Fewer steps than the maximum lengths: translations are cut there."""
+"""Translations cut by fewer steps than their maximum lengths."""
 
 import numpy as np
 import pytest
@@ -48,7 +48,7 @@ def test_translations_are_cut_at_the_last_step(strategy, end_logit):
         assert ranks
         longest = min(longest, STEPS)
         for score, words, _ in ranks:
-            # What is cut has no `</s>`, neither in its score nor its length.
+            # Cut translations have no `</s>`, in neither score nor length.
             symbols = (*words, EOS_ID)[:longest]
             total = sum(
                 step.log_probabilities(sentence, words[:t])[word]

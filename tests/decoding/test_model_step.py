@@ -1,4 +1,4 @@
-"""Searches over people's own models find what brute force finds."""
+"""Searches over user-defined decoders, compared with brute force."""
 
 import collections
 import itertools
@@ -24,39 +24,39 @@ from tests.decoding.every_translation import (
     ENOUGH,
     MAX_LENGTH,
     contains,
-    drawn_from,
     every_translation,
+    sampling_distribution,
 )
 from tests.decoding.small_decoders import (
     DECODERS,
     SOURCES,
 )
-from tests.decoding.test_sampling import DRAWINGS, check_frequencies
+from tests.decoding.test_sampling import NUM_SAMPLES, check_frequencies
 from tests.decoding.toy_step import as_lists
 from tests.layer_checks import few_at_first, few_on_jax
 
 B = len(SOURCES)
-# With room for all that is alive and all that finishes, nothing is lost.
-ALL = ENOUGH + 1, 2 * ENOUGH
+# Beam and stack sizes with room for all hypotheses.
+EXHAUSTIVE = ENOUGH + 1, 2 * ENOUGH
 
 every_decoder = pytest.mark.parametrize("name", DECODERS)
 
 
 @pytest.fixture(scope="module")
 def decoders():
-    """One of each, whose weights no test changes."""
+    """Build one decoder of each kind; no test changes their weights."""
     keras.utils.set_random_seed(3)
     return {name: kind() for name, kind in DECODERS.items()}
 
 
-def found(decoder, strategy, sources=SOURCES, **options):
+def run_search(decoder, strategy, sources=SOURCES, **options):
     step, states = decoder.prepare(sources)
     limits = [MAX_LENGTH] * len(sources)
     return search(step, states, strategy, limits, MAX_LENGTH, **options)
 
 
 def total(decoder, sentence, words, maximum=MAX_LENGTH):
-    """The log-probability of words, and of `</s>` where there is room."""
+    """Return the log-probability of words, and of `</s>` if it fits."""
     symbols = (*words, EOS_ID)[:maximum]
     return sum(
         decoder.log_probabilities(sentence, words[:t])[symbol]
@@ -65,7 +65,7 @@ def total(decoder, sentence, words, maximum=MAX_LENGTH):
 
 
 def check_all(hypotheses, expected):
-    """These are {words: score}, the best first."""
+    """Check that hypotheses are `expected`, {words: score}, best first."""
     best = sorted(expected, key=expected.get, reverse=True)
     np.testing.assert_allclose(
         [score for score, _, _ in hypotheses],
@@ -79,7 +79,7 @@ def check_all(hypotheses, expected):
 @pytest.mark.parametrize("name", few_on_jax(DECODERS, ["functional"]))
 def test_greedy_search_takes_the_best_word_of_each_step(decoders, name):
     decoder = decoders[name]
-    for sentence, row in enumerate(as_lists(found(decoder, Greedy()))):
+    for sentence, row in enumerate(as_lists(run_search(decoder, Greedy()))):
         words = ()
         while len(words) < MAX_LENGTH:
             gains = decoder.log_probabilities(sentence, words).copy()
@@ -97,9 +97,11 @@ def test_greedy_search_takes_the_best_word_of_each_step(decoders, name):
 
 @every_decoder
 @pytest.mark.parametrize("penalty", [0.0, 1.0])
-def test_a_beam_with_room_for_all_finds_the_best(decoders, name, penalty):
+def test_exhaustive_beam_finds_all_translations(decoders, name, penalty):
     decoder = decoders[name]
-    results = found(decoder, Beam(*ALL), scorers=[LengthPenalty(penalty)])
+    results = run_search(
+        decoder, Beam(*EXHAUSTIVE), scorers=[LengthPenalty(penalty)]
+    )
     for sentence, row in enumerate(as_lists(results)):
         every = {
             words: score / (len(words) + 1) ** penalty
@@ -110,10 +112,10 @@ def test_a_beam_with_room_for_all_finds_the_best(decoders, name, penalty):
 
 @pytest.mark.slow_on_jax
 @every_decoder
-def test_required_phrases(decoders, name):
+def test_constrained_beam_finds_all_with_the_phrase(decoders, name):
     decoder, phrases = decoders[name], [(4, 5), (1,)]
     step, states = decoder.prepare(SOURCES[:2])
-    # Room for all again: sentences of two words.
+    # Exhaustive again: translations of at most two words.
     strategy = ConstrainedBeam(126, [[[4, 5]], [[1, 0]]], [[2], [1]])
     results = search(step, states, strategy, [3, 3], 3)
     for sentence, row in enumerate(as_lists(results)):
@@ -130,23 +132,23 @@ def test_required_phrases(decoders, name):
 
 @pytest.mark.slow_on_jax
 @every_decoder
-def test_samples_are_as_frequent_as_they_are_probable(decoders, name):
+def test_sample_frequencies_match_probabilities(decoders, name):
     decoder, sentence = decoders[name], 2
     step, states = decoder.prepare(SOURCES[[sentence]])
-    strategy = Sampling(DRAWINGS, seeds=[7])
+    strategy = Sampling(NUM_SAMPLES, seeds=[7])
     (rows,) = as_lists(search(step, states, strategy, [3], 3))
     counts = collections.Counter(words for _, words, _ in rows)
-    law = drawn_from(decoder, sentence, 3, np.exp)
-    assert set(counts) <= set(law)
-    check_frequencies(counts, law)
+    probabilities = sampling_distribution(decoder, sentence, 3, np.exp)
+    assert set(counts) <= set(probabilities)
+    check_frequencies(counts, probabilities)
     for score, words, _ in rows[::100]:
         expected = total(decoder, sentence, words, 3)
         np.testing.assert_allclose(score, expected, rtol=1e-4)
 
 
-def test_attention_weights_of_the_decoder_are_the_alignments(decoders):
+def test_alignments_are_the_attention_weights(decoders):
     decoder = decoders["subclassed"]
-    for sentence, row in enumerate(as_lists(found(decoder, Beam(3)))):
+    for sentence, row in enumerate(as_lists(run_search(decoder, Beam(3)))):
         for _, words, alignments in row:
             ids = np.array([(BOS_ID, *words[:-1])])
             _, expected = decoder.outputs(SOURCES[sentence], ids)
@@ -155,12 +157,12 @@ def test_attention_weights_of_the_decoder_are_the_alignments(decoders):
 
 @pytest.mark.parametrize("name", ["functional", "prefix"])
 def test_without_attention_weights_alignments_are_empty(decoders, name):
-    hypotheses = found(decoders[name], Beam(3))
+    hypotheses = run_search(decoders[name], Beam(3))
     assert tuple(hypotheses.alignments.shape) == (B, 3, MAX_LENGTH, 0)
 
 
 class WholeBatch(ModelStep):
-    """Names nothing of a sentence, so the batch stays whole."""
+    """A step that declares no columns, so finished sentences stay."""
 
 
 STRATEGIES = {
@@ -186,7 +188,7 @@ STRATEGIES = {
     ),
 )
 @pytest.mark.skipif(
-    keras.backend.backend() == "jax", reason="there the batch stays whole"
+    keras.backend.backend() == "jax", reason="finished sentences stay on JAX"
 )
 def test_finished_sentences_leave_the_batch(decoders, name, strategy):
     limits, results, rows = np.array([9, 2, 3, 2, 2]), [], []
@@ -228,7 +230,7 @@ def test_finished_sentences_leave_the_batch(decoders, name, strategy):
 
 @pytest.mark.tensorflow
 @every_decoder
-def test_a_graph_of_any_batch(decoders, name):
+def test_search_in_a_graph_of_any_batch_size(decoders, name):
     import tensorflow as tf
 
     @tf.function(input_signature=[tf.TensorSpec((None, None), "int32")])
@@ -237,7 +239,7 @@ def test_a_graph_of_any_batch(decoders, name):
         limits = tf.fill(tf.shape(sources)[:1], MAX_LENGTH)
         return search(step, states, Beam(3), limits, MAX_LENGTH)
 
-    expected = found(decoders[name], Beam(3))
+    expected = run_search(decoders[name], Beam(3))
     for rows in (slice(0, B), slice(1, 2)):
         for one, other in zip(graph(SOURCES[rows]), expected, strict=True):
             np.testing.assert_allclose(one, other[rows], atol=1e-5)
@@ -246,7 +248,7 @@ def test_a_graph_of_any_batch(decoders, name):
 @pytest.mark.tensorflow
 @pytest.mark.slow
 @every_decoder
-def test_an_export_has_the_search(decoders, name, tmp_path):
+def test_exported_search_gives_the_same_results(decoders, name, tmp_path):
     import tensorflow as tf
 
     decoder = decoders[name]
@@ -257,7 +259,7 @@ def test_an_export_has_the_search(decoders, name, tmp_path):
         hypotheses = search(step, states, Beam(3), limits, MAX_LENGTH)
         return {"ids": hypotheses.ids, "scores": hypotheses.scores}
 
-    expected = found(decoder, Beam(3))  # Builds its layers, too.
+    expected = run_search(decoder, Beam(3))  # Builds its layers, too.
     archive = keras.export.ExportArchive()
     for part in vars(decoder).values():
         archive.track(part)
@@ -275,19 +277,19 @@ def test_an_export_has_the_search(decoders, name, tmp_path):
     keras.backend.backend() != "jax", reason="only JAX traces by jit"
 )
 @every_decoder
-def test_a_compiled_function_on_jax(decoders, name):
+def test_search_compiled_by_jit(decoders, name):
     import jax
 
     compiled = jax.jit(
-        lambda sources: found(decoders[name], Beam(3), sources=sources)
+        lambda sources: run_search(decoders[name], Beam(3), sources=sources)
     )
     for one, other in zip(
-        compiled(SOURCES), found(decoders[name], Beam(3)), strict=True
+        compiled(SOURCES), run_search(decoders[name], Beam(3)), strict=True
     ):
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
-def test_states_of_any_structure(decoders):
+def test_states_may_be_nested(decoders):
     pair = decoders["functional"]
 
     def decoder(ids, states):
@@ -298,7 +300,7 @@ def test_states_of_any_structure(decoders):
     step = ModelStep(decoder, from_logits=False)
     limits = [MAX_LENGTH] * B
     nested = search(step, [{"h": h, "c": c}], Beam(3), limits, MAX_LENGTH)
-    for one, other in zip(nested, found(pair, Beam(3)), strict=True):
+    for one, other in zip(nested, run_search(pair, Beam(3)), strict=True):
         np.testing.assert_allclose(
             *map(ops.convert_to_numpy, (one, other)), atol=1e-5
         )
@@ -319,7 +321,7 @@ def test_impossible_words_are_never_found():
 
 
 @every_decoder
-def test_given_translations(decoders, name):
+def test_forced_decoding_scores_given_targets(decoders, name):
     targets = np.array([[4, 5, EOS_ID]] * B)
     step, states = decoders[name].prepare(SOURCES)
     forced = forced_decoding(step, states, targets, [3] * B)
@@ -335,14 +337,14 @@ def test_given_translations(decoders, name):
     )
 
 
-def test_an_ensemble_of_models(decoders):
+def test_ensemble_of_user_defined_decoders(decoders):
     pair = decoders["functional"]
     step, states = pair.prepare(SOURCES)
     other, more = decoders["subclassed"].prepare(SOURCES)
     both = ensemble_step([step, other, other], [2, 1, 1], "logits")
     limits = [MAX_LENGTH] * B
     results = search(
-        both, [*states, more, more], Beam(*ALL), limits, MAX_LENGTH
+        both, [*states, more, more], Beam(*EXHAUSTIVE), limits, MAX_LENGTH
     )
 
     class Mean:
@@ -356,7 +358,7 @@ def test_an_ensemble_of_models(decoders):
 
     for sentence, row in enumerate(as_lists(results)):
         check_all(row, every_translation(Mean(), sentence))
-        # Those that have attention weights give them.
+        # Alignments are the mean over the models with attention.
         assert all(
             np.allclose(alignments.sum(-1), 1) for _, _, alignments in row
         )

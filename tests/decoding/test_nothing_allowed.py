@@ -1,4 +1,4 @@
-"""Sentences for which scorers allow no translation, beside others."""
+"""Sentences of a batch for which scorers allow no translation."""
 
 import numpy as np
 import pytest
@@ -49,17 +49,19 @@ def check_empty(found, row):
 @pytest.mark.parametrize(
     "scorer, least",
     [
-        # All words but `</s>` are used before the translation may end.
+        # All words except `</s>` are used up before the minimum length.
         (NoRepeatedNgrams(np.array([0, 1, 0])), LONGEST),
-        # The second word is in no vocabulary.
+        # The second word is outside the vocabulary.
         (Prefix(np.array([[5, 4], [5, 9], [4, 4]])), 1),
-        # `</s>` comes too early.
+        # `</s>` comes before the minimum length.
         (Prefix(np.array([[5, 4], [5, EOS_ID], [4, 4]])), 3),
-        # And at once.
+        # The first word is outside the vocabulary.
         (Prefix(np.array([[5, 4], [9, 5], [4, 4]])), 1),
     ],
 )
-def test_an_empty_rank(strategy, scorer, least):
+def test_sentences_without_a_translation_have_empty_ranks(
+    strategy, scorer, least
+):
     step = ToyStep(SIZE)
     found = search(
         step,
@@ -71,7 +73,7 @@ def test_an_empty_rank(strategy, scorer, least):
         [scorer, LengthPenalty(1.0)],
     )
     check_empty(found, 1)
-    # Of the others each has its own words and their probability.
+    # The other sentences have translations with their log-probabilities.
     lists = as_lists(found)
     for row in (0, 2):
         for score, words, _ in lists[row]:
@@ -87,8 +89,8 @@ def test_an_empty_rank(strategy, scorer, least):
 
 
 @every_strategy
-def test_a_model_that_allows_nothing_but_the_end(strategy):
-    # As the first word `</s>` is not allowed, and all others are impossible.
+def test_model_that_allows_only_the_end_symbol(strategy):
+    # `</s>` is not allowed as the first word, and other words are impossible.
     step = ConstantStep([0.0] * EOS_ID + [1.0] + [0.0] * (SIZE - EOS_ID - 1))
     states = ToyStep().states(*SENTENCES)
     found = search(step, states, strategy, [4] * 3, 4)
@@ -97,13 +99,13 @@ def test_a_model_that_allows_nothing_but_the_end(strategy):
 
 
 class NothingAfterTwoWords(Scorer):
-    """Forbids `</s>` there, too."""
+    """A scorer that forbids all symbols, also `</s>`, after two words."""
 
     def suppressed(self, states, position, vocabulary_size):
         return ops.zeros((vocabulary_size,), "int32") + position >= 2
 
 
-def test_samples_that_end_in_nothing_are_left_out():
+def test_samples_without_allowed_words_are_left_out():
     step = ToyStep(SIZE, end_logit=2.0)
     (found,) = as_lists(
         search(

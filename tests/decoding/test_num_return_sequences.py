@@ -1,4 +1,4 @@
-"""A search for few translations ends earlier and finds the same ones."""
+"""Searches for few translations: an early end, the same results."""
 
 import itertools
 
@@ -20,12 +20,14 @@ from tests.layer_checks import few_at_first
 B, V, S, MAX_LENGTH = 12, 9, 4, 10
 
 
-def found(strategy, scorers):
+def search_batch(strategy, scorers):
     step = ToyStep(V, S, end_logit=1.5, seed=2)
-    return searched(step, step.states(*range(B)), strategy, scorers, MAX_LENGTH)
+    return run_search(
+        step, step.states(*range(B)), strategy, scorers, MAX_LENGTH
+    )
 
 
-def searched(step, states, strategy, scorers, maximum):
+def run_search(step, states, strategy, scorers, maximum):
     return as_lists(
         search(
             step,
@@ -40,21 +42,21 @@ def searched(step, states, strategy, scorers, maximum):
 
 PHRASES = np.random.default_rng(1).integers(4, V, (B, 1, 2))
 STRATEGIES = {
-    "beam": lambda **wanted: Beam(5, **wanted),
-    "a larger stack": lambda **wanted: Beam(3, 7, **wanted),
-    "a stack of each": lambda **wanted: Beam(
+    "beam": lambda **options: Beam(5, **options),
+    "larger stack": lambda **options: Beam(3, 7, **options),
+    "sizes per sentence": lambda **options: Beam(
         5,
         sizes=np.resize([5, 3], B),
         stack_sizes=np.resize([2, 4], B),
-        **wanted,
+        **options,
     ),
-    "phrases": lambda **wanted: ConstrainedBeam(
-        5, PHRASES, np.resize([[2], [0]], (B, 1)), **wanted
+    "phrases": lambda **options: ConstrainedBeam(
+        5, PHRASES, np.resize([[2], [0]], (B, 1)), **options
     ),
 }
 SCORERS = {
-    "a mean": lambda: [LengthPenalty(1.0)],
-    "a sum": list,
+    "mean": lambda: [LengthPenalty(1.0)],
+    "sum": list,
     "some sums": lambda: [LengthPenalty(np.resize([0.0, 1.0], B))],
     "coverage": lambda: [
         LengthPenalty(0.6),
@@ -63,12 +65,12 @@ SCORERS = {
 }
 
 
-def same(some, every, wanted):
-    """Whether the first `wanted` of each sentence are the same."""
+def check_same(some, every, counts):
+    """Check that the first `count` translations of each sentence agree."""
     for row, (few, many) in enumerate(zip(some, every, strict=True)):
-        count = np.resize(wanted, B)[row]
+        count = np.resize(counts, B)[row]
         assert len(few) >= min(count, len(many))
-        assert len(few) <= np.max(wanted)
+        assert len(few) <= np.max(counts)
         for one, other in zip(few[:count], many[:count], strict=True):
             assert one[:2] == other[:2]
             np.testing.assert_array_equal(one[2], other[2])
@@ -81,26 +83,26 @@ def same(some, every, wanted):
         itertools.product(STRATEGIES, SCORERS),
         [
             *(("beam", scorers) for scorers in SCORERS),
-            ("a larger stack", "a mean"),
-            ("a larger stack", "a sum"),
-            ("a stack of each", "some sums"),
-            ("a stack of each", "coverage"),
-            ("phrases", "a mean"),
+            ("larger stack", "mean"),
+            ("larger stack", "sum"),
+            ("sizes per sentence", "some sums"),
+            ("sizes per sentence", "coverage"),
+            ("phrases", "mean"),
         ],
     ),
 )
-def test_what_is_wanted_is_that_of_the_whole_search(strategy, scorers):
-    every = found(STRATEGIES[strategy](), SCORERS[scorers]())
-    for wanted in (1, np.resize([1, 3, 9], B)):
-        some = found(
-            STRATEGIES[strategy](num_return_sequences=wanted),
+def test_results_equal_those_of_the_full_search(strategy, scorers):
+    every = search_batch(STRATEGIES[strategy](), SCORERS[scorers]())
+    for counts in (1, np.resize([1, 3, 9], B)):
+        some = search_batch(
+            STRATEGIES[strategy](num_return_sequences=counts),
             SCORERS[scorers](),
         )
-        same(some, every, wanted)
+        check_same(some, every, counts)
 
 
-def steps(wanted, scorers):
-    """How many steps a search for one sentence takes that ends soon."""
+def count_steps(num_return_sequences, scorers):
+    """Return the number of steps of a search for one sentence."""
     taken = []
     constant = ConstantStep([0.02, 0.04, 0.06, 0.5, 0.1, 0.28])  # `</s>`: 0.5
 
@@ -108,19 +110,23 @@ def steps(wanted, scorers):
         taken.append(position)
         return constant(ids, states, position)
 
-    strategy = Beam(8, num_return_sequences=wanted)
-    searched(step, [np.zeros((1, 1), "float32")], strategy, scorers, 20)
+    strategy = Beam(8, num_return_sequences=num_return_sequences)
+    run_search(step, [np.zeros((1, 1), "float32")], strategy, scorers, 20)
     return len(taken)
 
 
 @pytest.mark.tensorflow
-def test_it_ends_when_nothing_can_come_among_them():
+def test_search_ends_when_no_hypothesis_can_rank_higher():
     scorers = [LengthPenalty(1.0)]
-    assert steps(1, scorers) < steps(2, scorers) < steps(None, scorers)
+    assert (
+        count_steps(1, scorers)
+        < count_steps(2, scorers)
+        < count_steps(None, scorers)
+    )
 
 
 class Praise(Scorer):
-    """A sum with it may rise."""
+    """A scorer whose bonus may raise a score."""
 
     per_sentence = ()
 
@@ -129,17 +135,19 @@ class Praise(Scorer):
 
 
 @pytest.mark.tensorflow
-def test_a_sum_that_may_rise_waits_for_all_of_the_stack():
-    assert steps(1, []) < steps(None, [])
-    assert steps(1, [Praise()]) == steps(None, [Praise()])
+def test_scores_that_may_rise_need_a_full_stack():
+    assert count_steps(1, []) < count_steps(None, [])
+    assert count_steps(1, [Praise()]) == count_steps(None, [Praise()])
 
 
-def test_fewer_than_wanted_are_no_reason_to_end():
+def test_search_without_finished_hypotheses_does_not_end_early():
     step = ToyStep(V, S, end_logit=-1e6)  # nothing ends
     states, scorers = step.states(*range(B)), [LengthPenalty(1.0)]
-    found = searched(step, states, Beam(3, num_return_sequences=1), scorers, 5)
+    found = run_search(
+        step, states, Beam(3, num_return_sequences=1), scorers, 5
+    )
     for sentence, ((score, words, _),) in enumerate(found):
-        # One that had ended before would have padding in place of words.
+        # A search that ended early would have padding in place of words.
         total = sum(
             step.log_probabilities(sentence, words[:i])[word]
             for i, word in enumerate(words)

@@ -4,7 +4,7 @@ from luong_keras.decoding.sampling import uniform
 
 
 def hashed(*counters):
-    """The same numbers in Python's integers."""
+    """Compute one number of `uniform` with Python integers."""
     bits = 0x9E3779B9
     for counter in counters:
         bits = (bits + (counter % 2**32) * 0x9E3779B9) % 2**32
@@ -14,7 +14,7 @@ def hashed(*counters):
     return (bits >> 9) / 2**23
 
 
-def test_numbers_are_the_same_everywhere():
+def test_numbers_match_the_reference():
     seeds = np.array([[0], [1], [-5], [2**31 - 1]], "int32")
     found = np.array(uniform(seeds, np.arange(3, dtype="int32"), 7))
     expected = [
@@ -23,7 +23,7 @@ def test_numbers_are_the_same_everywhere():
     np.testing.assert_array_equal(found, np.array(expected, "float32"))
 
 
-def test_numbers_are_uniform_and_know_nothing_of_each_other():
+def test_numbers_are_uniform_and_uncorrelated():
     numbers = np.array(
         uniform(
             np.arange(50, dtype="int32")[:, None, None],
@@ -32,7 +32,7 @@ def test_numbers_are_uniform_and_know_nothing_of_each_other():
         )
     )
     counts, _ = np.histogram(numbers, bins=100, range=(0, 1))
-    # 50,000 numbers in 100 parts: chi-square of 99 degrees, 99.99 %.
+    # 50,000 numbers in 100 bins: chi-square, 99 degrees of freedom, 99.99 %.
     assert ((counts - 500) ** 2 / 500).sum() < 161
     for axis, size in enumerate(numbers.shape):
         first, then = (

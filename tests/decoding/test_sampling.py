@@ -8,21 +8,21 @@ from luong_keras.decoding.sampling import Sampling
 from luong_keras.decoding.scorers import Scorer
 from luong_keras.decoding.search import search
 from luong_keras.special_tokens import EOS_ID
-from tests.decoding.every_translation import SIZE, drawn_from
+from tests.decoding.every_translation import SIZE, sampling_distribution
 from tests.decoding.toy_step import ToyStep, as_lists
 
 pytestmark = pytest.mark.slow_on_jax
-DRAWINGS = 4000
+NUM_SAMPLES = 4000
 
 
-def drawings(step, strategy, maximum, sentence=5, **options):
-    """{words: how often} of sentences that are all the same one."""
+def draw_samples(step, strategy, maximum, sentence=5, **options):
+    """Sample one sentence often; return the samples and their counts."""
     found = as_lists(
         search(
             step,
-            step.states(*[sentence] * DRAWINGS),
+            step.states(*[sentence] * NUM_SAMPLES),
             strategy,
-            [maximum] * DRAWINGS,
+            [maximum] * NUM_SAMPLES,
             maximum,
             **options,
         )
@@ -34,16 +34,16 @@ def drawings(step, strategy, maximum, sentence=5, **options):
 
 def check_frequencies(counts, expected):
     for words, probability in expected.items():
-        mean = DRAWINGS * probability
+        mean = NUM_SAMPLES * probability
         spread = (mean * (1 - probability)) ** 0.5
-        # Two more for what is nearly never drawn.
+        # Two more, for translations that are rarely drawn.
         assert abs(counts[words] - mean) < 5 * spread + 2, words
 
 
-def tempered(temperature=1.0, top_k=None, top_p=1.0):
-    """The weights that words are drawn by, of NumPy."""
+def reference_weights(temperature=1.0, top_k=None, top_p=1.0):
+    """Return a function for the weights of the draw, in NumPy."""
 
-    def change(gains):
+    def sampling_weights(gains):
         weights = np.exp((gains - gains.max()) / temperature)
         weights /= weights.sum()
         order = np.argsort(-weights)
@@ -54,7 +54,7 @@ def tempered(temperature=1.0, top_k=None, top_p=1.0):
         weights[order[before >= top_p]] = 0
         return weights
 
-    return change
+    return sampling_weights
 
 
 @pytest.mark.parametrize(
@@ -67,14 +67,14 @@ def tempered(temperature=1.0, top_k=None, top_p=1.0):
         {"temperature": 1.5, "top_k": 3, "top_p": 0.8},
     ],
 )
-def test_words_are_drawn_as_probable_as_they_are(settings):
+def test_sample_frequencies_match_probabilities(settings):
     step = ToyStep(SIZE, end_logit=1.0, seed=3)
-    seeds = np.arange(DRAWINGS, dtype="int32")
-    found, counts = drawings(step, Sampling(1, seeds=seeds, **settings), 3)
-    expected = drawn_from(step, 5, 3, tempered(**settings))
+    seeds = np.arange(NUM_SAMPLES, dtype="int32")
+    found, counts = draw_samples(step, Sampling(1, seeds=seeds, **settings), 3)
+    expected = sampling_distribution(step, 5, 3, reference_weights(**settings))
     assert set(counts) <= set(expected)
     check_frequencies(counts, expected)
-    # The score is the model's, whatever the drawing.
+    # Scores are the model's, whatever the sampling settings.
     for ((score, words, alignments),) in found[:50]:
         ends = (*words, EOS_ID)[:3]
         total = sum(
@@ -87,7 +87,7 @@ def test_words_are_drawn_as_probable_as_they_are(settings):
         )
 
 
-def test_every_sentence_has_settings_of_its_own():
+def test_sampling_settings_per_sentence():
     step = ToyStep(40, seed=2)
     sentences, longest = [3, 5, 7, 5], [6, 4, 0, 6]
     settings = {
@@ -96,38 +96,42 @@ def test_every_sentence_has_settings_of_its_own():
         "top_p": np.array([1.0, 1.0, 0.5, 0.7], "float32"),
         "seeds": np.array([4, 1, 9, 4], "int32"),
     }
-    together = as_lists(
+    batched = as_lists(
         search(
             step, step.states(*sentences), Sampling(3, **settings), longest, 6
         )
     )
-    assert len(together[0]) == 3
+    assert len(batched[0]) == 3
     for row, sentence in enumerate(sentences):
-        own = {name: value[row].item() for name, value in settings.items()}
-        own["seeds"] = [own["seeds"]]
-        (alone,) = as_lists(
+        row_settings = {
+            name: value[row].item() for name, value in settings.items()
+        }
+        row_settings["seeds"] = [row_settings["seeds"]]
+        (single,) = as_lists(
             search(
                 step,
                 step.states(sentence),
-                Sampling(3, **own),
+                Sampling(3, **row_settings),
                 [longest[row]],
                 max(longest[row], 1),
             )
         )
-        assert [words for _, words, _ in together[row]] == [
-            words for _, words, _ in alone
+        assert [words for _, words, _ in batched[row]] == [
+            words for _, words, _ in single
         ]
 
 
-def test_all_words_of_a_column_are_still_the_most_probable_ones():
+def test_top_k_column_of_zeros_keeps_top_p():
     step = ToyStep(vocabulary_size=SIZE)
     settings = {"top_p": 0.6}
-    every = np.zeros(DRAWINGS, "int32")
-    seeds = np.arange(DRAWINGS)
-    found = drawings(step, Sampling(1, top_k=every, seeds=seeds, **settings), 3)
-    expected = drawings(step, Sampling(1, seeds=seeds, **settings), 3)
+    every = np.zeros(NUM_SAMPLES, "int32")
+    seeds = np.arange(NUM_SAMPLES)
+    found = draw_samples(
+        step, Sampling(1, top_k=every, seeds=seeds, **settings), 3
+    )
+    expected = draw_samples(step, Sampling(1, seeds=seeds, **settings), 3)
     assert found[1] == expected[1]
-    loose = drawings(step, Sampling(1, seeds=seeds), 3)
+    loose = draw_samples(step, Sampling(1, seeds=seeds), 3)
     assert len(found[1]) < len(loose[1])
 
 
@@ -139,7 +143,7 @@ def test_a_small_temperature_is_greedy():
 
 
 class Fours(Scorer):
-    """Adds to the score of a word, and forbids another one."""
+    """A scorer with a bonus for word 4, which forbids word 5."""
 
     def bonus(self, states, position, vocabulary_size):
         return ops.cast(ops.arange(vocabulary_size) == 4, "float32") * 3.0
@@ -148,19 +152,21 @@ class Fours(Scorer):
         return ops.arange(vocabulary_size) == 5
 
 
-def test_scorers_change_what_is_drawn():
+def test_scorers_change_the_sampling_distribution():
     step = ToyStep(SIZE, end_logit=1.0, seed=3)
 
-    def change(gains):
+    def sampling_weights(gains):
         gains = gains + 3.0 * (np.arange(SIZE) == 4)
         gains[5] = -np.inf
         return np.exp(gains)
 
-    seeds = np.arange(DRAWINGS, dtype="int32")
-    found, counts = drawings(
+    seeds = np.arange(NUM_SAMPLES, dtype="int32")
+    found, counts = draw_samples(
         step, Sampling(1, seeds=seeds), 3, scorers=[Fours()]
     )
-    check_frequencies(counts, drawn_from(step, 5, 3, change))
+    check_frequencies(
+        counts, sampling_distribution(step, 5, 3, sampling_weights)
+    )
     for ((score, words, _),) in found[:20]:
         total = 3.0 * words.count(4) + sum(
             step.log_probabilities(5, words[:t])[word]
@@ -180,7 +186,7 @@ def test_scorers_change_what_is_drawn():
     ],
     ids=repr,
 )
-def test_what_cannot_be_drawn_by(value):
+def test_nonpositive_temperature_and_top_p_are_refused(value):
     with pytest.raises(ValueError, match="`temperature` must be positive"):
         Sampling(1, temperature=value)
     with pytest.raises(ValueError, match="`top_p` must be positive"):

@@ -31,8 +31,8 @@ pytestmark = pytest.mark.slow_on_jax
 SENTENCES = [3, 5, 7]
 
 
-def everything(step, *scorers, sentences=SENTENCES):
-    """All translations that a beam finds which loses none."""
+def all_translations(step, *scorers, sentences=SENTENCES):
+    """Return all translations, found by an exhaustive beam."""
     count = len(sentences)
     return as_lists(
         search(
@@ -67,10 +67,10 @@ def check(found, scores):
         ("google", lambda length, x: ((5 + length) / 6) ** x),
     ],
 )
-def test_length_penalties(form, divisor):
+def test_length_penalties_divide_the_score(form, divisor):
     step = ToyStep(SIZE, end_logit=1.0)
     exponents = [0.0, 0.6, 1.3]
-    found = everything(
+    found = all_translations(
         step, LengthPenalty(np.array(exponents, "float32"), form)
     )
     for row, sentence in enumerate(SENTENCES):
@@ -83,7 +83,7 @@ def test_length_penalties(form, divisor):
         )
 
 
-def test_an_unknown_form():
+def test_unknown_form_is_refused():
     with pytest.raises(ValueError, match="form='wu'"):
         LengthPenalty(1.0, "wu")
 
@@ -94,28 +94,29 @@ def test_a_negative_length_penalty_is_refused(exponent):
         LengthPenalty(exponent)
 
 
-def missed(step, sentence, words, positions=slice(None)):
-    """The sum of log min(attention, 1), of NumPy."""
+def coverage_penalty(step, sentence, words, positions=slice(None)):
+    """Return the sum of log min(attention, 1), in NumPy."""
     attention = step.alignment_rows(sentence, (*words, EOS_ID)).sum(axis=0)
     return np.log(np.minimum(attention, 1.0))[positions].sum()
 
 
 @pytest.mark.parametrize("masked", [False, True])
-def test_coverage(masked):
+def test_coverage_penalty_is_added_to_the_score(masked):
     step = ToyStep(SIZE, end_logit=1.0)
     strengths = [0.0, 0.7, 3.0]
     mask = np.array([[True] * 4, [True, True, True, False], [True] * 4])
     penalty = CoveragePenalty(
         np.array(strengths, "float32"), mask if masked else None
     )
-    found = everything(step, LengthPenalty(0.5), penalty)
+    found = all_translations(step, LengthPenalty(0.5), penalty)
     for row, sentence in enumerate(SENTENCES):
-        places = mask[row] if masked else slice(None)
+        positions = mask[row] if masked else slice(None)
         check(
             found[row],
             {
                 words: score / (len(words) + 1) ** 0.5
-                + strengths[row] * missed(step, sentence, words, places)
+                + strengths[row]
+                * coverage_penalty(step, sentence, words, positions)
                 for words, score in every_translation(step, sentence).items()
             },
         )
@@ -124,8 +125,8 @@ def test_coverage(masked):
 @pytest.mark.parametrize(
     "strategy", [Sampling(4, seeds=[1, 2, 3]), Beam(4), Greedy()]
 )
-def test_what_others_attend_after_the_end_is_not_counted(strategy):
-    # The limits cut one sentence early; of its samples some end before.
+def test_attention_after_the_end_is_not_counted(strategy):
+    # The limits cut the first sentence; some of its samples end before.
     step = ToyStep(SIZE, end_logit=1.0)
     limits = np.array([2, 9, 4])
     found = as_lists(
@@ -153,12 +154,12 @@ def test_what_others_attend_after_the_end_is_not_counted(strategy):
 
 
 @tensorflow
-def test_a_narrow_beam_waits_for_what_may_still_rank_higher():
-    # A word that is attended more and ends later wins, though the pool was
+def test_full_stack_waits_for_better_coverage():
+    # A later translation with better coverage wins, although the stack was
     # full before.
     step = ToyStep(SIZE, end_logit=1.0, seed=8)
     for strength in (0.5, 2.0):
-        (few,) = as_lists(
+        (found,) = as_lists(
             search(
                 step,
                 step.states(3),
@@ -170,9 +171,11 @@ def test_a_narrow_beam_waits_for_what_may_still_rank_higher():
         )
         best = max(
             every_translation(step, 3).items(),
-            key=lambda entry: entry[1] + strength * missed(step, 3, entry[0]),
+            key=lambda entry: (
+                entry[1] + strength * coverage_penalty(step, 3, entry[0])
+            ),
         )
-        assert few[0][1] == best[0]
+        assert found[0][1] == best[0]
 
 
 def repeats(words, size):
@@ -183,7 +186,7 @@ def repeats(words, size):
 @pytest.mark.parametrize("size", [1, 2])
 def test_no_ngram_is_repeated(size):
     step = ToyStep(SIZE, end_logit=-1.0, seed=1)
-    found = everything(step, NoRepeatedNgrams(size))
+    found = all_translations(step, NoRepeatedNgrams(size))
     for row, sentence in enumerate(SENTENCES):
         scores = every_translation(step, sentence)
         kept = {w: s for w, s in scores.items() if not repeats(w, size)}
@@ -193,8 +196,8 @@ def test_no_ngram_is_repeated(size):
 
 
 @tensorflow
-def test_a_model_that_repeats_itself_does_not():
-    # Words 4 and 5 for ever, as after training on too little text.
+def test_repetitive_model_repeats_no_ngram():
+    # Words 4 and 5 repeat for ever, as after training on too little text.
     step = ConstantStep([1e-9, 1e-9, 1e-9, 1e-3, 0.6, 0.3, 0.1])
     sizes = np.array([0, 1, 2, 3], "int32")
     for strategy in (Greedy(), Beam(3), Sampling(2, 0.1)):
@@ -212,33 +215,33 @@ def test_a_model_that_repeats_itself_does_not():
         assert repeats(found[0][0][1], 3)
         for size in (1, 2, 3):
             assert all(not repeats(words, size) for _, words, _ in found[size])
-            # Not more than was asked for.
+            # Shorter n-grams may be repeated.
             assert size == 1 or any(
                 repeats(words, size - 1) for _, words, _ in found[size]
             )
 
 
 @pytest.mark.parametrize("number", [int, np.int64])
-def test_ngrams_need_a_size(number):
+def test_ngram_size_must_be_positive(number):
     with pytest.raises(ValueError, match="size=0"):
         NoRepeatedNgrams(number(0))
     assert NoRepeatedNgrams(number(9)).size == 9
 
 
-def test_scorers_may_come_one_by_one():
+def test_scorers_may_be_an_iterator():
     step = ToyStep(SIZE, end_logit=-1.0, seed=1)
     given = step.states(*SENTENCES), [5] * len(SENTENCES), 5
     scorers = [NoRepeatedNgrams(1)]
     for search_of in (greedy_search, partial(beam_search, beam_size=2)):
-        some = search_of(step, *given, scorers=iter(scorers))
-        others = search_of(step, *given, scorers=scorers)
-        none = search_of(step, *given)
-        np.testing.assert_array_equal(some.ids, others.ids)
-        assert not np.array_equal(some.ids, none.ids)
+        from_iterator = search_of(step, *given, scorers=iter(scorers))
+        from_list = search_of(step, *given, scorers=scorers)
+        without = search_of(step, *given)
+        np.testing.assert_array_equal(from_iterator.ids, from_list.ids)
+        assert not np.array_equal(from_iterator.ids, without.ids)
 
 
 @tensorflow
-def test_a_prefix_is_a_scorer():
+def test_prefix_arguments_equal_the_prefix_scorer():
     step = ToyStep(SIZE)
     words = np.array([[4, 5], [5, 0], [0, 0]])
     lengths = np.array([2, 1, 0])
@@ -255,9 +258,9 @@ def test_a_prefix_is_a_scorer():
 
 
 class Bigrams(Scorer):
-    """A user's own: a bonus for pairs of words, and for even lengths.
+    """A user-defined scorer: a bonus for word pairs and even lengths.
 
-    Keeps the last word of each hypothesis.
+    Its state is the last word of each hypothesis.
     """
 
     reranks = True
@@ -279,10 +282,10 @@ class Bigrams(Scorer):
         return scores + ops.cast(lengths % 2 == 0, scores.dtype) + 0.01 * last
 
 
-def test_a_scorer_of_ones_own():
+def test_user_defined_scorer():
     table = np.random.default_rng(0).normal(size=(SIZE, SIZE))
     step = ToyStep(SIZE, end_logit=1.0)
-    found = everything(step, Bigrams(table.astype("float32")))
+    found = all_translations(step, Bigrams(table.astype("float32")))
     for row, sentence in enumerate(SENTENCES):
         expected = {}
         for words, score in every_translation(step, sentence).items():
@@ -294,7 +297,7 @@ def test_a_scorer_of_ones_own():
 
 
 @tensorflow
-def test_a_bonus_counts_in_every_search():
+def test_bonus_counts_in_every_search():
     table = np.zeros((SIZE, SIZE), "float32")
     table[:, 4] = math.log(1000)
     step = ToyStep(SIZE, seed=2)

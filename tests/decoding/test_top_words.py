@@ -10,7 +10,7 @@ tensorflow = pytest.mark.tensorflow
 
 
 def plain_top_k(values, k):
-    """By a stable sort: of equals the lowest index first."""
+    """Sort stably: of equal values the lowest index comes first."""
     index = np.argsort(-values, axis=-1, kind="stable")[..., :k]
     return np.take_along_axis(values, index, axis=-1), index
 
@@ -35,17 +35,17 @@ def check_top_k(values, k):
     ],
 )
 @pytest.mark.parametrize("levels", [None, 50, 3, 1])
-def test_blocks_find_what_a_plain_sort_finds(size, k, levels):
+def test_top_k_by_blocks_equals_a_plain_sort(size, k, levels):
     values = random(2, 3, size, seed=size)
     if levels is not None:
-        # So few different values that many are equal, across blocks too.
+        # Few distinct values, so that many are equal, also across blocks.
         values = np.floor(values * levels / 8)
     check_top_k(values.astype("float32"), k)
 
 
 @tensorflow
 @pytest.mark.parametrize("size", [5, BLOCK, BLOCK + 1, 700, 30 * BLOCK])
-def test_the_size_may_be_unknown_until_the_graph_runs(size):
+def test_top_k_of_unknown_size_in_a_graph(size):
     import tensorflow as tf
 
     values = np.floor(random(2, 3, size, seed=size) * 20).astype("float32")
@@ -60,17 +60,17 @@ def test_the_size_may_be_unknown_until_the_graph_runs(size):
     np.testing.assert_array_equal(index, places)
 
 
-def test_what_is_impossible_comes_last_in_order():
+def test_impossible_words_come_last_in_order():
     size = 30 * BLOCK + 3
     values = np.full((1, 3, size), -np.inf, "float32")
     values[0, 1, [size - 1, 70, 5 * BLOCK]] = 1, 2, 1
-    # In the second row and the third, impossible words fill the list up.
+    # In the second and third rows, impossible words fill the list.
     values[0, 2, BLOCK] = 0
     check_top_k(values, 5)
 
 
 @pytest.mark.parametrize("size", [9, 40 * BLOCK + 1])
-def test_the_probabilities_are_those_among_all_words(size):
+def test_probabilities_are_normalised_over_all_words(size):
     logits = 5 * random(2, 3, size) + 300
     expected, ids = plain_top_k(log_softmax(logits), 4)
     gains, words = top_words(logits.astype("float32"), 4)
@@ -79,7 +79,7 @@ def test_the_probabilities_are_those_among_all_words(size):
 
 
 @pytest.mark.parametrize("size", [9, 40 * BLOCK + 1])
-def test_a_barred_word_comes_last_and_changes_no_probability(size):
+def test_suppressed_words_come_last_without_renormalisation(size):
     logits = random(2, 3, size)
     best = np.argmax(logits, axis=-1)
     suppressed = (np.arange(size) == best[0, 0]) | np.zeros((2, 1, size), bool)
@@ -97,7 +97,7 @@ def test_a_barred_word_comes_last_and_changes_no_probability(size):
     assert (to_numpy(gains)[..., 1] < -1e29).all()
 
 
-def test_rows_are_taken_of_every_sentence():
+def test_gather_beams_takes_rows_of_every_sentence():
     narrow, wide = random(2, 3), random(2, 3, 4)
     order = np.array([[2, 0, 0, 1], [1, 1, 2, 0]], "int32")
     found = gather_beams(

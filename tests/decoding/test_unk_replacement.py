@@ -12,16 +12,16 @@ def test_only_unknown_words_are_copied_from_their_largest_weight():
     alignments[0, 0, 2] = [0.4, 0.4, 0.2]  # the first of equals
     alignments[0, 1, 1] = [0.1, 0.8, 0.1]
     found = copied_positions(ids, alignments)
-    # The last unknown word has no weights, so nothing to be copied from.
+    # The last unknown word has no weights, so it copies no source word.
     assert ops.convert_to_numpy(found).tolist() == [
         [[2, -1, 0, -1], [-1, 1, -1, -1]]
     ]
 
 
-def test_a_word_can_be_aligned_by_the_step_that_reads_it():
+def test_words_are_aligned_by_the_step_that_reads_them():
     ids = np.array([[1, 7, 1], [1, 1, 0]], "int32")
     alignments = np.zeros((2, 3, 3), "float32")
     alignments[0] = [[1, 0, 0], [0, 0, 1], [0, 1, 0]]  # cut before `</s>`
-    alignments[1] = [[0, 1, 0], [1, 0, 0], [0, 0, 1]]  # the last of `</s>`
+    alignments[1] = [[0, 1, 0], [1, 0, 0], [0, 0, 1]]  # the last row: `</s>`
     found = copied_positions(ids, alignments, step="reads")
     assert ops.convert_to_numpy(found).tolist() == [[2, -1, 1], [0, 2, -1]]

@@ -1,4 +1,4 @@
-"""Arguments of a search that are refused, each with what was expected."""
+"""Invalid arguments of a search, with what the errors expect."""
 
 import re
 
@@ -27,7 +27,9 @@ def beam(*arguments, **others):
     return beam_search(*arguments, beam_size=2, **others)
 
 
-every_search = pytest.mark.parametrize("found", [beam, greedy_search, sampled])
+every_search = pytest.mark.parametrize(
+    "run_search", [beam, greedy_search, sampled]
+)
 
 
 def refused(*parts):
@@ -36,53 +38,53 @@ def refused(*parts):
 
 @every_search
 @pytest.mark.parametrize("lengths", [5, [5], [5, 5, 5], [[5, 5]]])
-def test_lengths(found, lengths):
+def test_lengths_must_be_one_per_sentence(run_search, lengths):
     shape = np.shape(lengths)
     with refused("`max_lengths` must have one number per", "(2,)", f"{shape}"):
-        found(STEP, STATES, lengths, 5)
+        run_search(STEP, STATES, lengths, 5)
     with refused("`min_lengths` must have one number per", "(2,)", f"{shape}"):
-        found(STEP, STATES, [5, 5], 5, min_lengths=lengths)
-    found(STEP, STATES, np.array([5, 5]), 5)
+        run_search(STEP, STATES, [5, 5], 5, min_lengths=lengths)
+    run_search(STEP, STATES, np.array([5, 5]), 5)
 
 
 @every_search
 @pytest.mark.parametrize("name", ["bos_id", "eos_id", "pad_id"])
 @pytest.mark.parametrize("value", [8, -1])
-def test_ids_outside_the_vocabulary(found, name, value):
+def test_ids_outside_the_vocabulary_are_refused(run_search, name, value):
     with refused(f"`{name}` in the vocabulary", "0 to 7", f"{name}={value}"):
-        found(STEP, STATES, [5, 5], 5, **{name: value})
-    found(STEP, STATES, [5, 5], 5, **{name: 7})
+        run_search(STEP, STATES, [5, 5], 5, **{name: value})
+    run_search(STEP, STATES, [5, 5], 5, **{name: 7})
 
 
 @pytest.mark.parametrize("given", ["beam", Sampling, None])
-def test_a_strategy_that_is_none(given):
+def test_invalid_strategy_is_refused(given):
     with refused("a DecodingStrategy", "strategy=Beam(4)", repr(given)):
         search(STEP, STATES, given, [5, 5], 5)
 
 
 @every_search
 @pytest.mark.parametrize("given", ["prefix", NoRepeatedNgrams])
-def test_a_scorer_that_is_none(found, given):
+def test_invalid_scorer_is_refused(run_search, given):
     with refused("a Scorer", "scorers=[NoRepeatedNgrams(3)]", repr(given)):
-        found(STEP, STATES, [5, 5], 5, scorers=[given])
+        run_search(STEP, STATES, [5, 5], 5, scorers=[given])
 
 
 @every_search
 @pytest.mark.parametrize("given", ["prefix", NoRepeatedNgrams(2), None])
-def test_scorers_that_are_no_list(found, given):
+def test_scorers_must_be_a_list(run_search, given):
     with refused("a Scorer", "scorers=[NoRepeatedNgrams(3)]", repr(given)):
-        found(STEP, STATES, [5, 5], 5, scorers=given)
+        run_search(STEP, STATES, [5, 5], 5, scorers=given)
 
 
 @every_search
-def test_a_keras_model_as_the_step(found):
+def test_keras_model_as_step_is_refused(run_search):
     ids = keras.Input((None,), dtype="int32")
     words = keras.layers.Embedding(8, 4)(ids)
     functional = keras.Model(ids, keras.layers.Dense(8)(words), name="mine")
     sequential = keras.Sequential([keras.layers.Embedding(8, 4)], name="mine")
     for model in (functional, sequential, keras.layers.Dense(8, name="mine")):
         with refused("(ids, states, position)", f"{type(model).__name__} 'm"):
-            found(model, STATES, [5, 5], 5)
+            run_search(model, STATES, [5, 5], 5)
 
 
 @every_search
@@ -101,9 +103,9 @@ def test_a_keras_model_as_the_step(found):
         ),
     ],
 )
-def test_another_result_of_the_step(found, results, received):
+def test_results_of_the_step_are_checked(run_search, results, received):
     def step(ids, states, position):
         return results(*STEP(ids, states, position))
 
     with refused("logits (B, K, V)", received):
-        found(step, STATES, [5, 5], 5)
+        run_search(step, STATES, [5, 5], 5)

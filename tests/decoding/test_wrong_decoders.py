@@ -1,4 +1,4 @@
-"""Decoders that `ModelStep` refuses, each with what was expected and came."""
+"""Decoders that `ModelStep` refuses, with the reasons in the errors."""
 
 import re
 
@@ -28,17 +28,17 @@ def beam(step, states, **options):
 
 
 def logits_of(ids, *shape):
-    """Logits that differ, of one row for each of ids (N, ...)."""
+    """Return distinct logits, the same row for each of ids (N, ...)."""
     rows = ops.cast(ops.arange(np.prod(shape)), "float32") - 3.0
     return ops.zeros((ids.shape[0], *shape)) + ops.reshape(rows, shape)
 
 
-def test_a_model_as_the_step_names_the_adapter():
+def test_model_as_step_is_refused_naming_the_adapter():
     with refused("Functional", "ModelStep(model, constants)"):
         beam(FunctionalPair().decoder, [STATE, STATE])
 
 
-def test_the_inputs_of_a_functional_model():
+def test_functional_inputs_must_match():
     decoder = FunctionalPair().decoder
     shapes = "[(None, None), (None, 8), (None, 8)]"
     with refused(shapes, "1 states and 0 constants", "[(5, 1), (5, 8)]"):
@@ -51,8 +51,8 @@ def test_the_inputs_of_a_functional_model():
         beam(step, [STATE, np.zeros((B, 9), "float32")])
 
 
-def test_inputs_by_name():
-    # In the order of their names the ids would be the source.
+def test_inputs_by_name_are_refused():
+    # In the order of the names, the ids would be read as the source.
     source = keras.Input((4,), dtype="int32", name="source")
     target = keras.Input((4,), dtype="int32", name="target")
     read = layers.Embedding(V, 8)(source)[:, :1] * 3
@@ -82,7 +82,7 @@ def test_inputs_by_name():
         ),
     ],
 )
-def test_the_number_of_outputs(decoder, received):
+def test_number_of_outputs_is_checked(decoder, received):
     with refused("returns logits, 1 new states. Received: ", received):
         beam(ModelStep(decoder), [STATE])
     step = ModelStep(
@@ -92,33 +92,33 @@ def test_the_number_of_outputs(decoder, received):
         beam(step, [])
 
 
-def test_states_of_another_width():
+def test_states_must_keep_their_width():
     step = ModelStep(lambda ids, h: (logits_of(ids, V), h[:, 1:]))
     with refused("shapes of the old ones, [(5, 8)]", "Received: [(5, 7)]"):
         beam(step, [STATE])
 
 
-def test_constants_of_other_sentences():
+def test_constants_must_match_the_batch():
     step = ModelStep(lambda ids, x: logits_of(ids, V), np.zeros((3, 2)))
     with refused("constants of B = 5 sentences", "Received: shape (3, 2)"):
         beam(step, [STATE][:0])
 
 
 @pytest.mark.parametrize("shape", [(), (4, V), (1, 1, V)])
-def test_the_rank_of_logits(shape):
+def test_rank_of_logits_is_checked(shape):
     step = ModelStep(lambda ids: logits_of(ids, *shape))
     with refused("(N, V) or (N, 1, V)", f"shape {(B, *shape)}", "reads_prefix"):
         beam(step, [])
 
 
 @pytest.mark.parametrize("shape", [(V,), (1, V), (5, V)])
-def test_the_logits_of_a_prefix(shape):
+def test_prefix_logits_must_cover_all_ids(shape):
     step = ModelStep(lambda ids: logits_of(ids, *shape), reads_prefix=True)
     with refused("(N, T, V)", "of the 4 ids so far", f"shape {(B, *shape)}"):
         beam(step, [])
 
 
-def test_the_rank_of_attention_weights():
+def test_rank_of_attention_weights_is_checked():
     def decoder(ids):
         return logits_of(ids, V), ops.ones((ids.shape[0], 2, 1, 3))
 
@@ -127,7 +127,7 @@ def test_the_rank_of_attention_weights():
         beam(step, [])
 
 
-def test_probabilities_for_logits_and_the_reverse():
+def test_logits_and_probabilities_are_told_apart():
     def probabilities(ids):
         return ops.softmax(logits_of(ids, V))
 
@@ -140,19 +140,19 @@ def test_probabilities_for_logits_and_the_reverse():
     beam(ModelStep(lambda ids: ops.log(probabilities(ids))), [])
 
 
-def test_a_prefix_that_nobody_made():
+def test_missing_prefix_is_refused():
     step = ModelStep(lambda ids: logits_of(ids, 4, V), reads_prefix=True)
     with refused("first_states"):
         step(np.zeros((B, 1), "int32"), [], 0)
 
 
-def test_coverage_without_attention_weights():
+def test_coverage_needs_attention_weights():
     step = ModelStep(lambda ids: logits_of(ids, V))
     with refused("`CoveragePenalty` needs", "returns None"):
         beam(step, [], scorers=[CoveragePenalty(0.2)])
 
 
-def test_a_step_whose_states_change_their_shapes():
+def test_states_must_keep_their_number_and_shapes():
     for states in ([STATE[:, None, 1:]], [], [STATE[:, None]] * 2):
         with refused("number and the shapes of the old ones, [(5, 1, 8)]"):
             greedy_search(
@@ -167,8 +167,8 @@ def test_a_step_whose_states_change_their_shapes():
             )
 
 
-def test_layers_are_decoders_too():
-    # A language model: of one input, which is no list.
+def test_layers_and_sequential_models_are_decoders():
+    # A language model: its one input is not a list.
     ids = keras.Input((None,), dtype="int32")
     words = layers.Dense(V)(layers.Embedding(V, 4)(ids))
     for decoder in (

@@ -1,4 +1,4 @@
-"""Sizes, lengths and columns that a search refuses, and those it takes."""
+"""Sizes, lengths and columns that a search refuses or accepts."""
 
 import re
 import warnings
@@ -42,26 +42,26 @@ def found(strategy, *scorers):
 @pytest.mark.parametrize(
     "value", [0, -1, 2.0, np.float32(2), "2", True, [2], np.array([2])]
 )
-def test_sizes(value):
-    def said(name):
+def test_sizes_must_be_positive_integers(value):
+    def refused_size(name):
         return refused(
             f"`{name}` must be an integer and at least 1. Received: {name}="
         )
 
-    with said("beam_size"):
+    with refused_size("beam_size"):
         beam(beam_size=value)
-    with said("size"):
+    with refused_size("size"):
         Beam(value)
-    with said("stack_size"):
+    with refused_size("stack_size"):
         beam(stack_size=value)
-    with said("count"):
+    with refused_size("count"):
         Sampling(value)
     with refused("`max_steps` must be an integer and at least 0"):
         beam_search(STEP, STATES, [5, 5], -1 if value == 0 else value)
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.int32, ops.convert_to_tensor])
-def test_numbers_of_numpy_and_tensors(kind):
+def test_sizes_may_be_numpy_numbers_or_tensors(kind):
     two, five = kind(2), kind(5)
     for strategy in (Beam, Sampling):
         expected = found(strategy(2))
@@ -72,7 +72,7 @@ def test_numbers_of_numpy_and_tensors(kind):
     np.testing.assert_array_equal(*map(np.array, (same.ids, expected.ids)))
 
 
-def test_sizes_of_sentences():
+def test_sizes_per_sentence_are_bounded():
     with refused("`stack_sizes`", "1 to 2, `stack_size`. Received:", "[5, 1]"):
         beam(beam_size=2, stack_sizes=[5, 1])
     with refused("`stack_sizes`", "1 to 4", "[2, 0]"):
@@ -86,18 +86,18 @@ def test_sizes_of_sentences():
         NoRepeatedNgrams(np.array([9, 1]))
 
 
-def test_a_batch_of_none():
-    none = np.zeros(0, "int32")
+def test_empty_batch_is_refused():
+    no_lengths = np.zeros(0, "int32")
     with refused("at least one sentence", "`max_lengths` of shape (0,)"):
-        beam_search(STEP, [np.zeros((0, 1), "float32")], none, 5)
+        beam_search(STEP, [np.zeros((0, 1), "float32")], no_lengths, 5)
 
 
-def test_lengths():
+def test_invalid_lengths_are_refused():
     with refused("`max_steps` must be an integer", "max_steps=None"):
         beam_search(STEP, STATES, [5, 5], None)
     with refused("`size` must be an integer", "size=None"):
         found(Beam(None))
-    # A sentence without room has no words.
+    # A maximum length below 1 gives an empty translation.
     for strategy in (Beam(2), Greedy()):
         lengths = search(STEP, STATES, strategy, [-1, 5], 5).lengths
         assert np.array(lengths)[0, 0] == 0
@@ -109,14 +109,14 @@ def test_lengths():
 
 
 @pytest.mark.parametrize("value", [-1.0, [0.5, -1.0], "google", None, np.nan])
-def test_penalties(value):
+def test_invalid_penalties_are_refused(value):
     with refused("`exponent` must be 0 or more", f"exponent={value!r}"):
         LengthPenalty(value)
     with refused("`strength` must be 0 or more", f"strength={value!r}"):
         CoveragePenalty(value)
 
 
-def test_prefixes():
+def test_prefix_arguments_are_checked():
     with refused("`prefix_lengths` needs a `prefix`"):
         beam(prefix_lengths=[1, 1])
     with refused("a prefix for each sentence, (B, P)", "shape (2,)"):
@@ -129,7 +129,7 @@ def test_prefixes():
 
 
 @pytest.mark.tensorflow
-def test_what_a_graph_does_not_know_is_clipped():
+def test_unknown_values_in_a_graph_are_clipped():
     import tensorflow as tf
 
     def run(sizes, stack_sizes, lengths, temperatures):
@@ -154,37 +154,41 @@ def test_what_a_graph_does_not_know_is_clipped():
         np.testing.assert_allclose(one, other, rtol=1e-5)
 
 
-three = np.ones(3, "int32")
+THREE_ROWS = np.ones(3, "int32")
 
 
 @pytest.mark.parametrize(
     "name, strategy, scorers",
     [
-        ("`temperature` of Sampling", lambda: Sampling(1, three), ()),
+        ("`temperature` of Sampling", lambda: Sampling(1, THREE_ROWS), ()),
         ("`seeds` of Sampling", lambda: Sampling(1, seeds=[1, 2, 3]), ()),
-        ("`top_p` of Sampling", lambda: Sampling(1, top_p=three), ()),
-        ("`counts` of Sampling", lambda: Sampling(2, counts=three), ()),
-        ("`sizes` of Beam", lambda: Beam(2, sizes=three), ()),
-        ("`stack_sizes` of Beam", lambda: Beam(2, stack_sizes=three), ()),
+        ("`top_p` of Sampling", lambda: Sampling(1, top_p=THREE_ROWS), ()),
+        ("`counts` of Sampling", lambda: Sampling(2, counts=THREE_ROWS), ()),
+        ("`sizes` of Beam", lambda: Beam(2, sizes=THREE_ROWS), ()),
+        ("`stack_sizes` of Beam", lambda: Beam(2, stack_sizes=THREE_ROWS), ()),
         (
             "`words` of PhraseProgress",
             lambda: ConstrainedBeam(2, np.ones((3, 1, 1)), np.ones((3, 1))),
             (),
         ),
-        ("`exponent` of LengthPenalty", Greedy, [LengthPenalty(three)]),
-        ("`strength` of CoveragePenalty", Greedy, [CoveragePenalty(three)]),
-        ("`words` of Prefix", Greedy, [Prefix(three[:, None])]),
-        ("`lengths` of Prefix", Greedy, [Prefix([[4], [4]], three)]),
-        ("`size` of NoRepeatedNgrams", Greedy, [NoRepeatedNgrams(three)]),
+        ("`exponent` of LengthPenalty", Greedy, [LengthPenalty(THREE_ROWS)]),
+        (
+            "`strength` of CoveragePenalty",
+            Greedy,
+            [CoveragePenalty(THREE_ROWS)],
+        ),
+        ("`words` of Prefix", Greedy, [Prefix(THREE_ROWS[:, None])]),
+        ("`lengths` of Prefix", Greedy, [Prefix([[4], [4]], THREE_ROWS)]),
+        ("`size` of NoRepeatedNgrams", Greedy, [NoRepeatedNgrams(THREE_ROWS)]),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_columns_of_other_sentences(name, strategy, scorers):
+def test_columns_must_match_the_batch(name, strategy, scorers):
     with refused(name, "each of 2 sentences", "Received: shape (3,"):
         found(strategy(), *scorers)
 
 
-def test_one_row_for_all():
+def test_one_row_serves_all_sentences():
     one = np.ones(1, "int32")
     phrase = np.full((1, 1, 1), 4), one[:, None]
     for strategy in (
@@ -196,7 +200,7 @@ def test_one_row_for_all():
 
 
 @pytest.mark.parametrize("shape", [(2, 0, 0), (2, 0, 2), (2, 2, 0)])
-def test_no_words_at_all(shape):
+def test_empty_phrases_and_prefixes_change_nothing(shape):
     phrases = np.zeros(shape, "int32"), np.zeros(shape[:2], "int32")
     expected = np.array(found(Beam(2)).ids)
     for same in (
@@ -208,7 +212,7 @@ def test_no_words_at_all(shape):
 
 
 @pytest.mark.tensorflow
-def test_a_tensor_as_size_has_a_maximum():
+def test_tensor_as_size_needs_a_maximum():
     import tensorflow as tf
 
     @tf.function
@@ -222,19 +226,21 @@ def test_a_tensor_as_size_has_a_maximum():
 
 
 @pytest.mark.parametrize("word", [8, 100])
-def test_phrases_outside_the_vocabulary(word):
+def test_phrases_outside_the_vocabulary_are_refused(word):
     phrases = np.full((2, 1, 1), word), np.ones((2, 1), "int32")
-    said = f"`words` in the vocabulary of the logits, 0 to 7. Received: {word}"
-    with refused(said):
+    message = (
+        f"`words` in the vocabulary of the logits, 0 to 7. Received: {word}"
+    )
+    with refused(message):
         found(ConstrainedBeam(2, *phrases))
-    # A mark there would forbid a word of the next hypothesis.
-    with refused(said):
+    # Otherwise a word of the next hypothesis would be forbidden.
+    with refused(message):
         found(Beam(2), ForbiddenPhrases(*phrases))
-    # Behind its length stands padding of any kind.
+    # Padding after the length of a phrase may be any id.
     found(ConstrainedBeam(2, phrases[0], np.zeros((2, 1), "int32")))
 
 
-def test_lengths_of_phrases():
+def test_phrase_lengths_are_bounded_by_the_width():
     for kind in (lambda *given: ConstrainedBeam(2, *given), ForbiddenPhrases):
         with refused("`lengths`", "0 to 1, those of `words`", "[[2], [1]]"):
             kind(np.full((2, 1, 1), 4), [[2], [1]])

@@ -1,8 +1,8 @@
-"""A step function whose probabilities stand in a table, and its history.
+"""A step function that reads its probabilities from a table.
 
-The state of a hypothesis is one number, a row of the table, that depends on
-the sentence and on every word so far; so a search that confuses parents,
-states or positions reads other rows.
+The state of a hypothesis is one number, a row of the table. It depends on the
+sentence and on all words so far: a search that confuses parents, states or
+positions reads other rows.
 """
 
 import numpy as np
@@ -19,8 +19,8 @@ class ToyStep:
     Args:
         vocabulary_size: V.
         source_length: S.
-        end_logit: added to the logit of `</s>` everywhere.
-        seed: of the table.
+        end_logit: number added to all logits of `</s>`.
+        seed: seed of the table.
     """
 
     def __init__(self, vocabulary_size=8, source_length=4, end_logit=0, seed=0):
@@ -33,7 +33,7 @@ class ToyStep:
         ).astype("float32")
 
     def states(self, *sentences):
-        """First states of these sentences, given by any small numbers."""
+        """Return first states; any small number stands for a sentence."""
         return [np.array(sentences, "float32")[:, None]]
 
     def __call__(self, ids, states, position):
@@ -44,18 +44,18 @@ class ToyStep:
         return logits, [ops.cast(row, "float32")[..., None]], weights
 
     def row(self, sentence, words):
-        """The row that is read after these words."""
+        """Return the row that is read after these words."""
         row = sentence
         for position, word in enumerate([BOS_ID, *words]):
             row = (row * 17 + word * 5 + position * 3 + 1) % ROWS
         return row
 
     def log_probabilities(self, sentence, words):
-        """log p(. | words), (V,) float64."""
+        """Return log p(. | words), (V,) float64."""
         return log_softmax(self.logits[self.row(sentence, words)])
 
     def alignment_rows(self, sentence, words):
-        """The weights of the step that produces each word, (T, S)."""
+        """Return the weights of the step that produces each word, (T, S)."""
         rows = [self.row(sentence, words[:i]) for i in range(len(words))]
         return self.alignments[rows]
 
@@ -79,21 +79,21 @@ def log_softmax(logits):
 
 
 def as_lists(hypotheses):
-    """Per sentence, a list of (score, words, alignments); no empty ranks."""
+    """List (score, words, alignments) per sentence, without empty ranks."""
     ids, lengths, scores, alignments = (
         np.asarray(ops.convert_to_numpy(part)) for part in hypotheses
     )
     found = []
     for row in range(len(ids)):
         ranks = [n for n, s in enumerate(scores[row]) if np.isfinite(s)]
-        # What is empty comes last and holds nothing.
+        # Empty ranks come last and hold nothing.
         assert ranks == list(range(len(ranks)))
         assert (lengths[row, len(ranks) :] == 0).all()
         inside = np.arange(ids.shape[-1]) < lengths[row, :, None]
         assert (ids[row][~inside] == 0).all()
-        # The row of `</s>` is the last that may hold anything.
-        behind = np.arange(ids.shape[-1]) > lengths[row, :, None]
-        assert (alignments[row][behind] == 0).all()
+        # Only the row of `</s>` may follow the words.
+        after_end = np.arange(ids.shape[-1]) > lengths[row, :, None]
+        assert (alignments[row][after_end] == 0).all()
         found.append(
             [
                 (

@@ -328,7 +328,7 @@ MUTATIONS = [
         "not compare(values, 0).all()",
         "not compare(values, 0).any()",
         ("tests/decoding/test_sampling.py",),
-        "cannot_be_drawn",
+        "nonpositive",
     ),
     Mutation(
         "sizes above the size of the beam",
@@ -358,7 +358,7 @@ MUTATIONS = [
         "lambda x: ops.repeat(x, k, axis=0), self.constants",
         "lambda x: ops.concatenate([x] * k), self.constants",
         OWN_MODELS,
-        "room_for_all",
+        "exhaustive",
     ),
     Mutation(
         "a decoder without a cache that reads only its last word",
@@ -382,7 +382,7 @@ MUTATIONS = [
         "return ops.log(masking.upcast(outputs))",
         "return masking.upcast(outputs)",
         OWN_MODELS,
-        "room_for_all and functional",
+        "exhaustive and functional",
     ),
     Mutation(
         "constants that stay when their sentence leaves the batch",
@@ -1056,7 +1056,7 @@ MUTATIONS = [
         "settled = (worst > NEVER / 2) & (worst >= bound)",
         "settled = worst > NEVER / 2",
         ("tests/decoding/test_num_return_sequences.py",),
-        "what_is_wanted",
+        "full_search",
     ),
     Mutation(
         "a subclass is taken to have the columns of its base",
