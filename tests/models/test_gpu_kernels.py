@@ -1,9 +1,9 @@
-"""Every operation on numbers has a kernel for a GPU, shown without one.
+"""GPU kernels of all numeric operations, checked without a GPU.
 
-The registry of TensorFlow's wheel lists the kernels for GPUs on machines that
-have none. Operations on strings, tables and sets of subwords run on the host by
-nature; all others must have a kernel of their types. JAX lowers a program for
-CUDA on any machine.
+The registry of TensorFlow's wheel lists the GPU kernels on any machine.
+Operations on strings, tables and sets of subwords run on the host; all other
+operations must have a GPU kernel for their types. JAX lowers a program for CUDA
+on any machine.
 """
 
 from collections import Counter
@@ -62,19 +62,19 @@ CONFIGURATIONS = {
 
 
 def nodes_of(graph):
-    """All nodes of a graph and of its functions."""
+    """Yield all nodes of a graph and of its functions."""
     yield from graph.node
     for function in graph.library.function:
         yield from function.node_def
 
 
 def types_of(node, attribute):
-    """The types that an attribute of a node names."""
+    """Return the types that an attribute of a node names."""
     from tensorflow.python.framework import op_def_registry
 
     value = node.attr[attribute]
     if not (value.type or value.list.type):
-        # A SavedModel leaves out what an operation has by default.
+        # A SavedModel leaves out default values.
         for each in op_def_registry.get(node.op).attr:
             if each.name == attribute:
                 value = each.default_value
@@ -82,13 +82,13 @@ def types_of(node, attribute):
 
 
 def kernels_for(node):
-    """The kernels of a GPU that take the types of a node."""
+    """Return the GPU kernels that accept the types of a node."""
     from tensorflow.python.framework import kernels
 
     return [
         kernel
         for kernel in kernels.get_registered_kernels_for_op(node.op).kernel
-        # A kernel for every device counts too.
+        # A kernel for all devices counts too.
         if kernel.device_type in ("GPU", "DEFAULT")
         and all(
             set(types_of(node, constraint.name))
@@ -99,7 +99,7 @@ def kernels_for(node):
 
 
 def has_strings(node):
-    """Whether a node is of strings, which no GPU has."""
+    """Test whether a node has string types, which no GPU supports."""
     import tensorflow as tf
     from tensorflow.python.framework import op_def_registry
 
@@ -111,8 +111,8 @@ def has_strings(node):
     return tf.string.as_datatype_enum in found
 
 
-def without_a_kernel(nodes):
-    """The operations that a GPU cannot compute, and how many nodes."""
+def count_missing_kernels(nodes):
+    """Count operations without a GPU kernel, and all nodes."""
     nodes = list(nodes)
     missing = Counter(
         node.op
@@ -122,8 +122,8 @@ def without_a_kernel(nodes):
     return dict(missing), len(nodes)
 
 
-def on_the_host(node):
-    """Whether a GPU leaves a node to the host, as those of int32."""
+def runs_on_the_host(node):
+    """Test whether GPU kernels keep all results on the host (int32)."""
     from tensorflow.python.framework import op_def_registry
 
     found = op_def_registry.get(node.op)
@@ -135,7 +135,7 @@ def on_the_host(node):
 
 
 def loops_over_time(graph):
-    """The bodies of the loops that read one step after the other."""
+    """Return the bodies of the loops over time steps."""
     functions = {each.signature.name: each for each in graph.library.function}
     bodies = [
         functions[node.attr["body"].func.name].node_def
@@ -150,7 +150,7 @@ def loops_over_time(graph):
 
 
 def nodes_in_loops(graph):
-    """All nodes of the bodies of loops, and of what these call."""
+    """Return all nodes of loop bodies and of the functions they call."""
     functions = {each.signature.name: each for each in graph.library.function}
     names, found = set(), []
     waiting = [
@@ -172,7 +172,7 @@ def nodes_in_loops(graph):
 
 
 def compiled_model(**changes):
-    """A training model with its optimizer, and a batch, as NumPy arrays."""
+    """Return a compiled training model and a batch of NumPy arrays."""
     config = ModelConfig(**{**SIZES, **changes})
     model = TranslationModel(config, label_smoothing=0.1).training_model
     optimizer = make_optimizer("adam", 1e-3, clip_norm=1.0)
@@ -190,7 +190,7 @@ def compiled_model(**changes):
 
 
 def training_graph(**changes):
-    """The graph of a training step: forward, backward, clipping, update."""
+    """Return the graph of a training step: gradients, clipping, update."""
     import tensorflow as tf
 
     model, data = compiled_model(**changes)
@@ -202,13 +202,12 @@ def training_graph(**changes):
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("name", CONFIGURATIONS)
-def test_a_training_step(name):
+def test_training_step_has_kernels(name):
     graph = training_graph(**CONFIGURATIONS[name])
-    missing, count = without_a_kernel(nodes_of(graph))
+    missing, count = count_missing_kernels(nodes_of(graph))
     expected = {}
     if name == "mixed_float16":
-        # Keras asks of both embeddings' sparse gradients whether they are
-        # finite.
+        # Keras checks that the sparse gradients of both embeddings are finite.
         expected = {"TensorScatterUpdate": 2}
     assert missing == expected
     assert count > 1000
@@ -217,34 +216,36 @@ def test_a_training_step(name):
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("name", ["global", "local-p", "local-m", "bahdanau"])
 def test_no_number_of_a_step_goes_through_the_host(name):
-    """Of int32 are only counters and shapes, which the host needs."""
+    """Only counters and shapes, which the host needs, are int32."""
     loops = loops_over_time(training_graph(**CONFIGURATIONS[name]))
     assert len(loops) > 3
     counted = {"AddV2", "Sub", "Less", "Shape", "StridedSlice", "Pack"}
-    # Of the sizes that a mean divides by, and of lists.
+    # For the divisors of means, and for lists.
     counted |= {"Maximum", "FloorDiv", "ConcatV2", "Identity", "Const"}
     counted |= {"NoOp", "TensorListLength", "TensorListElementShape"}
-    pinned = [node for body in loops for node in body if on_the_host(node)]
+    pinned = [node for body in loops for node in body if runs_on_the_host(node)]
     assert {node.op for node in pinned} <= counted
     numbers = Counter(node.op for node in pinned)
     assert numbers["AddV2"] + numbers["Sub"] < 5 * len(loops)
 
 
 @pytest.mark.tensorflow
-def test_an_operation_without_a_kernel_is_found():
+def test_missing_kernel_is_found():
     import tensorflow as tf
 
     @tf.function
-    def on_the_host(x):
+    def list_difference(x):
         return tf.raw_ops.ListDiff(x=x, y=x)[0], tf.strings.length(["a"])
 
-    graph = on_the_host.get_concrete_function(tf.TensorSpec([3], tf.float64))
-    missing, _ = without_a_kernel(nodes_of(graph.graph.as_graph_def()))
+    graph = list_difference.get_concrete_function(
+        tf.TensorSpec([3], tf.float64)
+    )
+    missing, _ = count_missing_kernels(nodes_of(graph.graph.as_graph_def()))
     assert missing == {"ListDiff": 1}
 
 
 @pytest.mark.tensorflow
-def test_an_export(tmp_path):
+def test_export_has_kernels(tmp_path):
     from tensorflow.core.protobuf import saved_model_pb2
 
     from tests.serving.tiny_translator import tiny_translator
@@ -253,15 +254,15 @@ def test_an_export(tmp_path):
     saved = saved_model_pb2.SavedModel()
     saved.ParseFromString((tmp_path / "1" / "saved_model.pb").read_bytes())
     graph = saved.meta_graphs[0].graph_def
-    # The text is split and joined on the host, before and after the loops.
-    assert set(without_a_kernel(nodes_of(graph))[0]) <= RAGGED
-    missing, count = without_a_kernel(nodes_in_loops(graph))
+    # The host splits and joins the text, before and after the loops.
+    assert set(count_missing_kernels(nodes_of(graph))[0]) <= RAGGED
+    missing, count = count_missing_kernels(nodes_in_loops(graph))
     assert missing == {}
     assert count > 5000
 
 
 def lowered_for_cuda(function, *arguments):
-    """The program that JAX would compile on a GPU, as text."""
+    """Return the program that JAX would compile for a GPU, as text."""
     import jax
 
     exported = jax.export.export(jax.jit(function), platforms=["cuda"])
@@ -270,7 +271,7 @@ def lowered_for_cuda(function, *arguments):
 
 @on_jax
 @pytest.mark.parametrize("name", CONFIGURATIONS)
-def test_a_training_step_is_lowered_for_cuda(name):
+def test_training_step_is_lowered_for_cuda(name):
     model, data = compiled_model(**CONFIGURATIONS[name])
     model._symbolic_build(data_batch=data)
     model.optimizer.build(model.trainable_variables)
@@ -281,14 +282,14 @@ def test_a_training_step_is_lowered_for_cuda(name):
         metrics_variables=True,
     )
     program = lowered_for_cuda(model.train_step, state, data)
-    # Nothing that a GPU leaves to a library or to Python.
+    # No call of a library or of Python.
     assert "custom_call" not in program
     assert program.count("stablehlo.dot_general") > 10
 
 
 @on_jax
 @pytest.mark.parametrize("beam_size", [1, 3])
-def test_a_search_is_lowered_for_cuda(beam_size):
+def test_search_is_lowered_for_cuda(beam_size):
     model = TranslationModel(ModelConfig(**{**SIZES, "attention": GLOBAL}))
 
     def search(ids):
@@ -303,7 +304,7 @@ def test_a_search_is_lowered_for_cuda(beam_size):
 
 
 @on_jax
-def test_a_program_that_leaves_the_gpu_is_found():
+def test_program_that_leaves_the_gpu_is_found():
     import jax
 
     matrix = np.eye(3, dtype="float32")

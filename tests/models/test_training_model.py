@@ -1,4 +1,4 @@
-"""A batch in parts has the gradient of the whole batch."""
+"""Gradient accumulation over micro-batches, losses in parts, freezing."""
 
 import fnmatch
 import functools
@@ -21,9 +21,9 @@ from luong_keras.training.metrics import TokenCount, TokenPerplexity
 from luong_keras.training.optimizers import make_optimizer
 
 ON_JAX = keras.backend.backend() == "jax"
-BACKENDS = pytest.mark.skipif(
+HAS_MICROBATCHES = pytest.mark.skipif(
     keras.backend.backend() not in ("tensorflow", "jax"),
-    reason="parts are made on TensorFlow and JAX",
+    reason="micro-batches need TensorFlow or JAX",
 )
 ROWS, WORDS = 6, 9
 LOSSES = {
@@ -34,7 +34,7 @@ LOSSES = {
 
 
 def batch():
-    """Rows of unequal length, the last one empty."""
+    """Return rows of different lengths, the last one empty."""
     rng = np.random.default_rng(3)
 
     def padded(lengths):
@@ -55,7 +55,7 @@ def batch():
 def trained(
     parts, loss, optimizer="sgd", steps=3, precision="float32", parallel=1
 ):
-    """The weights after some steps, and the logs of the last one."""
+    """Return the weights after some steps, and the logs of the last."""
     keras.utils.set_random_seed(1)
     config = ModelConfig(
         source_vocabulary_size=WORDS,
@@ -89,11 +89,11 @@ def trained(
 
 @functools.cache
 def trained_whole(loss):
-    """Weights and logs after training on whole batches."""
+    """Return weights and logs after training on whole batches."""
     return trained(1, loss)
 
 
-@BACKENDS
+@HAS_MICROBATCHES
 @pytest.mark.parametrize(
     "loss",
     [
@@ -101,19 +101,19 @@ def trained_whole(loss):
         for loss in LOSSES
     ],
 )
-def test_parts_give_the_step_of_the_whole(loss):
+def test_microbatches_give_the_step_of_the_whole(loss):
     expected, logs = trained_whole(loss)
-    found, own_logs = trained(3, loss)
+    found, found_logs = trained(3, loss)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-6)
-    assert set(own_logs) == set(logs)
+    assert set(found_logs) == set(logs)
     for name, value in logs.items():
-        np.testing.assert_allclose(own_logs[name], value, rtol=1e-5)
+        np.testing.assert_allclose(found_logs[name], value, rtol=1e-5)
 
 
-@BACKENDS
-def test_parts_give_the_loss_of_batches_of_different_sizes():
-    """As without parts, each batch counts by its rows."""
+@HAS_MICROBATCHES
+def test_microbatches_give_the_loss_of_unequal_batches():
+    """Each batch is weighted by its rows, as without micro-batches."""
     ids = np.array([[4, 3]] * 6)
     losses = np.array([[1.0, 1.0]] * 4 + [[7.0, 7.0]] * 2)
     found = []
@@ -136,7 +136,7 @@ def test_parts_give_the_loss_of_batches_of_different_sizes():
 
 ON_TENSORFLOW = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow",
-    reason="parallel micro-batches are TensorFlow's",
+    reason="parallel micro-batches need TensorFlow",
 )
 
 
@@ -147,15 +147,15 @@ ON_TENSORFLOW = pytest.mark.skipif(
 )
 def test_parallel_microbatches_give_the_step_of_the_whole(parts, parallel):
     expected, logs = trained_whole("word")
-    found, own_logs = trained(parts, "word", parallel=parallel)
+    found, found_logs = trained(parts, "word", parallel=parallel)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-6)
     for name, value in logs.items():
-        np.testing.assert_allclose(own_logs[name], value, rtol=1e-5)
+        np.testing.assert_allclose(found_logs[name], value, rtol=1e-5)
 
 
-def operations_before(operation):
-    """All that an operation of a graph waits for."""
+def preceding_operations(operation):
+    """Return all operations that an operation of a graph waits for."""
     found, ahead = set(), [operation]
     while ahead:
         one = ahead.pop()
@@ -174,7 +174,7 @@ def operations_before(operation):
         (4, [[], [], [], []]),
     ],
 )
-def test_a_part_waits_for_that_before_it_on_its_worker(
+def test_microbatch_waits_for_the_previous_one_of_its_worker(
     monkeypatch, parallel, waits
 ):
     import tensorflow as tf
@@ -184,7 +184,7 @@ def test_a_part_waits_for_that_before_it_on_its_worker(
     found, ends = [], []
 
     def part(model, rows):
-        before = operations_before(rows.op)
+        before = preceding_operations(rows.op)
         found.append([i for i, end in enumerate(ends) if end in before])
         total = tf.reduce_sum(rows)
         ends.append(total.op)
@@ -205,15 +205,15 @@ def test_a_part_waits_for_that_before_it_on_its_worker(
 
 @ON_TENSORFLOW
 @pytest.mark.parametrize("parallel", [1, 2, 3, 6])
-def test_parts_are_added_up_in_one_order(monkeypatch, parallel):
+def test_microbatches_are_added_up_in_a_fixed_order(monkeypatch, parallel):
     import tensorflow as tf
     from tensorflow.python.eager import context
 
     from luong_keras.models import microbatches
 
-    # As with the norm of the gradients: an AddN of three and more adds them
-    # in another order now and then. TensorFlow makes them of additions when it
-    # optimizes a graph.
+    # An AddN of three or more tensors adds them in an order that varies, as
+    # with the norm of the gradients. TensorFlow's graph optimiser makes AddN
+    # from additions.
     def part(model, rows):
         total = tf.reduce_sum(rows)
         return total, tf.square(total), [tf.exp(total), tf.sin(rows)], {}
@@ -249,9 +249,10 @@ def test_parts_are_added_up_in_one_order(monkeypatch, parallel):
 
 
 @pytest.mark.skipif(
-    keras.backend.backend() == "tensorflow", reason="TensorFlow has them"
+    keras.backend.backend() == "tensorflow",
+    reason="TensorFlow has parallel micro-batches",
 )
-def test_lanes_are_refused_elsewhere():
+def test_parallel_microbatches_are_refused_elsewhere():
     with pytest.raises(
         ValueError, match="parallel_microbatches=2 on (jax|torch)"
     ):
@@ -259,24 +260,25 @@ def test_lanes_are_refused_elsewhere():
 
 
 @pytest.mark.skipif(
-    keras.backend.backend() != "torch", reason="others make parts"
+    keras.backend.backend() != "torch",
+    reason="TensorFlow and JAX have micro-batches",
 )
-def test_parts_are_refused_where_there_are_none():
+def test_microbatches_are_refused_on_torch():
     trained(1, "word", steps=1)
     with pytest.raises(ValueError, match="microbatches=2 on torch"):
         trained(2, "word", steps=1)
 
 
 @pytest.mark.slow
-@BACKENDS
-def test_the_loss_is_scaled_for_float16():
+@HAS_MICROBATCHES
+def test_microbatches_with_loss_scaling_in_float16():
     expected, _ = trained(1, "word", precision="mixed_float16")
     found, _ = trained(2, "word", precision="mixed_float16")
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, atol=2e-3)
 
 
-def test_a_loss_within_parts_is_a_sum():
+def test_loss_of_a_microbatch_is_a_sum():
     ids = np.array([[4, 3, 0], [3, 0, 0], [0, 0, 0]])
     losses = np.array([[1.0, 2.0, 9.0], [4.0, 9.0, 9.0], [9.0, 9.0, 9.0]])
     for name, number, divided in (
@@ -288,12 +290,12 @@ def test_a_loss_within_parts_is_a_sum():
         assert float(loss(ids, losses)) == pytest.approx(divided)
         with microbatch_normalization.sum_losses() as part:
             found = float(loss(ids, losses))
-        # Keras divides by the rows, of which there are three.
+        # Keras divides by the three rows.
         assert found == pytest.approx(1.0 if number is None else 7.0)
         assert part.number is None if number is None else part.number == number
 
 
-def test_other_losses_are_refused():
+def test_other_losses_are_refused_in_microbatches():
     with (
         pytest.raises(ValueError, match="Received: another loss"),
         microbatch_normalization.sum_losses(),
@@ -307,11 +309,11 @@ def test_other_losses_are_refused():
     ):
         two[0](ids, np.ones((1, 2)))
         two[1](ids, np.ones((1, 2, 9)))
-    # What went wrong is over.
+    # The failed blocks leave no state behind.
     assert float(two[0](ids, np.ones((1, 2)))) == 2.0
 
 
-def test_it_is_saved_as_every_functional_model(tmp_path):
+def test_training_model_is_saved_and_loaded(tmp_path):
     inputs = keras.Input((2,))
     model = TrainingModel(inputs, keras.layers.Dense(1)(inputs))
     model.save(tmp_path / "model.keras")
@@ -321,10 +323,10 @@ def test_it_is_saved_as_every_functional_model(tmp_path):
     np.testing.assert_array_equal(again(x), model(x))
 
 
-@BACKENDS
+@HAS_MICROBATCHES
 @pytest.mark.parametrize("frozen", ["decoder", "encoder", "*/kernel_0"])
 def test_frozen_weights_stay(frozen):
-    """By the layer, or some of its weights; the others are trained."""
+    """Layers or single weights are frozen; all other weights are trained."""
     keras.utils.set_random_seed(1)
     made = TranslationModel(
         ModelConfig(
@@ -346,7 +348,7 @@ def test_frozen_weights_stay(frozen):
         make_optimizer("sgd", 0.5),
         {"word": TranslationLoss(), "hits": None},
         jit_compile=ON_JAX,
-        # Two steps take less time than their graph.
+        # Two steps take less time than building a graph.
         run_eagerly=not ON_JAX,
     )
     before = {

@@ -23,7 +23,7 @@ from tests.layer_checks import (
 
 tensorflow = pytest.mark.tensorflow
 
-# Small and wild: large weights make every mistake visible.
+# Large weights make every mistake visible.
 SMALL = ModelConfig(
     source_vocabulary_size=11,
     target_vocabulary_size=9,
@@ -110,8 +110,8 @@ def test_training_form_equals_step_form(attention, changes):
 
     memory, mask, states = translation_model.encode(SOURCE)
     step = translation_model.decoding_step(memory, mask)
-    # Two hypotheses a sentence, of which the first is forced; the other
-    # reads words of its own and must not matter.
+    # Two hypotheses per sentence: the first reads the targets; the second reads
+    # other words and must not matter.
     states = [ops.stack([state, 0 * state], axis=1) for state in states]
     others = np.random.default_rng(0).integers(0, 9, TARGET_IN.shape)
     weights = []
@@ -150,7 +150,7 @@ def test_training_form_equals_step_form(attention, changes):
         ({"kind": "local"}, {"precision": "mixed_bfloat16"}),
     ],
 )
-def test_a_folded_embedding_gives_the_same_logits(attention, changes):
+def test_folded_embedding_gives_the_same_logits(attention, changes):
     translation_model = make(attention, **changes)
     memory, mask, states = translation_model.encode(SOURCE)
     states = [state[:, None] for state in states]
@@ -166,7 +166,7 @@ def test_a_folded_embedding_gives_the_same_logits(attention, changes):
     np.testing.assert_allclose(logits(), expected, atol=1e-6)
     embeddings = translation_model.target_embedding.embeddings
     embeddings.assign(np.zeros(embeddings.shape))
-    # It was folded before, and says so; then again.
+    # The folded table stays until it is folded again.
     np.testing.assert_allclose(logits(), expected, atol=1e-6)
     translation_model.fold_embedding()
     assert np.abs(logits() - expected).max() > 1e-3
@@ -176,20 +176,20 @@ def test_a_folded_embedding_gives_the_same_logits(attention, changes):
 @pytest.mark.parametrize("attention, changes", COMBINATIONS[:2])
 def test_padding_changes_no_logit(attention, changes):
     translation_model = make(attention, **changes)
-    together = logits_of(translation_model, SOURCE, TARGET_IN)
+    batched = logits_of(translation_model, SOURCE, TARGET_IN)
     for row, (source, target) in enumerate([(5, 4), (3, 3), (1, 1)]):
-        alone = logits_of(
+        single = logits_of(
             translation_model,
             SOURCE[row : row + 1, :source],
             TARGET_IN[row : row + 1, :target],
         )
-        np.testing.assert_allclose(together[row, :target], alone[0], atol=2e-5)
+        np.testing.assert_allclose(batched[row, :target], single[0], atol=2e-5)
 
 
 @pytest.mark.parametrize(
     "recurrence", ["lstm", pytest.param("gru", marks=tensorflow)]
 )
-def test_a_reversed_source_is_read_from_its_last_word(recurrence):
+def test_reversed_source_is_read_from_its_last_word(recurrence):
     lengths = [5, 3, 1]
     x = random(3, 5, 4).astype("float32")
     mask = np.arange(5) < np.array(lengths)[:, None]
@@ -202,7 +202,7 @@ def test_a_reversed_source_is_read_from_its_last_word(recurrence):
     for row, length in enumerate(lengths):
         backwards = x[row : row + 1, :length][:, ::-1]
         outputs, *last = plain(backwards)
-        # In natural order again, so position s stands for word s.
+        # The memory is in the order of the words again.
         np.testing.assert_allclose(
             to_numpy(memory)[row, :length],
             to_numpy(outputs)[0, ::-1],
@@ -218,7 +218,7 @@ def test_a_reversed_source_is_read_from_its_last_word(recurrence):
 
 
 @tensorflow
-def test_the_model_reverses_words_and_hands_the_states_over():
+def test_model_reverses_the_source_and_passes_the_states_on():
     forwards, backwards = make(reverse_source=False), make()
     backwards.model.set_weights(forwards.model.get_weights())
     flipped = np.array(
@@ -246,7 +246,7 @@ def test_the_model_reverses_words_and_hands_the_states_over():
 
 @tensorflow
 @pytest.mark.parametrize("recurrence", ["lstm", "gru"])
-def test_unequal_stacks_are_bridged(recurrence):
+def test_bridge_connects_stacks_of_unequal_depth(recurrence):
     translation_model = make(
         encoder_layers=1,
         decoder_layers=3,
@@ -270,9 +270,9 @@ def test_unequal_stacks_are_bridged(recurrence):
 
 
 @tensorflow
-def test_a_tied_embedding_is_one_matrix():
+def test_tied_embedding_is_one_matrix():
     free, tied = make(), make(tied_embeddings=True)
-    # V x U of its own, or U x E beside the embedding.
+    # An output matrix of V x U, or one of U x E and the embedding.
     assert free.model.count_params() - tied.model.count_params() == (
         9 * 6 - 6 * 5
     )
@@ -282,13 +282,13 @@ def test_a_tied_embedding_is_one_matrix():
     changed[8] = 0
     table.assign(changed)
     after = logits_of(tied, SOURCE, TARGET_IN)
-    # The first steps read words 2, 4 and 5, whose vectors are as before.
+    # The first steps read words 2, 4 and 5, whose vectors did not change.
     np.testing.assert_array_equal(after[0, :, :8], before[0, :, :8])
     assert (after[0, :, 8] == 0).all() and (before[0, :, 8] != 0).all()
 
 
 @tensorflow
-def test_a_shared_embedding_is_of_both_sides():
+def test_shared_embedding_serves_source_and_target():
     same = {"source_vocabulary_size": 9, "tied_embeddings": True}
     apart, shared = make(**same), make(**same, shared_embeddings=True)
     assert shared.source_embedding is shared.target_embedding
@@ -298,7 +298,7 @@ def test_a_shared_embedding_is_of_both_sides():
     changed[7] += 1
     source = np.where(SOURCE == 7, 7, np.minimum(SOURCE, 4))
     memory = to_numpy(shared.encode(source)[0])
-    # A source without word 7: what changes is read or written by the decoder.
+    # The source lacks word 7: only the decoder reads or writes the change.
     before = logits_of(shared, np.minimum(SOURCE, 4), TARGET_IN)
     table.assign(changed)
     assert (to_numpy(shared.encode(source)[0]) != memory)[[0, 2]].any()
@@ -324,7 +324,7 @@ ALTERED = {
 
 
 def some_altered(*soon):
-    """A test of all `ALTERED`; those not named are slow."""
+    """Parametrise over `ALTERED`; names not in `soon` are slow."""
     return pytest.mark.parametrize(
         "changes",
         [
@@ -337,7 +337,7 @@ def some_altered(*soon):
 
 
 def altered(changes):
-    """Two equal models, and the embeddings of each."""
+    """Return two equal models, and the embeddings of each."""
     models = [make(**changes) for _ in range(2)]
     models[1].model.set_weights(models[0].model.get_weights())
     return models, [
@@ -347,10 +347,10 @@ def altered(changes):
 
 
 def check_altered(model, expected, source):
-    """That a model translates as another does, with every part."""
-    wanted = logits_of(expected, source, TARGET_IN)
+    """Check that all parts of a model compute as those of `expected`."""
+    expected_logits = logits_of(expected, source, TARGET_IN)
     np.testing.assert_allclose(
-        logits_of(model, source, TARGET_IN), wanted, atol=1e-5
+        logits_of(model, source, TARGET_IN), expected_logits, atol=1e-5
     )
     found, losses = (
         to_numpy(each.training_model([source, TARGET_IN, TARGET_OUT])["word"])
@@ -370,7 +370,9 @@ def check_altered(model, expected, source):
             logits, *_ = step(ids, states, 0)
             np.testing.assert_allclose(
                 to_numpy(logits)[:, 0],
-                wanted[:, 0] if words is None else wanted[:, 0, words],
+                expected_logits[:, 0]
+                if words is None
+                else expected_logits[:, 0, words],
                 atol=1e-5,
             )
 
@@ -378,9 +380,7 @@ def check_altered(model, expected, source):
 @tensorflow
 @pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`")
 @some_altered("free", "shared", "bridge")
-def test_a_quantized_model_translates_with_the_rounded_tables(
-    changes, tmp_path
-):
+def test_quantized_model_uses_the_rounded_tables(changes, tmp_path):
     (model, rounded), (_, embeddings) = altered(changes)
     source = np.minimum(SOURCE, 8)
     before = logits_of(model, source, TARGET_IN)
@@ -404,7 +404,7 @@ def test_a_quantized_model_translates_with_the_rounded_tables(
 
 @tensorflow
 @some_altered("free", "shared")
-def test_a_model_with_lora_translates_with_the_sums(changes):
+def test_model_with_lora_uses_the_adapted_tables(changes):
     (model, merged), both = altered(changes)
     source = np.minimum(SOURCE, 8)
     for embedding, other in zip(*both, strict=True):
@@ -428,7 +428,7 @@ def test_a_model_with_lora_translates_with_the_sums(changes):
 @tensorflow
 @pytest.mark.parametrize("part", ["model", "training_model"])
 @pytest.mark.parametrize("changes", ALTERED.values(), ids=list(ALTERED))
-def test_a_clone_of_each_model_is_tied_alike(part, changes):
+def test_clones_have_the_same_tied_weights(part, changes):
     model = getattr(make(**changes), part)
     inputs = [np.minimum(SOURCE, 8), TARGET_IN, TARGET_OUT][: len(model.inputs)]
     clone = keras.models.clone_model(model)
@@ -443,7 +443,7 @@ def test_a_clone_of_each_model_is_tied_alike(part, changes):
 
 
 @tensorflow
-def test_float_features_take_the_place_of_words():
+def test_float_features_replace_source_words():
     translation_model = make(source_features=3)
     features = random(3, 5, 3).astype("float32")
     mask = SOURCE != PAD_ID
@@ -491,7 +491,7 @@ def test_float_features_take_the_place_of_words():
         ),
     ],
 )
-def test_a_saved_model_is_the_same_model(tmp_path, attention, changes):
+def test_saved_model_is_loaded_unchanged(tmp_path, attention, changes):
     translation_model = make(attention, **changes)
     inputs = [SOURCE, TARGET_IN]
     if "source_features" in changes:
@@ -500,7 +500,7 @@ def test_a_saved_model_is_the_same_model(tmp_path, attention, changes):
     translation_model.model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
     np.testing.assert_array_equal(to_numpy(loaded(inputs)), expected)
-    # Tied it stays: not one number more.
+    # Tied weights stay tied: there are no more parameters.
     assert loaded.count_params() == translation_model.model.count_params()
     other = make(attention, **changes)
     path = tmp_path / "model.weights.h5"
@@ -509,7 +509,7 @@ def test_a_saved_model_is_the_same_model(tmp_path, attention, changes):
     np.testing.assert_array_equal(logits_of(other, *inputs), expected)
 
 
-def test_losses_and_hits_are_those_of_the_logits():
+def test_losses_and_hits_match_the_logits():
     translation_model = make(label_smoothing=0.1)
     logits = logits_of(translation_model, SOURCE, TARGET_IN)
     logits -= logits.max(-1, keepdims=True)
@@ -532,23 +532,23 @@ def test_losses_and_hits_are_those_of_the_logits():
 
 @tensorflow
 @pytest.mark.parametrize("style", ["zaremba", "authors", "sequence"])
-def test_dropout_acts_in_training_alone(style):
+def test_dropout_acts_only_in_training(style):
     translation_model = make(dropout=0.5, dropout_style=style)
-    calm = logits_of(translation_model, SOURCE, TARGET_IN)
+    without_dropout = logits_of(translation_model, SOURCE, TARGET_IN)
     np.testing.assert_array_equal(
-        logits_of(translation_model, SOURCE, TARGET_IN), calm
+        logits_of(translation_model, SOURCE, TARGET_IN), without_dropout
     )
-    noisy = logits_of(translation_model, SOURCE, TARGET_IN, training=True)
-    again = logits_of(translation_model, SOURCE, TARGET_IN, training=True)
-    assert np.isfinite(noisy).all()
-    assert np.abs(noisy - calm).max() > 1e-3
-    assert np.abs(noisy - again).max() > 1e-3
+    first_draw = logits_of(translation_model, SOURCE, TARGET_IN, training=True)
+    second_draw = logits_of(translation_model, SOURCE, TARGET_IN, training=True)
+    assert np.isfinite(first_draw).all()
+    assert np.abs(first_draw - without_dropout).max() > 1e-3
+    assert np.abs(first_draw - second_draw).max() > 1e-3
     for part in (translation_model.encoder, translation_model.decoder):
         assert (part.dropout, part.dropout_style) == (0.5, style)
 
 
 @tensorflow
-def test_the_encoder_drops_its_memory_as_its_style_says():
+def test_dropout_style_decides_the_dropout_of_the_memory():
     x = random(40, 10, 20).astype("float32")
     for style in ("zaremba", "authors", "sequence"):
         encoder = Encoder(8, dropout=0.4, dropout_style=style)
@@ -558,12 +558,12 @@ def test_the_encoder_drops_its_memory_as_its_style_says():
             assert not dropped.any()
         elif style == "zaremba":
             assert abs(dropped.mean() - 0.4) < 0.05
-        else:  # One draw for all positions.
+        else:  # One mask for all positions.
             assert (dropped == dropped[:, :1]).all() and dropped.any()
 
 
 @tensorflow
-def test_weights_begin_uniformly_in_their_range():
+def test_initial_weights_are_uniform_in_their_range():
     translation_model = make(
         units=40, encoder_layers=1, output_bias=True, initial_range=0.1
     )
@@ -579,12 +579,12 @@ def test_weights_begin_uniformly_in_their_range():
 
 
 @tensorflow
-def test_no_two_weights_begin_alike():
+def test_initial_weights_differ():
     for changes in ({"initial_range": 0.1}, {"initial_range": None}):
         drawn = {}
         for weight in make(**changes).model.weights:
             value = to_numpy(weight).ravel()
-            if weight.ndim == 2:  # Up to a factor, by which the ranges differ.
+            if weight.ndim == 2:  # Compared up to the scale of the range.
                 start = tuple(np.round(value[:5] / value[5], 3))
                 assert start not in drawn, (weight.path, drawn[start])
                 drawn[start] = weight.path
@@ -626,7 +626,7 @@ def test_gradients_reach_every_variable(attention, changes):
 
 
 @tensorflow
-def test_the_summary_names_the_parts():
+def test_summary_names_the_parts():
     translation_model = make()
     lines = []
     translation_model.model.summary(print_fn=lines.append)
@@ -636,7 +636,7 @@ def test_the_summary_names_the_parts():
 
 
 @tensorflow
-def test_it_can_be_drawn(tmp_path):
+def test_model_can_be_plotted(tmp_path):
     pytest.importorskip("pydot", reason="pydot draws the model")
     if shutil.which("dot") is None:
         pytest.skip("graphviz, which draws the model, is not installed")
@@ -652,7 +652,7 @@ def test_settings_that_exclude_each_other_are_refused():
         Encoder(6, bidirectional=True, reverse=True)
 
 
-def test_an_encoder_that_clips_far_away_is_that_of_keras():
+def test_encoder_with_loose_clipping_equals_the_plain_encoder():
     x = random(3, 5, 4).astype("float32")
     mask = np.arange(5) < np.array([[5], [3], [1]])
     options = {"num_layers": 2, "bidirectional": True}
@@ -666,7 +666,7 @@ def test_an_encoder_that_clips_far_away_is_that_of_keras():
         np.testing.assert_allclose(ours, theirs, atol=1e-6)
 
 
-def test_the_encoder_cuts_its_cells():
+def test_encoder_clips_its_cells():
     x = 9 * random(2, 5, 4).astype("float32")
     _, _, carry = Encoder(6, cell_clip=0.25)(x)
     assert np.abs(ops.convert_to_numpy(carry)).max() == 0.25
@@ -674,7 +674,7 @@ def test_the_encoder_cuts_its_cells():
         Encoder(6, recurrence="gru", cell_clip=1.0)
 
 
-def test_given_dropout_masks_take_the_place_of_drawn_ones():
+def test_given_dropout_masks_replace_drawn_ones():
     x = random(2, 5, 4).astype("float32")
     encoder = Encoder(6, num_layers=2, dropout=0.5, reverse=True)
     masks = {
@@ -730,7 +730,7 @@ def test_given_dropout_masks_take_the_place_of_drawn_ones():
     ],
     ids=["no attention", "cosine", "Bahdanau", "authors"],
 )
-def test_the_systems_to_compare_learn(changes):
+def test_all_kinds_of_models_learn(changes):
     changes = dict(changes)
     translation_model = make(changes.pop("attention"), **changes)
     model = translation_model.training_model
@@ -740,11 +740,11 @@ def test_the_systems_to_compare_learn(changes):
         jit_compile=keras.backend.backend() == "jax",
     )
     batch = [SOURCE, TARGET_IN, TARGET_OUT]
-    # Another seed's weights and masks may take longer, and those of torch do.
+    # Other random weights and masks, as on torch, may need more steps.
     on_torch = keras.backend.backend() == "torch"
     for _ in range(200 if on_torch else 100):
         model.train_on_batch(batch, {"word": TARGET_OUT, "hits": TARGET_OUT})
     outputs = model(batch)
-    # All by heart; what follows <s> can be known from the source alone.
+    # All words are learned by heart; the first depends only on the source.
     np.testing.assert_array_equal(to_numpy(outputs["hits"]), REAL)
     assert to_numpy(outputs["word"]).max() < 0.5
