@@ -33,7 +33,7 @@ def test_hand_computed_precision_and_recall():
     assert scores.error_rate == pytest.approx(1 - (1 + 4) / (5 + 3))
 
 
-def test_nothing_found_is_precise():
+def test_scores_without_links():
     scores = LinkScores()
     assert (scores.precision, scores.recall) == (1, 1)
     with pytest.raises(ValueError, match="undefined without links"):
@@ -58,7 +58,7 @@ def test_direction_matters():
     assert alignment_error_rate([[(1, 0)]], gold) == 1.0
 
 
-def test_parsing():
+def test_alignments_are_parsed():
     zero, empty, one = parse_alignments(["3-0 2p1 4?5\n", "\n", "10-12"])
     assert zero.sure == {(3, 0)}
     assert zero.possible == {(3, 0), (2, 1), (4, 5)}
@@ -74,12 +74,12 @@ def test_malformed_links_name_their_line(text):
         parse_alignments(["0-0", f"1-1 {text}"])
 
 
-def test_zero_is_no_position_counted_from_one():
+def test_position_zero_is_refused_if_one_based():
     with pytest.raises(ValueError, match="'0-1' in line 1"):
         parse_alignments(["0-1"], one_based=True)
 
 
-def test_bad_corpora():
+def test_invalid_corpora_are_refused():
     with pytest.raises(ValueError, match="1 and 0"):
         alignment_error_rate([[(0, 0)]], [])
     with pytest.raises(ValueError, match="undefined"):
@@ -115,7 +115,7 @@ def test_published_rate_of_a_real_system(real_lines):
     assert rate == pytest.approx(0.041, abs=0.0005)
 
 
-def test_sure_links_by_hand_of_real_text(real_lines):
+def test_sure_links_of_a_hand_aligned_corpus(real_lines):
     gold = parse_alignments(real_lines("europarl100.de-en"))
     assert sum(len(links.sure) for links in gold) == 1233
     assert all(links.sure == links.possible for links in gold)
@@ -134,5 +134,5 @@ def test_sure_links_by_hand_of_real_text(real_lines):
         if max(i for i, _ in links.sure) >= len(source.split())
         or max(j for _, j in links.sure) >= len(target.split())
     ]
-    # A slip of the annotator: its last links lie behind the English sentence.
+    # An error of the annotator: the last links exceed the English sentence.
     assert outside == [63]

@@ -14,7 +14,7 @@ PAIRS = [
 ]
 
 
-def test_the_most_probable_translation_wins_and_the_first_of_equals(tmp_path):
+def test_most_probable_translation_wins_then_the_first(tmp_path):
     path = tmp_path / "dictionary"
     path.write_text(
         "a x 0.2\na y 0.7\na z 0.7\nb w 1e-05\n\n",
@@ -23,7 +23,7 @@ def test_the_most_probable_translation_wins_and_the_first_of_equals(tmp_path):
     assert read_dictionary(path) == {"a": "y", "b": "w"}
 
 
-def test_what_is_written_can_be_read(tmp_path):
+def test_written_dictionary_can_be_read(tmp_path):
     path = tmp_path / "dictionary"
     write_dictionary(path, PAIRS)
     assert path.read_bytes().decode("utf-8") == (
@@ -32,7 +32,7 @@ def test_what_is_written_can_be_read(tmp_path):
     assert read_dictionary(path) == {"Tür": "door"}
 
 
-def test_bad_files(tmp_path):
+def test_invalid_files_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="no dictionary"):
         read_dictionary(tmp_path / "absent")
     path = tmp_path / "dictionary"
@@ -45,7 +45,7 @@ def test_bad_files(tmp_path):
             read_dictionary(path)
 
 
-def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
+def test_file_is_replaced_completely_or_not_at_all(tmp_path):
     path = tmp_path / "dictionary"
     write_dictionary(path, PAIRS)
     before = path.read_bytes()

@@ -1,4 +1,4 @@
-"""Links as text: order, marks, positions that count from 1, errors."""
+"""Links as text: order, marks, one-based positions and errors."""
 
 import pytest
 
@@ -11,19 +11,19 @@ def test_links_keep_their_order_and_repetitions():
     assert empty == ()
 
 
-def test_marks_say_what_is_sure():
+def test_marks_distinguish_sure_and_possible_links():
     (links,) = marked_links(["1-2 10p11 1?1"], one_based=True)
     assert links == [((0, 1), True), ((9, 10), False), ((0, 0), False)]
 
 
-def test_a_malformed_link_names_its_line():
+def test_malformed_links_name_their_line():
     with pytest.raises(ValueError, match="'1:2' in line 2"):
         parse_links(["0-0", "0-0 1:2"])
     with pytest.raises(ValueError, match="'0-1' in line 1"):
         parse_links(["0-1"], one_based=True)
 
 
-def test_links_are_written_as_they_are_read():
+def test_formatted_links_equal_the_parsed_text():
     text = "0-1 2-0 2-10 10-2"
     assert format_links(set(parse_links([text])[0])) == text
     assert format_links([]) == ""

@@ -1,4 +1,4 @@
-"""Symmetrised links: by hand, as the program of Moses makes them, always."""
+"""Symmetrised links: by hand, by the program of Moses, and invariants."""
 
 import random
 
@@ -18,7 +18,7 @@ def links_of(text):
 #   1 . F . . .    touches 0-0 at a corner, covers source 1 and target 1
 #   2 . B X . .    touches 2-2, but both of its words are covered by then
 #   3 . . . . .
-#   4 F . . . B    0-4 covers target 4 alone, 4-4 two words
+#   4 F . . . B    0-4 covers only target 4, 4-4 covers two words
 FORWARD = links_of("0-0 1-1 2-2 0-4")
 BACKWARD = links_of("0-0 1-2 2-2 4-4")
 
@@ -33,17 +33,17 @@ BACKWARD = links_of("0-0 1-2 2-2 4-4")
         ("grow-diag-final-and", "0-0 1-1 2-2 4-4"),
     ],
 )
-def test_links_made_by_hand(method, expected):
+def test_links_symmetrised_by_hand(method, expected):
     assert symmetrize(FORWARD, BACKWARD, method) == links_of(expected)
 
 
-def test_the_default_is_that_of_moses():
+def test_default_is_grow_diag_final():
     expected = symmetrize(FORWARD, BACKWARD, "grow-diag-final")
     assert symmetrize(FORWARD, BACKWARD) == expected
 
 
-# What Moses' program `symal` (commit 14d2a67) prints, where the order counts:
-# of the pairs, of the neighbours, and which direction comes first in the end.
+# The output of Moses' `symal` (commit 14d2a67) where order matters: of the
+# pairs, of the neighbours, and of the two directions in the final step.
 @pytest.mark.parametrize(
     "forward, backward, grown, final, final_and",
     [
@@ -65,14 +65,14 @@ def test_the_default_is_that_of_moses():
         ),
     ],
 )
-def test_links_are_those_of_moses(forward, backward, grown, final, final_and):
+def test_links_match_moses(forward, backward, grown, final, final_and):
     both = links_of(forward), links_of(backward)
     assert symmetrize(*both, "grow-diag") == links_of(grown)
     assert symmetrize(*both, "grow-diag-final") == links_of(final)
     assert symmetrize(*both, "grow-diag-final-and") == links_of(final_and)
 
 
-def drawn(count):
+def random_alignments(count):
     draw = random.Random(3)
     for _ in range(count):
         sources, targets = draw.randint(1, 6), draw.randint(1, 6)
@@ -83,8 +83,8 @@ def drawn(count):
         ]
 
 
-def test_what_holds_for_all_links():
-    for forward, backward in drawn(400):
+def test_invariants_hold_for_random_alignments():
+    for forward, backward in random_alignments(400):
         found = {m: symmetrize(forward, backward, m) for m in METHODS}
         for links in found.values():
             assert forward & backward <= links <= forward | backward
@@ -92,13 +92,13 @@ def test_what_holds_for_all_links():
         assert grown <= found["grow-diag-final"]
         assert grown <= found["grow-diag-final-and"]
         check_grown(grown, forward, backward)
-        for name, wanted in (
+        for name, needed in (
             ("grow-diag-final", 1),
             ("grow-diag-final-and", 2),
         ):
             links = found[name]
             for link in (forward | backward) - links:
-                assert uncovered(link, links) < wanted
+                assert uncovered(link, links) < needed
         assert all(
             symmetrize(forward, forward, method) == forward
             for method in METHODS
@@ -108,13 +108,13 @@ def test_what_holds_for_all_links():
 
 
 def check_grown(grown, forward, backward):
-    """Nothing more can grow, and all that grew touches what was there."""
+    """Check that growth is complete and only adds adjacent links."""
     for link in (forward | backward) - grown:
         assert not (touches(link, grown) and uncovered(link, grown))
-    reached = forward & backward
-    while more := {k for k in grown - reached if touches(k, reached)}:
-        reached |= more
-    assert reached == grown
+    grown_so_far = forward & backward
+    while more := {k for k in grown - grown_so_far if touches(k, grown_so_far)}:
+        grown_so_far |= more
+    assert grown_so_far == grown
 
 
 def touches(link, links):
@@ -129,14 +129,14 @@ def uncovered(link, links):
     return (i not in {k for k, _ in links}) + (j not in {m for _, m in links})
 
 
-def test_no_links_give_none():
+def test_no_links_give_no_links():
     for method in METHODS:
         assert symmetrize([], [], method) == frozenset()
-    # Without an intersection nothing grows.
+    # Without an intersection no link is added.
     assert symmetrize([(0, 0)], [(1, 1)], "grow-diag") == frozenset()
 
 
-def test_other_methods_are_refused():
+def test_unknown_method_is_refused():
     with pytest.raises(
         ValueError, match=r"grow-diag-final-and\. Received:.*gd"
     ):

@@ -1,4 +1,4 @@
-"""Counts of aligned words and their shares."""
+"""Counts and probabilities of aligned word pairs."""
 
 import pytest
 
@@ -10,8 +10,8 @@ SENTENCES = [
 ]
 
 
-def test_the_share_of_the_links_of_the_source_word():
-    # Of five links three leave a, two of them to x.
+def test_probability_is_the_share_of_the_source_words_links():
+    # Three of the five links leave a; two of them lead to x.
     pair = aligned_word_pairs(SENTENCES, min_count=2)[0]
     assert pair == ("a", "x", 2, pytest.approx(2 / 3))
 
@@ -25,8 +25,8 @@ def test_rare_pairs_are_left_out_but_counted():
     assert len(aligned_word_pairs(SENTENCES, min_count=2)) == 1
 
 
-def test_links_of_other_words_count_nowhere():
-    # Without c, z belongs to a alone; without y, nothing is left of b.
+def test_links_of_words_outside_the_vocabularies_do_not_count():
+    # Without c, only a has links to z; without y, b has no links.
     pairs = aligned_word_pairs(SENTENCES, {"a", "b"}, {"x", "z"}, 1)
     assert pairs == [
         ("a", "x", 2, pytest.approx(2 / 3)),
@@ -35,7 +35,7 @@ def test_links_of_other_words_count_nowhere():
 
 
 @pytest.mark.parametrize("link", [(2, 0), (0, 2), (-1, 0), (0, -1)])
-def test_a_link_outside_its_sentences_is_refused(link):
+def test_link_outside_its_sentences_is_refused(link):
     wrong = (["a", "b"], ["x", "y"], [link])
     with pytest.raises(ValueError, match=f"{link[0]}-{link[1]} in pair 3"):
         aligned_word_pairs([*SENTENCES, wrong])
