@@ -1,17 +1,17 @@
-"""Writes addons_fixtures.npz: what TensorFlow Addons itself computes.
+"""Generator of addons_fixtures.npz: numbers that TensorFlow Addons computes.
 
-Run with Python 3.11, in an environment of its own:
+Run with Python 3.11, in a separate environment:
 
     pip install tensorflow==2.15.1 tensorflow-addons==0.23.0
     pip install "typeguard<3" "numpy<2"
 
 Every array is named CASE/KIND/NAME. The kinds:
 
-    weights   a variable of the case, NAME as Addons has it: `v.name`, or in
-              a case that ends in `_checkpoint` its name in a checkpoint
-    inputs    what it was called with; those of the case `shared` (memory,
+    weights   a variable of the case; NAME is `v.name`, or the name in a
+              checkpoint if the case ends in `_checkpoint`
+    inputs    the arguments; those of the case `shared` (memory,
               memory_lengths, queries, inputs, hidden, carry) serve all cases
-    outputs   what it returned: context and alignments (B, T, ...); for a
+    outputs   the results: context and alignments (B, T, ...); for a
               wrapper outputs and alignments (B, T, ...), and the final states
               hidden_0, carry_0, ..., attention (B, U)
     versions  of the packages (the case `shared`)
@@ -59,15 +59,15 @@ def lstm():
     return tf.keras.layers.LSTMCell(UNITS)
 
 
-def given_memory(make):
-    """The mechanism with its memory, given after its construction."""
+def memory_after_construction(make):
+    """Make a mechanism and set its memory afterwards."""
     mechanism = make()
     mechanism.setup_memory(SHARED["memory"], SHARED["memory_lengths"])
     return mechanism
 
 
 def memory_at_construction(make):
-    """The same; its kernels then have other names."""
+    """Make a mechanism with a memory; its kernels have other names."""
     return make(
         memory=SHARED["memory"],
         memory_sequence_length=SHARED["memory_lengths"],
@@ -75,7 +75,10 @@ def memory_at_construction(make):
 
 
 def randomize(layer):
-    """Zeros and ones would hide mistakes, large weights amplify rounding."""
+    """Assign small random weights.
+
+    Zeros and ones would hide mistakes; large weights amplify rounding.
+    """
     for variable in layer.variables:
         variable.assign(0.4 * random(*variable.shape))
 
@@ -96,12 +99,12 @@ def weights_in_checkpoint(layer):
 
 
 def attend(mechanism):
-    """Context and alignments of every query."""
+    """Return the context and the alignments of every query."""
     state = tf.zeros(SHARED["memory"].shape[:2])
     queries = list(SHARED["queries"].swapaxes(0, 1))
     mechanism([queries[0], state])
     randomize(mechanism)
-    # The keys are made of the memory and the weights of that moment.
+    # The keys are computed from the memory and the present weights.
     mechanism.setup_memory(SHARED["memory"], SHARED["memory_lengths"])
     alignments = np.stack(
         [mechanism([query, state])[0].numpy() for query in queries], 1
@@ -111,7 +114,7 @@ def attend(mechanism):
 
 
 def decode(cell, mechanism):
-    """The wrapper and what it returned: all steps, then the last states."""
+    """Return the wrapper with the outputs of all steps and the last states."""
     wrapper = tfa.seq2seq.AttentionWrapper(
         cell, mechanism, attention_layer_size=UNITS, alignment_history=True
     )
@@ -161,17 +164,20 @@ def main():
 
     add("shared", "inputs", SHARED)
     for name, make in MECHANISMS.items():
-        mechanism = given_memory(make)
+        mechanism = memory_after_construction(make)
         add(name, "outputs", attend(mechanism))
         add(name, "weights", weights_of(mechanism))
     additive = MECHANISMS["bahdanau"]
     stack = tf.keras.layers.StackedRNNCells([lstm(), lstm()])
     gru = tf.keras.layers.GRUCell(UNITS)
     for name, cell, mechanism in [
-        *((name, lstm(), given_memory(m)) for name, m in MECHANISMS.items()),
+        *(
+            (name, lstm(), memory_after_construction(m))
+            for name, m in MECHANISMS.items()
+        ),
         ("construction", lstm(), memory_at_construction(additive)),
-        ("stack", stack, given_memory(MECHANISMS["luong"])),
-        ("gru", gru, given_memory(MECHANISMS["luong"])),
+        ("stack", stack, memory_after_construction(MECHANISMS["luong"])),
+        ("gru", gru, memory_after_construction(MECHANISMS["luong"])),
     ]:
         wrapper, outputs = decode(cell, mechanism)
         add(f"wrapper_{name}", "outputs", outputs)

@@ -1,6 +1,6 @@
-"""Our layers with the weights of TensorFlow Addons give its numbers.
+"""Layers with weights of TensorFlow Addons, compared with its outputs.
 
-The numbers are of the package itself: make_addons_fixtures.py.
+The script make_addons_fixtures.py computed the outputs with the package.
 """
 
 from pathlib import Path
@@ -59,7 +59,7 @@ def built_decoder(
 
 
 @pytest.mark.parametrize("case", ATTENTION)
-def test_attention(case):
+def test_attention_matches_addons(case):
     layer = built_attention(case)
     interop.load_addons_attention(layer, arrays(case, "weights"))
     context, alignments = layer(
@@ -83,7 +83,7 @@ DECODERS = {
 
 
 @pytest.mark.parametrize("case", DECODERS)
-def test_the_wrapper(case):
+def test_decoder_matches_the_attention_wrapper(case):
     decoder = built_decoder(**DECODERS[case])
     interop.load_addons_wrapper(decoder.cell, arrays(case, "weights"))
     pattern = ["hidden", "carry"][: decoder.cell.states_per_layer]
@@ -103,12 +103,12 @@ def test_the_wrapper(case):
         np.testing.assert_allclose(state, expected[name], **CLOSE)
 
 
-def test_the_fixtures_are_of_the_last_release():
+def test_fixtures_are_of_the_last_release():
     versions = arrays("shared", "versions")
     assert versions["tensorflow_addons"] == "0.23.0"
 
 
-def test_a_cell_without_biases_and_a_layer_of_ones_own():
+def test_cell_without_biases_and_user_defined_attention_layer():
     weights = renamed("wrapper_luong", "attention_layer/", "dense_7/")
     weights = {k: v for k, v in weights.items() if not k.endswith("bias:0")}
     weights["decoder/dense_7/bias:0"] = bias = np.arange(4.0)
@@ -132,9 +132,9 @@ def renamed(case, old, new):
 
 def test_prefixes_are_ignored():
     names = list(arrays("wrapper_bahdanau_normalize", "weights"))
-    deeper = [f"model/decoder/{name}" for name in names]
+    nested_names = [f"model/decoder/{name}" for name in names]
     roles = roles_of(names)
-    assert list(roles_of(deeper).values()) == list(roles.values())
+    assert list(roles_of(nested_names).values()) == list(roles.values())
     assert sorted(roles.values()) == [
         "attention_b",
         "attention_g",
@@ -149,14 +149,14 @@ def test_prefixes_are_ignored():
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_the_querys_kernel_is_the_one_inside_the_wrapper(reverse):
+def test_kernel_inside_the_wrapper_belongs_to_the_query(reverse):
     names = ["w/mine/attention_v:0", "w/mine/kernel:0", "mine/kernel:0"]
     roles = roles_of(sorted(names, reverse=reverse))
     assert roles["w/mine/kernel:0"] == "query_layer/kernel"
     assert roles["mine/kernel:0"] == "memory_layer/kernel"
 
 
-def test_the_querys_kernel_is_listed_before_the_memorys():
+def test_first_of_two_kernels_belongs_to_the_query():
     roles = roles_of(
         ["0/BahdanauAttention/kernel:0", "1/BahdanauAttention/kernel:0"]
     )
@@ -218,18 +218,18 @@ MONOTONIC = {"LuongAttention/attention_score_bias:0": np.ones(())}
         ({"input_feeding": False}, "an input-feeding cell"),
     ],
 )
-def test_what_does_not_fit_is_refused(options, message):
+def test_weights_that_do_not_fit_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         load("wrapper_luong", **options)
 
 
-def test_what_the_layer_lacks_is_refused():
+def test_weights_without_a_place_are_refused():
     weights = arrays("bahdanau_normalize", "weights")
     with pytest.raises(ValueError, match="normalize=True"):
         interop.load_addons_attention(built_attention("bahdanau"), weights)
 
 
-def test_two_variables_of_one_name():
+def test_two_variables_of_one_name_are_refused():
     weights = {
         "BahdanauAttention/attention_v:0": np.ones(DEPTH),
         "BahdanauAttention/kernel:0": np.ones((6, DEPTH)),
@@ -248,12 +248,12 @@ def test_two_variables_of_one_name():
     ],
     ids=lambda layer: type(layer).__name__,
 )
-def test_attention_that_addons_lacks(layer):
+def test_attention_without_an_addons_equivalent_is_refused(layer):
     with pytest.raises(ValueError, match="Use one of these two"):
         interop.load_addons_attention(layer, {})
 
 
-def test_layers_without_weights_and_decoders():
+def test_unbuilt_layers_and_decoders_are_refused():
     with pytest.raises(ValueError, match="before loading"):
         interop.load_addons_attention(lk.LuongAttention(), {})
     with pytest.raises(ValueError, match="pass its `cell`"):

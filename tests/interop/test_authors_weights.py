@@ -1,6 +1,6 @@
-"""Models whose weights the authors' program could not have.
+"""Models that the authors' weight layout cannot represent.
 
-What it has is compared with its own numbers in `tests/golden`.
+The tests in `tests/golden` compare all other models with the program.
 """
 
 import pytest
@@ -11,7 +11,7 @@ from luong_keras.models.translation_model import TranslationModel
 
 pytestmark = pytest.mark.tensorflow
 
-THEIRS = {
+AUTHORS_SETTINGS = {
     "source_vocabulary_size": 9,
     "target_vocabulary_size": 9,
     "embedding_size": 4,
@@ -22,8 +22,8 @@ THEIRS = {
 }
 
 
-def test_a_model_as_theirs_has_weights():
-    weights = authors_weights(TranslationModel(ModelConfig(**THEIRS)))
+def test_model_like_the_authors_has_weights():
+    weights = authors_weights(TranslationModel(ModelConfig(**AUTHORS_SETTINGS)))
     assert weights["W_emb_src"].shape == weights["W_emb_tgt"].shape == (9, 4)
 
 
@@ -39,19 +39,21 @@ def test_a_model_as_theirs_has_weights():
         ),
     ],
 )
-def test_what_they_have_not_is_refused(changes, message):
-    translation_model = TranslationModel(ModelConfig(**{**THEIRS, **changes}))
+def test_settings_without_an_equivalent_are_refused(changes, message):
+    translation_model = TranslationModel(
+        ModelConfig(**{**AUTHORS_SETTINGS, **changes})
+    )
     with pytest.raises(ValueError, match=message):
         authors_weights(translation_model)
 
 
 @pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`")
-def test_codes_and_adapted_tables_are_refused():
+def test_quantized_and_lora_models_are_refused():
     for alter in (
-        lambda made: made.model.quantize("int8"),
-        lambda made: made.target_embedding.enable_lora(2),
+        lambda model: model.model.quantize("int8"),
+        lambda model: model.target_embedding.enable_lora(2),
     ):
-        made = TranslationModel(ModelConfig(**THEIRS))
-        alter(made)
+        model = TranslationModel(ModelConfig(**AUTHORS_SETTINGS))
+        alter(model)
         with pytest.raises(ValueError, match="not quantized and has no LoRA"):
-            authors_weights(made)
+            authors_weights(model)
