@@ -1,4 +1,4 @@
-"""Models of ours that are the authors', from the meta of a golden case."""
+"""Translation models equal to the authors', built from a golden case."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ SCORES = {1: "dot", 2: "general", 3: "concat"}
 
 
 def authors_model(meta, weights, precision="float64"):
-    """The translation model of `meta` with these weights."""
+    """Build the translation model of `meta` with these weights."""
     model = TranslationModel(authors_config(meta, weights, precision))
     load_authors_weights(model, weights)
     return model
@@ -45,7 +45,7 @@ def authors_config(meta, weights, precision="float64"):
         initial_range=0.1,
         precision=precision,
         source_pad_id=meta["src_pad_id"],
-        # The begin symbol is never a target, so it can stand for padding.
+        # The begin symbol is never a target, so it serves as padding.
         target_pad_id=meta["tgt_bos_id"],
         bos_id=meta["tgt_bos_id"],
         eos_id=meta["tgt_eos_id"],
@@ -53,12 +53,12 @@ def authors_config(meta, weights, precision="float64"):
 
 
 def padded(ids, pad_id):
-    """Ids with -1 behind the last as the model reads them."""
+    """Replace the -1 after the last id by the padding of the model."""
     return np.where(ids < 0, pad_id, ids).astype("int32")
 
 
 def gradient_arrays(model, gradients, authors_weights):
-    """Gradients of the trainable variables, in the authors' layout."""
+    """Return the gradients of all variables in the authors' layout."""
     by_variable = {
         id(variable): gradient
         for variable, gradient in zip(

@@ -1,4 +1,4 @@
-"""Comparisons with the golden numbers, counted for the summary."""
+"""Fixtures of the golden tests, with figures for the summary."""
 
 import collections
 
@@ -7,15 +7,15 @@ import pytest
 
 from tests.golden.golden_files import Comparison, open_case
 
-# `make test` takes one of that many cases; on JAX each is compiled anew.
+# `make test` runs one case in this many; JAX compiles each case anew.
 EVERY = {"tensorflow": 20, "jax": 40}
-# Of these JAX compiles every batch, or every length.
+# For these files JAX compiles every batch or every length.
 _LONG_ON_JAX = ("test_training", "test_decode")
 _CASES = pytest.StashKey[int]()
 
 
 def pytest_collection_modifyitems(items):
-    """Marks most cases as slow; `make golden` runs all."""
+    """Mark most cases as slow; `make golden` runs all."""
     every = EVERY.get(keras.backend.backend(), 1)
     counts = collections.Counter()
     for item in items:
@@ -29,9 +29,10 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(autouse=True)
 def _few_compiled_programs(request):
-    """Drops what JAX compiled, now and then.
+    """Clear the caches of JAX after every tenth case.
 
-    Every program stays mapped into memory, and Linux allows 65,530 mappings.
+    Every compiled program stays mapped into memory, and Linux allows only
+    65,530 mappings.
     """
     yield
     if keras.backend.backend() == "jax":
@@ -44,7 +45,7 @@ def _few_compiled_programs(request):
 
 @pytest.fixture
 def compare(request):
-    """Makes the `Comparison` of a case; its figures go into the summary."""
+    """Make the `Comparison` of a case; its figures go into the summary."""
     made = []
 
     def make(file, expected, inputs=(), single=False):
@@ -71,5 +72,5 @@ def compare(request):
 
 @pytest.fixture
 def case(request):
-    """The arrays and the meta of the case that a test is parametrized with."""
+    """Return the arrays and the meta of the case of a test."""
     return open_case(*request.param)

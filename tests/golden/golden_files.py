@@ -1,8 +1,8 @@
-"""Reads the golden numbers and compares with them, leaving none out.
+"""Golden numbers, and comparisons that leave none out.
 
-The numbers were computed by the program that the authors of the paper
-released, in double precision. They are in the folder `data`, or in another
-of the same schema named by the environment variable LUONG_KERAS_GOLDEN.
+The numbers were computed in double precision by the program that the authors
+of the paper released. They are in the folder `data`, or in a folder of the same
+schema that the environment variable LUONG_KERAS_GOLDEN names.
 """
 
 import json
@@ -15,19 +15,19 @@ FLOAT64 = {"atol": 1e-10, "rtol": 1e-8}
 
 
 def golden_path(name):
-    """The path of a golden file."""
+    """Return the path of a golden file."""
     folder = os.environ.get("LUONG_KERAS_GOLDEN")
     return Path(folder or Path(__file__).with_name("data")) / name
 
 
 def cases(file):
-    """The names of the cases of a `.npz` file, in its order."""
+    """Return the names of the cases of a `.npz` file, in its order."""
     with np.load(golden_path(file)) as arrays:
         return list(dict.fromkeys(key.split("/")[0] for key in arrays.files))
 
 
 def open_case(file, name):
-    """The arrays of a case, and its `meta` as a dictionary."""
+    """Return the arrays of a case, and its `meta` as a dictionary."""
     start = f"{name}/"
     with np.load(golden_path(file)) as arrays:
         found = {
@@ -40,24 +40,24 @@ def open_case(file, name):
 
 
 class Comparison:
-    """What was compared of one case, and how far it was away.
+    """A comparison of one case, with its largest errors.
 
     Args:
-        expected: the case's arrays, by name.
-        inputs: the names of those that go into the computation; all others
-            must be compared before `finish`.
+        expected: arrays of the case, by name.
+        inputs: names of the arrays that the computation reads; all other
+            arrays must be compared before `finish`.
         single: whether the tolerances are those of float32.
     """
 
     def __init__(self, expected, inputs=(), single=False):
         self.expected = expected
         self.single = single
-        self.left = set(expected) - set(inputs)
+        self.remaining = set(expected) - set(inputs)
         self.arrays = self.numbers = 0
         self.absolute = self.relative = 0.0
 
     def check(self, name, found, where=None, gradient=False):
-        """Compares an array; `where` restricts it to entries that count."""
+        """Compare an array; `where` selects the entries that count."""
         expected = np.asarray(self.expected[name])
         found = np.asarray(found)
         assert found.shape == expected.shape, (
@@ -70,14 +70,14 @@ class Comparison:
         np.testing.assert_allclose(
             found, expected, err_msg=name, **self._tolerance(expected, gradient)
         )
-        self.left.discard(name)
+        self.remaining.discard(name)
 
     def _tolerance(self, expected, gradient):
         if not self.single:
             return FLOAT64
         if not gradient:
             return {"rtol": 0, "atol": 1e-5}
-        # Of the largest entry, with room for an array of zeros.
+        # Relative to the largest entry, at least 1e-3 for arrays of zeros.
         largest = np.max(np.abs(expected), initial=1e-3)
         return {"rtol": 0, "atol": 1e-4 * largest}
 
@@ -86,7 +86,7 @@ class Comparison:
         self.numbers += expected.size
         if expected.size:
             error = np.abs(found - np.asarray(expected, "float64"))
-            # Near zero a relative error means nothing.
+            # Near zero the relative error is meaningless.
             large = np.abs(expected) > 1e-6
             self.absolute = max(self.absolute, float(error.max()))
             self.relative = max(
@@ -97,5 +97,5 @@ class Comparison:
             )
 
     def finish(self):
-        """Fails if something was not compared."""
-        assert not self.left, f"not compared: {sorted(self.left)}"
+        """Fail if an array was not compared."""
+        assert not self.remaining, f"not compared: {sorted(self.remaining)}"

@@ -1,11 +1,11 @@
-"""Prints, after the tests, how much was compared with the golden numbers."""
+"""Summary of the comparisons with the golden numbers."""
 
 import collections
 
 
 def pytest_terminal_summary(terminalreporter):
     totals = collections.defaultdict(lambda: [0, 0, 0.0, 0.0])
-    # The figures are there once the fixture is torn down.
+    # The figures exist after the teardown of the fixture.
     for report in terminalreporter.stats.get("", []):
         for kind, figures in report.user_properties:
             if kind == "golden":

@@ -30,7 +30,7 @@ def attention_of(meta, dtype):
 
 
 def assign(cell, arrays):
-    """Weights of the authors' layout; returns those whose gradients count."""
+    """Assign weights of the authors' layout; return the variables used."""
     attention, named = cell.attention, {"W_h": cell.attentional_kernel}
     cell.attentional_kernel.assign(arrays["W_h"].T)
     if attention.score_mode == "general":
@@ -54,7 +54,7 @@ def assign(cell, arrays):
 
 
 def in_their_layout(name, gradient, attention):
-    """A gradient (N, ...) with its last axes as the authors have them."""
+    """Return a gradient (N, ...) with its last axes in the authors' order."""
     as_ours = name == "W_a" and attention.score_mode == "general"
     if gradient.ndim == 3 and not as_ours:
         return np.swapaxes(gradient, 1, 2)
@@ -62,7 +62,7 @@ def in_their_layout(name, gradient, attention):
 
 
 class Calls:
-    """The N calls of a case as N queries of one call, (B, N, d)."""
+    """The N calls of a case, as N queries (B, N, d) of one call."""
 
     def __init__(self, arrays, meta, dtype):
         self.enc = keras.Variable(arrays["enc"], dtype=dtype)
@@ -114,7 +114,7 @@ class Calls:
     indirect=True,
 )
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_the_layer(case, dtype, compare, float64):
+def test_attention_layer_matches_the_authors(case, dtype, compare, float64):
     arrays, meta = case
     check = compare(FILE, arrays, INPUTS, single=dtype == "float32")
     calls = Calls(arrays, meta, dtype)
@@ -155,7 +155,7 @@ def check_window(check, calls, weights, meta):
     check.check("win_pos", positions, where=active[..., None])
 
     def slots(dense):
-        """(B, N, S) to the slots of each window, (N, B, 2D + 1)."""
+        """Gather the slots of each window, (B, N, S) to (N, B, 2D + 1)."""
         dense = np.swapaxes(np.asarray(dense), 0, 1)
         inside = np.clip(positions, 0, dense.shape[-1] - 1)
         found = np.take_along_axis(dense, inside, axis=-1)
@@ -165,13 +165,13 @@ def check_window(check, calls, weights, meta):
     check.check("win_valid", valid)
     check.check("win_align", slots(weights))
     if meta["attn_func"] == PREDICTIVE:
-        favour = slots(to_numpy(window.gaussian)) * valid
-        check.check("win_gauss", favour, where=active[..., None])
+        gaussian = slots(to_numpy(window.gaussian)) * valid
+        check.check("win_gauss", gaussian, where=active[..., None])
         check.check("win_pre", slots(before_gaussian(calls, meta)), where=valid)
 
 
 def before_gaussian(calls, meta):
-    """The raw scores, or the softmax that the Gaussian then multiplies."""
+    """Return the raw scores, or the softmax before the Gaussian."""
     attention = calls.cell.attention
     keys = attention.project_keys(ops.convert_to_tensor(calls.enc))
     if meta["norm_local"]:
@@ -192,10 +192,12 @@ def check_gradients(check, calls):
     names = list(calls.named)
     variables = [calls.h, calls.enc, *calls.named.values()]
     d_h, d_enc, *others = jacobians(calls.losses, variables)
-    # A call has no gradient for the queries of the others.
-    own = np.stack([d_h[n, :, n] for n in range(len(d_h))])
-    np.testing.assert_allclose(d_h.sum((0, 2)), own.sum(0), atol=1e-12)
-    check.check("d_h", own, gradient=True)
+    # A call has no gradient for the queries of other calls.
+    own_gradients = np.stack([d_h[n, :, n] for n in range(len(d_h))])
+    np.testing.assert_allclose(
+        d_h.sum((0, 2)), own_gradients.sum(0), atol=1e-12
+    )
+    check.check("d_h", own_gradients, gradient=True)
     check.check("d_enc", d_enc, gradient=True)
     for name, gradient in zip(names, others, strict=True):
         gradient = in_their_layout(name, gradient, calls.cell.attention)

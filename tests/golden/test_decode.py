@@ -26,7 +26,7 @@ def load_model(name):
 
 
 def options_of(run):
-    """Beam size, stack size and length ratios that the name of a run tells."""
+    """Return beam size, stack size and length ratios from a run's name."""
     if run == "force":
         return 1, 1, 0.0, None
     if found := PREFIX.fullmatch(run):
@@ -42,7 +42,7 @@ def rectangle(rows, fill=0):
 
 
 def decode(task, run, entries, **options):
-    """Our n-best lists: ids with the end symbol, scores, weights."""
+    """Return our n-best lists: ids, lengths, scores and alignments."""
     models = [load_model(name) for name in task["models"]]
     config = models[0].config
     beam, stack, least, maximum = options_of(run)
@@ -50,10 +50,10 @@ def decode(task, run, entries, **options):
     source = rectangle(task["src"], config.source_pad_id).astype("int32")
     steps, states, counts = [], [], []
     for model in models:
-        memory, mask, own = model.encode(source)
+        memory, mask, first = model.encode(source)
         steps.append(model.decoding_step(memory, mask))
-        states += own
-        counts.append(len(own))
+        states += first
+        counts.append(len(first))
     step = steps[0] if len(steps) == 1 else ensemble_step(steps, counts)
     prefix = {}
     if "prefix_ids" in entries[0]:
@@ -75,7 +75,7 @@ def decode(task, run, entries, **options):
         bos_id=config.bos_id,
         eos_id=config.eos_id,
         pad_id=config.eos_id,
-        # The rule of their stack.
+        # The rule of the authors' stack.
         **{"stack_size": stack, "stack_keeps": "first", **options},
         **prefix,
     )
@@ -86,7 +86,9 @@ def decode(task, run, entries, **options):
     "name, run",
     [(name, run) for name, task in TASKS.items() for run in task["runs"]],
 )
-def test_the_search(name, run, compare, float64, record_property):
+def test_search_matches_the_authors(
+    name, run, compare, float64, record_property
+):
     task = TASKS[name]
     entries = task["runs"][run]
     ids, lengths, scores, weights = decode(task, run, entries)
@@ -113,16 +115,18 @@ def test_the_search(name, run, compare, float64, record_property):
 
 
 @pytest.mark.parametrize("name", ["toy_localp", "toy_global"])
-def test_a_small_stack_holds_what_finished_first(name, compare, float64):
-    # Their lists stand in the order of completion, so those of a smaller
-    # stack are the first of a larger one's.
+def test_small_stack_holds_the_first_finished_hypotheses(
+    name, compare, float64
+):
+    # The authors' lists are in the order of completion, so the list of a
+    # smaller stack is the beginning of that of a larger one.
     task = TASKS[name]
     runs = [task["runs"][f"beam4_stack{size}"] for size in (10, 100)]
     for ten, hundred in zip(*runs, strict=True):
         assert [one["ids"] for one in ten["nbest"]] == [
             one["ids"] for one in hundred["nbest"][:10]
         ]
-    size, best = 5, 0
+    size, num_different = 5, 0
     ids, lengths, scores, weights = decode(
         *(task, "beam4_stack100", runs[1]),
         stack_size=size,
@@ -139,19 +143,19 @@ def test_a_small_stack_holds_what_finished_first(name, compare, float64):
         )
         worst = min(one["score"] for one in kept)
         completed = len(kept[-1]["ids"])
-        best += any(
+        num_different += any(
             one["score"] > worst
             for one in entry["nbest"][size:]
             if len(one["ids"]) == completed
         )
-    assert best, "keeping the best would give the same"
+    assert num_different, "keeping the best would give the same"
 
 
 def repeats_a_stale_word(task, row, run, entry):
-    """Whether a beam of one met the authors' defect.
+    """Test whether a beam of one met a defect of the authors' program.
 
-    Where its only candidate was the end symbol, and too early, their program
-    kept nothing and repeated the last word.
+    If its only candidate was the end symbol before the minimum length, the
+    program kept nothing and repeated the last word.
     """
     beam, _, least, _ = options_of(run)
     if beam > 1:
@@ -170,7 +174,7 @@ def repeats_a_stale_word(task, row, run, entry):
 
 
 def check_sentence(compare, entry, found, source_length, forced, attended):
-    # Theirs stand in the order of completion.
+    # The authors' hypotheses are in the order of completion.
     nbest = sorted(entry["nbest"], key=lambda one: -one["score"])
     ids, lengths, scores, weights = found
     count = int(np.isfinite(scores).sum())
@@ -181,7 +185,8 @@ def check_sentence(compare, entry, found, source_length, forced, attended):
         "words": np.concatenate(words),
         "lengths": np.array([len(one) for one in words]),
     }
-    # Their entry for the end symbol is that of another hypothesis or step.
+    # The authors' entry for the end symbol belongs to another hypothesis or
+    # step.
     if attended:
         expected["attn_argmax"] = np.concatenate(
             [
@@ -207,16 +212,16 @@ def check_sentence(compare, entry, found, source_length, forced, attended):
 
 
 def check_links(compare, entry, weights, length, forced):
-    """The links that they print: of the step that reads a word."""
+    """Check the links that the authors print: of the step that reads a word."""
     printed = sorted(
         tuple(int(n) for n in link.split("-"))
         for link in entry["printed_align_of_best"].split()
     )
     source_length = weights.shape[-1]
-    # Forced, they have no step that reads the last word.
+    # Forced decoding has no step that reads the last word.
     rows = weights[:length] if forced else weights[: length + 1]
     links = sorted(best_links(rows, source_length, int(length), step="reads"))
-    if not forced:  # The last link has the slip named above.
+    if not forced:  # The last link has the defect named above.
         printed = [link for link in printed if link[1] < length - 1]
         links = [link for link in links if link[1] < length - 1]
     check = compare(FILE, {"links": np.array(printed)})

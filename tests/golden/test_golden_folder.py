@@ -1,4 +1,4 @@
-"""The golden folder may be another one, and every number in it counts."""
+"""Another golden folder, and comparisons that leave nothing out."""
 
 import os
 import subprocess
@@ -29,7 +29,7 @@ def run_in(folder):
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-def test_another_folder_is_read_whole(tmp_path):
+def test_another_folder_is_read_completely(tmp_path):
     with np.load(golden_path("lstm_unit.npz")) as arrays:
         case = next(iter(arrays.files)).split("/")[0]
         renamed = {
@@ -48,7 +48,7 @@ def test_another_folder_is_read_whole(tmp_path):
     assert "d_W" in result.stdout
 
 
-def test_what_is_not_compared_is_named():
+def test_missing_comparisons_are_named():
     comparison = Comparison({"a": np.ones(2), "b": np.ones(3), "x": 1}, ["x"])
     comparison.check("a", np.ones(2) + 1e-12)
     with pytest.raises(AssertionError, match=r"not compared: \['b'\]"):

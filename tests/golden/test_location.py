@@ -16,7 +16,9 @@ INPUTS = ("enc", "src_len", "h", "d_htilde", "W_loc", "W_h")
     "case", [(FILE, name) for name in cases(FILE)], indirect=True
 )
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_a_fixed_number_of_positions(case, dtype, compare, float64):
+def test_location_score_with_a_fixed_number_of_positions(
+    case, dtype, compare, float64
+):
     arrays, _ = case
     check = compare(FILE, arrays, INPUTS, single=dtype == "float32")
     enc = keras.Variable(arrays["enc"], dtype=dtype)
@@ -49,10 +51,10 @@ def test_a_fixed_number_of_positions(case, dtype, compare, float64):
         value_mask=mask,
         return_attention_scores=True,
     )
-    # The layer drops the weight of what is behind the sentence.
-    kept = np.where(mask, by_slot[:, :source_length], 0)
+    # The layer drops weights after the end of the sentence.
+    expected = np.where(mask, by_slot[:, :source_length], 0)
     exact = 1e-12 if dtype == "float64" else 1e-6
-    np.testing.assert_allclose(to_numpy(weights), kept, exact, exact)
+    np.testing.assert_allclose(to_numpy(weights), expected, exact, exact)
     check.check("context", to_numpy(context))
     check.check("h_tilde", to_numpy(attentional_vector()))
     d_htilde = ops.convert_to_tensor(arrays["d_htilde"], dtype)

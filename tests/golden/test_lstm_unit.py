@@ -22,7 +22,7 @@ def swap_last_gates(kernel):
     "case", [(FILE, name) for name in cases(FILE)], indirect=True
 )
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_the_unit(case, dtype, compare, float64):
+def test_lstm_unit_matches_the_authors(case, dtype, compare, float64):
     arrays, _ = case
     check = compare(FILE, arrays, INPUTS, single=dtype == "float32")
     units = arrays["h_prev"].shape[1]
@@ -40,7 +40,7 @@ def test_the_unit(case, dtype, compare, float64):
     kernel = swap_last_gates(arrays["W"].T)
     cell.kernels[0].assign(kernel[:width])
     cell.recurrent_kernels[0].assign(kernel[width:])
-    # A masked row is zeroed before the unit, and so are its gradients.
+    # The inputs and gradients of a masked row are zero.
     mask = arrays["mask"][:, None]
     x, h, c = (
         keras.Variable(arrays[name], dtype=dtype)

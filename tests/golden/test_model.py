@@ -36,7 +36,7 @@ class Case:
         self.words = arrays["dec_mask"] > 0
 
     def dropout_masks(self):
-        """Masks of encoder and decoder, the same at every step."""
+        """Return the masks of encoder and decoder, equal at every step."""
         if "drop_mask" not in self.arrays:
             return {}, {}
         every = self.arrays["drop_mask"][None]
@@ -60,7 +60,7 @@ class Case:
         return memory, mask, states
 
     def word_losses(self):
-        """Losses of all words, through the layers that training runs."""
+        """Return the losses of all words, from the layers of training."""
         model = self.model
         memory, mask, states = self.encode()
         attended = {"memory": memory, "memory_mask": mask}
@@ -78,7 +78,7 @@ class Case:
         )[0]
 
     def steps(self):
-        """Every step of the cell: top hidden state, h̃, weights, p."""
+        """Run the cell step by step: top hidden state, h̃, weights and p."""
         model, cell = self.model, self.model.decoder.cell
         memory, mask, states = self.encode()
         first = cell.get_initial_state(len(self.source))[-1]
@@ -124,7 +124,7 @@ class Case:
     "precision",
     ["float64", pytest.param("float32", marks=pytest.mark.tensorflow)],
 )
-def test_the_model(case, precision, compare, float64):
+def test_model_matches_the_authors(case, precision, compare, float64):
     arrays, meta = case
     inputs = [name for name in arrays if is_input(name)]
     check = compare(FILE, arrays, inputs, single=precision == "float32")
@@ -135,7 +135,7 @@ def test_the_model(case, precision, compare, float64):
     losses, gradients = check_losses(check, batch)
     check_gradients(check, batch, gradients)
     if "drop_mask" not in arrays:
-        # The functional model that is fitted has the same layers.
+        # The functional training model has the same layers.
         found = batch.model.training_model(
             [batch.source, batch.target_in, batch.target_out]
         )
@@ -145,7 +145,7 @@ def test_the_model(case, precision, compare, float64):
 
 
 def check_batch(check, batch):
-    """Truncation, and what the decoder reads and predicts."""
+    """Check truncation and the decoder's inputs and targets."""
     source, target = (
         truncated(batch.arrays[name], batch.meta, is_source)
         for name, is_source in (("src", True), ("tgt", False))
@@ -170,10 +170,10 @@ def truncated(rows, meta, is_source):
     offsets = np.cumsum([0, *(rows >= 0).sum(1)])
     keep_end = is_source and bool(meta["is_reverse"])
     limit = meta["max_sent_len"] - 1
-    left = TokenIds(rows[rows >= 0], offsets).rows(
+    ids = TokenIds(rows[rows >= 0], offsets).rows(
         np.arange(len(rows)), limit, keep_end
     )
-    return [row.tolist() for row in left]
+    return [row.tolist() for row in ids]
 
 
 def as_rectangle(rows, width):
@@ -190,7 +190,7 @@ def check_encoder(check, batch):
 def check_steps(check, batch):
     hidden, vectors, weights, positions = batch.steps()
     words = batch.words
-    # In steps behind the end theirs are zero, and ours mean nothing.
+    # After the end the authors' arrays are zero, and ours are meaningless.
     check.check("dec_top", hidden, where=words[..., None])
     check.check("h_tilde", vectors, where=words[..., None])
     if weights is not None:

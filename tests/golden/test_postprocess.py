@@ -1,6 +1,6 @@
-"""What the authors' own scripts made of small texts.
+"""Results of the authors' scripts for small texts.
 
-A test has the name of its section of the file.
+Each test has the name of a section of the file.
 """
 
 import collections
@@ -24,12 +24,12 @@ from tests.golden.golden_files import golden_path
 
 
 def joined(text):
-    """The text with whole compounds, whose hyphens are words of their own."""
+    """Join compounds whose hyphens are separate words."""
     return text.replace(" ##AT##-##AT## ", "-")
 
 
 class Section(dict):
-    """A section of the file that knows which entries were used."""
+    """A section of the file that records which entries were used."""
 
     def __init__(self, entries):
         super().__init__(entries)
@@ -48,7 +48,7 @@ def sections():
 
 @pytest.fixture
 def section(request, sections):
-    """The test's section; fails where the test leaves an entry out."""
+    """Return the section of a test; fail if it leaves an entry out."""
     name = request.node.originalname.removeprefix("test_")
     section = Section(sections[name])
     yield section
@@ -64,7 +64,7 @@ def words_of(lines):
 
 
 def first_links(links, targets, sources):
-    """Weights (T, S) that have the first link of every target word."""
+    """Return weights (T, S) with the first link of every target word."""
     weights = np.zeros((targets, sources), "float32")
     for i, j in reversed(links):
         weights[j] = np.eye(sources)[i]
@@ -79,7 +79,7 @@ def test_unk_replace(section, tmp_path):
 
     path = tmp_path / "dictionary"
     lines = section["dict_lines"]
-    # The authors' script leaves out lines that have not three fields.
+    # The authors' script skips lines that do not have three fields.
     lines = [f"{line}\n" for line in lines if len(line.split()) == 3]
     path.write_text("".join(lines), encoding="utf-8")
     dictionary = read_dictionary(path)
@@ -116,7 +116,7 @@ def test_unk_replace(section, tmp_path):
 
 
 def figures(pairs):
-    """p(t|s), p(s|t), their mean, pmi and npmi of each pair, of all pairs."""
+    """Yield p(t|s), p(s|t), their mean, pmi and npmi of each pair."""
     of_source, of_target = collections.Counter(), collections.Counter()
     for source, target, count, _ in pairs:
         of_source[source] += count
@@ -162,7 +162,7 @@ def test_word_dict(section, tmp_path):
 
 
 def multi_bleu(hypotheses, references):
-    """BLEU of tokenised text as `multi-bleu.perl` has it."""
+    """Return the BLEU of tokenised text, as `multi-bleu.perl` does."""
     return sacrebleu.corpus_bleu(
         hypotheses,
         [references],
@@ -173,18 +173,19 @@ def multi_bleu(hypotheses, references):
 
 
 def test_length_analysis(section):
-    # Equally many sentences a group, the shortest references first.
+    # Groups of equal size, the shortest references first.
     pairs = zip(section["hyp"], section["ref"], strict=True)
     pairs = sorted(pairs, key=lambda pair: len(pair[1].split()))
     hypotheses, references = zip(*pairs, strict=True)
     table = ["bleu\tbleu_cum\tlen\tsize"]
     for start in range(0, len(pairs), section["group_size"]):
         stop = min(start + section["group_size"], len(pairs))
-        alone = multi_bleu(hypotheses[start:stop], references[start:stop])
-        together = multi_bleu(hypotheses[:stop], references[:stop])
+        group_bleu = multi_bleu(hypotheses[start:stop], references[start:stop])
+        cumulative_bleu = multi_bleu(hypotheses[:stop], references[:stop])
         length = len(references[stop - 1].split())
         table.append(
-            f"{alone:.2f}\t{together:.2f}\t{length:.1f}\t{stop - start}"
+            f"{group_bleu:.2f}\t{cumulative_bleu:.2f}\t"
+            f"{length:.1f}\t{stop - start}"
         )
     assert table == section["authors_stdout"]
 
@@ -195,7 +196,7 @@ def test_vocab(section):
 
     from luong_keras.text.word_tokenizer import WordTokenizer
 
-    # Ours has <pad> before the authors' first id, so every id is one more.
+    # Our vocabulary begins with <pad>, so every id is one larger.
     tokenizer = WordTokenizer.train(
         section["corpus"], section["size"] + 1, pretokenized=True
     )

@@ -24,7 +24,7 @@ def is_input(name):
 
 
 def options_of(meta):
-    """The program's command line: name, value, name, value, …"""
+    """Return the command line (name, value, name, value, …) as a dictionary."""
     words = meta["options"].split(",")
     return dict(zip(words[::2], map(float, words[1::2]), strict=True))
 
@@ -44,7 +44,7 @@ def rate(meta, step, steps_per_epoch):
 
 
 class Training:
-    """A run of the program, on its sentences and from its weights."""
+    """A training run from the authors' weights, on their sentences."""
 
     def __init__(self, arrays, meta, precision):
         self.arrays, self.meta = arrays, meta
@@ -54,7 +54,7 @@ class Training:
             if name.startswith("init/")
         }
         self.model = authors_model(meta, weights, precision)
-        self.fitted = self.model.training_model
+        self.training_model = self.model.training_model
         self.pad_id = meta["tgt_bos_id"]
         self.costs = {}
         loss = TranslationLoss(
@@ -63,7 +63,7 @@ class Training:
             dtype=precision,
         )
         self.clip_norm = options_of(meta)["maxGradNorm"]
-        self.fitted.compile(
+        self.training_model.compile(
             make_optimizer(
                 "sgd",
                 meta["learning_rate"],
@@ -75,7 +75,7 @@ class Training:
         )
 
     def batch(self, part, rows):
-        """Ids as the program made them: cut to their longest, with symbols."""
+        """Return ids with begin and end symbols, cut to the longest row."""
         source = self.arrays[f"{part}_src"][rows]
         target = self.arrays[f"{part}_tgt"][rows]
         bos = np.full((len(rows), 1), self.meta["tgt_bos_id"])
@@ -95,7 +95,7 @@ class Training:
         }
 
     def batches(self):
-        pytest.importorskip("tensorflow", reason="it puts lines in order")
+        pytest.importorskip("tensorflow", reason="sorts the batches")
         from luong_keras.data.batch_order import sorted_batches
 
         lengths = (self.arrays["train_tgt"] >= 0).sum(1)
@@ -111,7 +111,7 @@ class Training:
         ]
 
     def losses(self, batch):
-        return self.fitted(
+        return self.training_model(
             [batch[k] for k in ("source", "target_in", "target_out")]
         )["word"]
 
@@ -121,11 +121,11 @@ class Training:
         return to_numpy(self.losses(batch)).sum() / words
 
     def step(self, batch, step_rate):
-        """One update: the summed cost, words, norm and scale before it."""
-        variables = self.fitted.trainable_variables
+        """Do one update; return the summed cost, words, norm and scale."""
+        variables = self.training_model.trainable_variables
         size = self.meta["batch_size"]
         key = batch["target_out"].tobytes()
-        if key not in self.costs:  # Compiled once, run every epoch.
+        if key not in self.costs:  # Compiled once for all epochs.
             self.costs[key] = differentiable(
                 lambda: ops.sum(self.losses(batch)), variables
             )
@@ -134,9 +134,11 @@ class Training:
             [g / size for g in gradients], variables, count_embeddings=False
         )
         norm = float(to_numpy(norm))
-        self.fitted.optimizer.learning_rate = step_rate
+        self.training_model.optimizer.learning_rate = step_rate
         target = batch["target_out"]
-        self.fitted.train_on_batch(batch, {"word": target, "hits": target})
+        self.training_model.train_on_batch(
+            batch, {"word": target, "hits": target}
+        )
         words = (target != self.pad_id).sum()
         scale = min(1, self.clip_norm / norm) / size
         return cost, words, norm, scale
@@ -148,10 +150,10 @@ class Training:
     [pytest.param((FILE, name), id=name) for name in cases(FILE)],
     indirect=True,
 )
-def test_a_whole_training(case, compare, float64):
+def test_training_run_matches_the_authors(case, compare, float64):
     arrays, meta = case
     check = compare(FILE, arrays, [n for n in arrays if is_input(n)])
-    # An optimizer keeps its rate in Keras' own precision.
+    # An optimizer keeps its learning rate in `keras.config.floatx()`.
     old, policy = keras.config.floatx(), keras.config.dtype_policy()
     keras.config.set_floatx("float64")
     try:
@@ -159,7 +161,7 @@ def test_a_whole_training(case, compare, float64):
         trace, evaluations = run(training)
     finally:
         keras.config.set_floatx(old)
-        # One that was made meanwhile would stay.
+        # Otherwise a policy made in the meantime would stay.
         keras.config.set_dtype_policy(policy)
     check.check("trace", np.array(trace))
     check.check("eval", np.array(evaluations))
