@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from luong_keras.special_tokens import EOS_ID
+from tests.decoding.toy_step import symbol_log_probabilities
 
 SIZE = 6  # of the vocabulary; special tokens except `</s>` are words here
 MAX_LENGTH = 4  # words and `</s>`
@@ -19,10 +20,10 @@ def every_translation(step, sentence, maximum=MAX_LENGTH):
     found = {}
     for count in range(1, maximum):
         for words in itertools.product(WORDS, repeat=count):
-            total = 0.0
-            for t, word in enumerate((*words, EOS_ID)):
-                total += step.log_probabilities(sentence, words[:t])[word]
-            found[words] = total
+            symbols = (*words, EOS_ID)
+            found[words] = sum(
+                symbol_log_probabilities(step, sentence, symbols)
+            )
     return found
 
 

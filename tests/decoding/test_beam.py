@@ -1,5 +1,5 @@
-import itertools
 import math
+from functools import partial
 
 import keras
 import numpy as np
@@ -16,6 +16,7 @@ from tests.decoding.toy_step import (
     ToyStep,
     as_lists,
     log_softmax,
+    symbol_log_probabilities,
 )
 
 tensorflow = pytest.mark.tensorflow
@@ -79,6 +80,24 @@ def check(found, expected, alignment_rows):
         np.testing.assert_allclose(alignments, alignment_rows(words), atol=1e-6)
 
 
+def check_sentence(found, step, sentence, *settings):
+    """Compare one sentence with the reference, which is returned."""
+    expected = reference_search(
+        partial(step.log_probabilities, sentence), *settings
+    )
+    check(found, expected, partial(step.alignment_rows, sentence))
+    return expected
+
+
+def search_one(step, max_length, **options):
+    """Search one sentence with a step that does not read its states."""
+    states = [np.zeros((1, 1), "float32")]
+    (found,) = as_lists(
+        beam_search(step, states, [max_length], max_length, **options)
+    )
+    return found
+
+
 @pytest.mark.parametrize(
     "beam_size, stack_size, penalty, end_logit",
     [
@@ -115,18 +134,15 @@ def test_beam_search_matches_the_reference(
         )
     )
     for row, sentence in enumerate(sentences):
-        expected = reference_search(
-            lambda words, s=sentence: step.log_probabilities(s, words),
+        check_sentence(
+            found[row],
+            step,
+            sentence,
             longest[row],
             least[row],
             beam_size,
             stack_size or beam_size,
             penalty,
-        )
-        check(
-            found[row],
-            expected,
-            lambda words, s=sentence: step.alignment_rows(s, words),
         )
         for _, words, _ in found[row]:
             assert 1 <= len(words) <= longest[row]
@@ -178,17 +194,13 @@ def test_stack_keeps_the_best_or_the_first(
         ("first", first, first_steps),
     ):
         step = PairStep(table)
-        (found,) = as_lists(
-            beam_search(
-                step,
-                [np.zeros((1, 1), "float32")],
-                np.array([4]),
-                4,
-                beam_size=3,
-                stack_size=stack_size,
-                length_penalty=penalty,
-                stack_keeps=keeps,
-            )
+        found = search_one(
+            step,
+            4,
+            beam_size=3,
+            stack_size=stack_size,
+            length_penalty=penalty,
+            stack_keeps=keeps,
         )
         assert step.calls == steps
         assert [words for _, words, _ in found] == list(expected)
@@ -230,24 +242,11 @@ def test_first_finished_hypotheses_are_kept(
     )
     num_different = 0
     for row, sentence in enumerate(sentences):
-        first, best = (
-            reference_search(
-                lambda words, s=sentence: step.log_probabilities(s, words),
-                7,
-                1,
-                beam_size,
-                sizes[row],
-                penalty,
-                keeps,
-            )
-            for keeps in ("first", "best")
+        settings = (7, 1, beam_size, sizes[row], penalty)
+        first = check_sentence(found[row], step, sentence, *settings, "first")
+        num_different += first != reference_search(
+            partial(step.log_probabilities, sentence), *settings
         )
-        check(
-            found[row],
-            first,
-            lambda words, s=sentence: step.alignment_rows(s, words),
-        )
-        num_different += first != best
     assert num_different >= 3
 
 
@@ -262,64 +261,14 @@ def test_search_of_a_large_vocabulary_matches_the_reference():
     step = ToyStep(vocabulary_size=1500, end_logit=9.0)
     found = as_lists(beam_search(step, step.states(3, 5), [4, 5], 5, None, 4))
     for row, (sentence, longest) in enumerate([(3, 4), (5, 5)]):
-        expected = reference_search(
-            lambda words, s=sentence: step.log_probabilities(s, words),
-            longest,
-            1,
-            4,
-            4,
-            0.0,
-        )
-        check(
-            found[row],
-            expected,
-            lambda words, s=sentence: step.alignment_rows(s, words),
-        )
-
-
-def test_exhaustive_beam_finds_every_translation():
-    step = ToyStep(vocabulary_size=5, seed=1)
-    words = [w for w in range(5) if w != EOS_ID]
-    scored = []
-    for length in (1, 2, 3):
-        for sentence in itertools.product(words, repeat=length):
-            score = sum(
-                step.log_probabilities(2, sentence[:i])[word]
-                for i, word in enumerate([*sentence, EOS_ID])
-            )
-            scored.append((score / (length + 1), sentence))
-    assert len(scored) == 4 + 4**2 + 4**3
-    scored.sort(key=lambda s: -s[0])
-    (found,) = as_lists(
-        beam_search(
-            step,
-            step.states(2),
-            np.array([4]),
-            4,
-            # An end counts where it ranks above the last place, and 4 ** 4
-            # candidates continue from the longest sentences.
-            beam_size=4**4,
-            stack_size=len(scored),
-            length_penalty=1.0,
-        )
-    )
-    check(found, scored, lambda words: step.alignment_rows(2, words))
+        check_sentence(found[row], step, sentence, longest, 1, 4, 4, 0.0)
 
 
 def test_end_symbol_takes_no_place_in_the_beam():
     # `</s>` (0.6) is the most probable symbol after the first step, but the
     # one live hypothesis continues with word 4 until the stack is full.
     step = ConstantStep([0, 0, 0, 0.6, 0.3, 0.1])
-    (found,) = as_lists(
-        beam_search(
-            step,
-            [np.zeros((1, 1), "float32")],
-            np.array([9]),
-            9,
-            beam_size=1,
-            stack_size=3,
-        )
-    )
+    found = search_one(step, 9, beam_size=1, stack_size=3)
     assert [words for _, words, _ in found] == [(4,), (4, 4), (4, 4, 4)]
     np.testing.assert_allclose(
         [score for score, _, _ in found],
@@ -333,13 +282,11 @@ def test_full_stack_waits_only_with_a_length_penalty():
     # A stack of one. `4 </s>` has the best sum of log-probabilities, longer
     # translations have a better mean.
     step = ConstantStep([0, 0, 0, 0.2, 0.8])
-    options = {"beam_size": 2, "stack_size": 1}
-    states, limit = [np.zeros((1, 1), "float32")], np.array([5])
-    (plain,) = as_lists(beam_search(step, states, limit, 5, **options))
-    assert plain[0][1] == (4,)
-    (mean,) = as_lists(
-        beam_search(step, states, limit, 5, length_penalty=1.0, **options)
+    plain, mean = (
+        search_one(step, 5, beam_size=2, stack_size=1, length_penalty=penalty)
+        for penalty in (0.0, 1.0)
     )
+    assert plain[0][1] == (4,)
     assert mean[0][1] == (4, 4, 4, 4)
     np.testing.assert_allclose(
         mean[0][0], (4 * math.log(0.8) + math.log(0.2)) / 5, rtol=1e-5
@@ -349,17 +296,7 @@ def test_full_stack_waits_only_with_a_length_penalty():
 @tensorflow
 def test_unfinished_scores_lack_the_end_symbol():
     step = ConstantStep([0, 0, 0, 0, 0.75, 0.25])
-    (found,) = as_lists(
-        beam_search(
-            step,
-            [np.zeros((1, 1), "float32")],
-            np.array([2]),
-            2,
-            beam_size=3,
-            stack_size=5,
-            length_penalty=1.0,
-        )
-    )
+    found = search_one(step, 2, beam_size=3, stack_size=5, length_penalty=1.0)
     # Three live hypotheses, so three of the five ranks are filled.
     assert [words for _, words, _ in found][0] == (4, 4)
     assert len(found) == 3
@@ -380,16 +317,7 @@ def test_impossible_words_leave_places_empty(penalty):
     # Only word 4 can continue, so one of six places is live. Neither other
     # words nor `</s>` may fill the other places.
     step = ConstantStep([0, 0, 0, 0.01, 0.99])
-    (found,) = as_lists(
-        beam_search(
-            step,
-            [np.zeros((1, 1), "float32")],
-            np.array([4]),
-            4,
-            beam_size=6,
-            length_penalty=penalty,
-        )
-    )
+    found = search_one(step, 4, beam_size=6, length_penalty=penalty)
     assert sorted(words for _, words, _ in found) == [
         (4,),
         (4, 4),
@@ -439,19 +367,16 @@ def test_search_settings_per_sentence(end_logit, keeps):
         )
     )
     for row, sentence in enumerate(sentences):
-        expected = reference_search(
-            lambda words, s=sentence: step.log_probabilities(s, words),
+        check_sentence(
+            found[row],
+            step,
+            sentence,
             longest[row],
             1,
             beams[row],
             stacks[row],
             penalties[row],
             keeps,
-        )
-        check(
-            found[row],
-            expected,
-            lambda words, s=sentence: step.alignment_rows(s, words),
         )
 
 
@@ -485,11 +410,7 @@ def test_prefix_is_forced_and_scored():
         expected = reference_search(
             log_probabilities, [7, 6][row], 1, 3, 3, 0.0
         )
-        check(
-            found[row],
-            expected,
-            lambda words, s=sentence: step.alignment_rows(s, words),
-        )
+        check(found[row], expected, partial(step.alignment_rows, sentence))
 
 
 @tensorflow
@@ -506,11 +427,8 @@ def test_prefix_with_end_symbol_forces_the_translation():
             prefix=np.array([[*words, EOS_ID]]),
         )
     )
-    score = sum(
-        step.log_probabilities(5, words[:i])[word]
-        for i, word in enumerate([*words, EOS_ID])
-    )
-    check(found, [(score, words)], lambda words: step.alignment_rows(5, words))
+    score = sum(symbol_log_probabilities(step, 5, (*words, EOS_ID)))
+    check(found, [(score, words)], partial(step.alignment_rows, 5))
 
 
 @pytest.fixture(scope="module")

@@ -12,13 +12,12 @@ from luong_keras.decoding.sampling import Sampling
 from luong_keras.decoding.scorers import LengthPenalty, Prefix
 from luong_keras.decoding.search import search
 from tests.decoding.every_translation import (
-    ENOUGH,
     MAX_LENGTH,
     SIZE,
     contains,
     every_translation,
 )
-from tests.decoding.test_scorers import check
+from tests.decoding.test_scorers import all_translations, check
 from tests.decoding.toy_step import ConstantStep, ToyStep, as_lists
 
 tensorflow = pytest.mark.tensorflow
@@ -68,16 +67,8 @@ def test_progress_is_the_longest_matching_prefix():
 
 def test_forbidden_phrases_never_occur():
     step = ToyStep(SIZE, end_logit=1.0)
-    found = as_lists(
-        search(
-            step,
-            step.states(*SENTENCES),
-            Beam(ENOUGH, 2 * ENOUGH),
-            [MAX_LENGTH] * 4,
-            MAX_LENGTH,
-            scorers=[ForbiddenPhrases(*padded(PHRASES))],
-        )
-    )
+    forbidden = ForbiddenPhrases(*padded(PHRASES))
+    found = all_translations(step, forbidden, sentences=SENTENCES)
     for row, sentence in enumerate(SENTENCES):
         scores = {
             words: score

@@ -5,7 +5,7 @@ from keras import ops
 from luong_keras.decoding.beam_search import beam_search
 from luong_keras.decoding.forced import forced_decoding
 from luong_keras.special_tokens import EOS_ID
-from tests.decoding.toy_step import ToyStep
+from tests.decoding.toy_step import ToyStep, symbol_log_probabilities
 
 SENTENCES = [3, 5, 7]
 TARGETS = [[6, 4, 6, EOS_ID], [EOS_ID, 0, 0, 0], [5, EOS_ID, 0, 0]]
@@ -23,10 +23,7 @@ def test_probabilities_and_alignments_match_each_step():
         zip(SENTENCES, LENGTHS, strict=True)
     ):
         words = TARGETS[row][:length]
-        expected = [
-            step.log_probabilities(sentence, words[:t])[word]
-            for t, word in enumerate(words)
-        ]
+        expected = symbol_log_probabilities(step, sentence, words)
         np.testing.assert_allclose(gains[row, :length], expected, rtol=1e-5)
         np.testing.assert_allclose(
             alignments[row, :length],

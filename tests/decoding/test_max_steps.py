@@ -12,7 +12,7 @@ from luong_keras.decoding import (
     search,
 )
 from luong_keras.special_tokens import EOS_ID
-from tests.decoding.toy_step import ToyStep, as_lists
+from tests.decoding.toy_step import ToyStep, as_lists, symbol_log_probabilities
 
 pytestmark = pytest.mark.slow_on_jax
 SENTENCES, LONGEST, STEPS = [3, 5], [9, 2], 3
@@ -50,9 +50,6 @@ def test_translations_are_cut_at_the_last_step(strategy, end_logit):
         for score, words, _ in ranks:
             # Cut translations have no `</s>`, in neither score nor length.
             symbols = (*words, EOS_ID)[:longest]
-            total = sum(
-                step.log_probabilities(sentence, words[:t])[word]
-                for t, word in enumerate(symbols)
-            )
+            total = sum(symbol_log_probabilities(step, sentence, symbols))
             assert score == pytest.approx(total / len(symbols), rel=1e-5)
             assert end_logit > 0 or len(words) == longest

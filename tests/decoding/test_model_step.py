@@ -27,12 +27,9 @@ from tests.decoding.every_translation import (
     every_translation,
     sampling_distribution,
 )
-from tests.decoding.small_decoders import (
-    DECODERS,
-    SOURCES,
-)
+from tests.decoding.small_decoders import DECODERS, SOURCES
 from tests.decoding.test_sampling import NUM_SAMPLES, check_frequencies
-from tests.decoding.toy_step import as_lists
+from tests.decoding.toy_step import as_lists, symbol_log_probabilities
 from tests.layer_checks import few_at_first, few_on_jax
 
 B = len(SOURCES)
@@ -58,10 +55,7 @@ def run_search(decoder, strategy, sources=SOURCES, **options):
 def total(decoder, sentence, words, maximum=MAX_LENGTH):
     """Return the log-probability of words, and of `</s>` if it fits."""
     symbols = (*words, EOS_ID)[:maximum]
-    return sum(
-        decoder.log_probabilities(sentence, words[:t])[symbol]
-        for t, symbol in enumerate(symbols)
-    )
+    return sum(symbol_log_probabilities(decoder, sentence, symbols))
 
 
 def check_all(hypotheses, expected):
@@ -326,10 +320,7 @@ def test_forced_decoding_scores_given_targets(decoders, name):
     step, states = decoders[name].prepare(SOURCES)
     forced = forced_decoding(step, states, targets, [3] * B)
     expected = [
-        [
-            decoders[name].log_probabilities(sentence, (4, 5)[:t])[word]
-            for t, word in enumerate((4, 5, EOS_ID))
-        ]
+        symbol_log_probabilities(decoders[name], sentence, (4, 5, EOS_ID))
         for sentence in range(B)
     ]
     np.testing.assert_allclose(

@@ -17,7 +17,12 @@ from luong_keras.decoding import (
 )
 from luong_keras.special_tokens import EOS_ID, PAD_ID
 from tests.decoding.every_translation import SIZE, WORDS
-from tests.decoding.toy_step import ConstantStep, ToyStep, as_lists
+from tests.decoding.toy_step import (
+    ConstantStep,
+    ToyStep,
+    as_lists,
+    symbol_log_probabilities,
+)
 
 pytestmark = pytest.mark.slow_on_jax
 SENTENCES, LONGEST = [3, 5, 7], 6
@@ -78,10 +83,7 @@ def test_sentences_without_a_translation_have_empty_ranks(
     for row in (0, 2):
         for score, words, _ in lists[row]:
             symbols = (*words, EOS_ID)[:LONGEST]
-            total = sum(
-                step.log_probabilities(SENTENCES[row], words[:t])[word]
-                for t, word in enumerate(symbols)
-            )
+            total = sum(symbol_log_probabilities(step, SENTENCES[row], symbols))
             assert score == pytest.approx(total / len(symbols), rel=1e-5)
             if isinstance(scorer, Prefix):
                 assert words[:2] == ((5, 4), (4, 4))[row // 2]
@@ -119,8 +121,5 @@ def test_samples_without_allowed_words_are_left_out():
     )
     assert {words for _, words, _ in found} == {(word,) for word in WORDS}
     for score, words, _ in found:
-        total = sum(
-            step.log_probabilities(5, words[:t])[word]
-            for t, word in enumerate((*words, EOS_ID))
-        )
+        total = sum(symbol_log_probabilities(step, 5, (*words, EOS_ID)))
         assert score == pytest.approx(total, rel=1e-5)

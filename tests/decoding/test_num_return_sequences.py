@@ -14,7 +14,12 @@ from luong_keras.decoding import (
     Scorer,
 )
 from luong_keras.decoding.search import search
-from tests.decoding.toy_step import ConstantStep, ToyStep, as_lists
+from tests.decoding.toy_step import (
+    ConstantStep,
+    ToyStep,
+    as_lists,
+    symbol_log_probabilities,
+)
 from tests.layer_checks import few_at_first
 
 B, V, S, MAX_LENGTH = 12, 9, 4, 10
@@ -148,8 +153,5 @@ def test_search_without_finished_hypotheses_does_not_end_early():
     )
     for sentence, ((score, words, _),) in enumerate(found):
         # A search that ended early would have padding in place of words.
-        total = sum(
-            step.log_probabilities(sentence, words[:i])[word]
-            for i, word in enumerate(words)
-        )
+        total = sum(symbol_log_probabilities(step, sentence, words))
         np.testing.assert_allclose(score, total / 5, rtol=1e-5)

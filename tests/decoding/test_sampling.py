@@ -9,7 +9,7 @@ from luong_keras.decoding.scorers import Scorer
 from luong_keras.decoding.search import search
 from luong_keras.special_tokens import EOS_ID
 from tests.decoding.every_translation import SIZE, sampling_distribution
-from tests.decoding.toy_step import ToyStep, as_lists
+from tests.decoding.toy_step import ToyStep, as_lists, symbol_log_probabilities
 
 pytestmark = pytest.mark.slow_on_jax
 NUM_SAMPLES = 4000
@@ -76,11 +76,8 @@ def test_sample_frequencies_match_probabilities(settings):
     check_frequencies(counts, expected)
     # Scores are the model's, whatever the sampling settings.
     for ((score, words, alignments),) in found[:50]:
-        ends = (*words, EOS_ID)[:3]
-        total = sum(
-            step.log_probabilities(5, words[:t])[word]
-            for t, word in enumerate(ends)
-        )
+        symbols = (*words, EOS_ID)[:3]
+        total = sum(symbol_log_probabilities(step, 5, symbols))
         np.testing.assert_allclose(score, total, rtol=1e-5)
         np.testing.assert_allclose(
             alignments, step.alignment_rows(5, words), atol=1e-6
@@ -168,10 +165,9 @@ def test_scorers_change_the_sampling_distribution():
         counts, sampling_distribution(step, 5, 3, sampling_weights)
     )
     for ((score, words, _),) in found[:20]:
-        total = 3.0 * words.count(4) + sum(
-            step.log_probabilities(5, words[:t])[word]
-            for t, word in enumerate((*words, EOS_ID)[:3])
-        )
+        symbols = (*words, EOS_ID)[:3]
+        total = sum(symbol_log_probabilities(step, 5, symbols))
+        total += 3.0 * words.count(4)
         np.testing.assert_allclose(score, total, rtol=1e-4, atol=1e-4)
 
 

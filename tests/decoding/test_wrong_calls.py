@@ -63,17 +63,14 @@ def test_invalid_strategy_is_refused(given):
 
 
 @every_search
-@pytest.mark.parametrize("given", ["prefix", NoRepeatedNgrams])
-def test_invalid_scorer_is_refused(run_search, given):
-    with refused("a Scorer", "scorers=[NoRepeatedNgrams(3)]", repr(given)):
-        run_search(STEP, STATES, [5, 5], 5, scorers=[given])
-
-
-@every_search
-@pytest.mark.parametrize("given", ["prefix", NoRepeatedNgrams(2), None])
-def test_scorers_must_be_a_list(run_search, given):
-    with refused("a Scorer", "scorers=[NoRepeatedNgrams(3)]", repr(given)):
-        run_search(STEP, STATES, [5, 5], 5, scorers=given)
+@pytest.mark.parametrize(
+    "scorers",
+    [["prefix"], [NoRepeatedNgrams], "prefix", NoRepeatedNgrams(2), None],
+)
+def test_scorers_must_be_a_list_of_scorers(run_search, scorers):
+    received = scorers[0] if isinstance(scorers, list) else scorers
+    with refused("a Scorer", "scorers=[NoRepeatedNgrams(3)]", repr(received)):
+        run_search(STEP, STATES, [5, 5], 5, scorers=scorers)
 
 
 @every_search

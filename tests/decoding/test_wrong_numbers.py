@@ -108,7 +108,9 @@ def test_invalid_lengths_are_refused():
         forced_decoding(STEP, STATES, targets, 3)
 
 
-@pytest.mark.parametrize("value", [-1.0, [0.5, -1.0], "google", None, np.nan])
+@pytest.mark.parametrize(
+    "value", [-1.0, -1, [0.5, -1.0], "google", None, np.nan]
+)
 def test_invalid_penalties_are_refused(value):
     with refused("`exponent` must be 0 or more", f"exponent={value!r}"):
         LengthPenalty(value)

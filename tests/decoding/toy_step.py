@@ -72,6 +72,14 @@ class ConstantStep:
         return zeros + ops.convert_to_tensor(self.logits), states, zeros
 
 
+def symbol_log_probabilities(step, sentence, symbols):
+    """List log p of each symbol after the symbols before it."""
+    return [
+        step.log_probabilities(sentence, symbols[:t])[symbol]
+        for t, symbol in enumerate(symbols)
+    ]
+
+
 def log_softmax(logits):
     logits = np.asarray(logits, "float64")
     logits = logits - logits.max(-1, keepdims=True)
