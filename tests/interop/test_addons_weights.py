@@ -109,8 +109,11 @@ def test_fixtures_are_of_the_last_release():
 
 
 def test_cell_without_biases_and_user_defined_attention_layer():
-    weights = renamed("wrapper_luong", "attention_layer/", "dense_7/")
-    weights = {k: v for k, v in weights.items() if not k.endswith("bias:0")}
+    weights = {
+        name.replace("attention_layer/", "dense_7/"): value
+        for name, value in arrays("wrapper_luong", "weights").items()
+        if not name.endswith("bias:0")
+    }
     weights["decoder/dense_7/bias:0"] = bias = np.arange(4.0)
     decoder = built_decoder(
         use_bias=False, attentional_bias=True, attentional_activation="tanh"
@@ -120,11 +123,6 @@ def test_cell_without_biases_and_user_defined_attention_layer():
     )
     found = decoder.cell.attentional_bias_vector
     np.testing.assert_array_equal(found, bias)
-
-
-def renamed(case, old, new):
-    found = arrays(case, "weights")
-    return {name.replace(old, new): value for name, value in found.items()}
 
 
 # Names.
