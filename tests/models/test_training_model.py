@@ -25,6 +25,10 @@ HAS_MICROBATCHES = pytest.mark.skipif(
     keras.backend.backend() not in ("tensorflow", "jax"),
     reason="micro-batches need TensorFlow or JAX",
 )
+ON_TENSORFLOW = pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow",
+    reason="parallel micro-batches need TensorFlow",
+)
 ROWS, WORDS = 6, 9
 LOSSES = {
     "word": {"normalization": "word"},
@@ -52,10 +56,7 @@ def batch():
     return x, {"word": target, "hits": target}
 
 
-def trained(
-    parts, loss, optimizer="sgd", steps=3, precision="float32", parallel=1
-):
-    """Return the weights after some steps, and the logs of the last."""
+def small_model(**changes):
     keras.utils.set_random_seed(1)
     config = ModelConfig(
         source_vocabulary_size=WORDS,
@@ -64,18 +65,27 @@ def trained(
         units=4,
         encoder_layers=1,
         decoder_layers=1,
+        initial_range=0.8,
+        **changes,
+    )
+    return TranslationModel(config)
+
+
+def trained(parts, loss, steps=3, precision="float32", parallel=1):
+    """Return the weights after some steps, and the logs of the last."""
+    model = small_model(
         attention=AttentionConfig(kind="global"),
         dropout=0.0,
-        initial_range=0.8,
         precision=precision,
-    )
-    model = TranslationModel(config).training_model
+    ).training_model
     model.microbatches, model.parallel_microbatches = parts, parallel
-    made = make_optimizer(optimizer, 0.5, clip_norm=0.2)
+    optimizer = make_optimizer("sgd", 0.5, clip_norm=0.2)
     if precision == "mixed_float16":
-        made = keras.optimizers.LossScaleOptimizer(made, initial_scale=64.0)
+        optimizer = keras.optimizers.LossScaleOptimizer(
+            optimizer, initial_scale=64.0
+        )
     model.compile(
-        made,
+        optimizer,
         {"word": TranslationLoss(**LOSSES[loss]), "hits": None},
         metrics={"word": [TokenPerplexity(), TokenCount(name="count")]},
         jit_compile=ON_JAX,
@@ -95,15 +105,18 @@ def trained_whole(loss):
 
 @HAS_MICROBATCHES
 @pytest.mark.parametrize(
-    "loss",
+    "parts, loss, parallel",
     [
-        loss if loss == "word" else pytest.param(loss, marks=pytest.mark.slow)
-        for loss in LOSSES
+        (3, "word", 1),
+        pytest.param(3, "sentence", 1, marks=pytest.mark.slow),
+        pytest.param(3, "nominal", 1, marks=pytest.mark.slow),
+        pytest.param(2, "word", 2, marks=ON_TENSORFLOW),
+        pytest.param(6, "word", 3, marks=[ON_TENSORFLOW, pytest.mark.slow]),
     ],
 )
-def test_microbatches_give_the_step_of_the_whole(loss):
+def test_microbatches_give_the_step_of_the_whole(parts, loss, parallel):
     expected, logs = trained_whole(loss)
-    found, found_logs = trained(3, loss)
+    found, found_logs = trained(parts, loss, parallel=parallel)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-6)
     assert set(found_logs) == set(logs)
@@ -132,26 +145,6 @@ def test_microbatches_give_the_loss_of_unequal_batches():
         ).history
         found += history["loss"]
     assert found == pytest.approx([3.0, 3.0])
-
-
-ON_TENSORFLOW = pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow",
-    reason="parallel micro-batches need TensorFlow",
-)
-
-
-@ON_TENSORFLOW
-@pytest.mark.parametrize(
-    "parts, parallel",
-    [(2, 2), pytest.param(6, 3, marks=pytest.mark.slow)],
-)
-def test_parallel_microbatches_give_the_step_of_the_whole(parts, parallel):
-    expected, logs = trained_whole("word")
-    found, found_logs = trained(parts, "word", parallel=parallel)
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-6)
-    for name, value in logs.items():
-        np.testing.assert_allclose(found_logs[name], value, rtol=1e-5)
 
 
 def preceding_operations(operation):
@@ -327,23 +320,12 @@ def test_training_model_is_saved_and_loaded(tmp_path):
 @pytest.mark.parametrize("frozen", ["decoder", "encoder", "*/kernel_0"])
 def test_frozen_weights_stay(frozen):
     """Layers or single weights are frozen; all other weights are trained."""
-    keras.utils.set_random_seed(1)
-    made = TranslationModel(
-        ModelConfig(
-            source_vocabulary_size=WORDS,
-            target_vocabulary_size=WORDS,
-            embedding_size=3,
-            units=4,
-            encoder_layers=1,
-            decoder_layers=1,
-            initial_range=0.8,
-        )
-    )
-    model = made.training_model
+    translation_model = small_model()
+    model = translation_model.training_model
     if "/" in frozen:
         freeze(model, [frozen])
     else:
-        getattr(made, frozen).trainable = False
+        getattr(translation_model, frozen).trainable = False
     model.compile(
         make_optimizer("sgd", 0.5),
         {"word": TranslationLoss(), "hits": None},
