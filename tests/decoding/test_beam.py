@@ -32,7 +32,7 @@ def reference_search(
     keeps="best",
 ):
     """Search one sentence in plain Python: (score, words), best first."""
-    room = stack_size if keeps == "first" else math.inf
+    capacity = stack_size if keeps == "first" else math.inf
     live, finished = [((), 0.0)], []
     for t in range(max_length):
         candidates = []
@@ -53,7 +53,7 @@ def reference_search(
                 break
             if words[-1] != EOS_ID:
                 grown.append((words, score))
-            elif t >= min_length and len(finished) < room:
+            elif t >= min_length and len(finished) < capacity:
                 finished.append((score / (t + 1) ** penalty, words[:-1]))
         finished = sorted(finished, key=lambda f: -f[0])[:stack_size]
         live = grown
@@ -119,15 +119,15 @@ def test_beam_search_matches_the_reference(
 ):
     step = ToyStep(end_logit=end_logit, seed=beam_size)
     sentences = [3, 5, 7, 11, 13]
-    longest = [7, 4, 6, 1, 3]
-    least = [1, 3, 6, 1, 0]
+    max_lengths = [7, 4, 6, 1, 3]
+    min_lengths = [1, 3, 6, 1, 0]
     found = as_lists(
         beam_search(
             step,
             step.states(*sentences),
-            np.array(longest),
-            max(longest),
-            np.array(least),
+            np.array(max_lengths),
+            max(max_lengths),
+            np.array(min_lengths),
             beam_size,
             stack_size,
             penalty,
@@ -138,14 +138,14 @@ def test_beam_search_matches_the_reference(
             found[row],
             step,
             sentence,
-            longest[row],
-            least[row],
+            max_lengths[row],
+            min_lengths[row],
             beam_size,
             stack_size or beam_size,
             penalty,
         )
         for _, words, _ in found[row]:
-            assert 1 <= len(words) <= longest[row]
+            assert 1 <= len(words) <= max_lengths[row]
             assert EOS_ID not in words
 
 
@@ -260,8 +260,8 @@ def test_unknown_stack_rule_is_refused():
 def test_search_of_a_large_vocabulary_matches_the_reference():
     step = ToyStep(vocabulary_size=1500, end_logit=9.0)
     found = as_lists(beam_search(step, step.states(3, 5), [4, 5], 5, None, 4))
-    for row, (sentence, longest) in enumerate([(3, 4), (5, 5)]):
-        check_sentence(found[row], step, sentence, longest, 1, 4, 4, 0.0)
+    for row, (sentence, max_length) in enumerate([(3, 4), (5, 5)]):
+        check_sentence(found[row], step, sentence, max_length, 1, 4, 4, 0.0)
 
 
 def test_end_symbol_takes_no_place_in_the_beam():
@@ -349,15 +349,15 @@ def test_maximum_length_zero_gives_an_empty_translation():
 def test_search_settings_per_sentence(end_logit, keeps):
     step = ToyStep(end_logit=end_logit, seed=5)
     sentences = [3, 5, 7, 11, 13, 3]
-    longest = [7, 4, 6, 1, 5, 7]
+    max_lengths = [7, 4, 6, 1, 5, 7]
     beams, stacks = [1, 2, 4, 3, 3, 4], [1, 4, 2, 3, 3, 4]
     penalties = [0.0, 1.0, 0.5, 0.0, 1.0, 0.0]
     found = as_lists(
         beam_search(
             step,
             step.states(*sentences),
-            np.array(longest),
-            max(longest),
+            np.array(max_lengths),
+            max(max_lengths),
             np.ones(6, "int32"),
             beam_size=4,
             length_penalty=np.array(penalties, "float32"),
@@ -371,7 +371,7 @@ def test_search_settings_per_sentence(end_logit, keeps):
             found[row],
             step,
             sentence,
-            longest[row],
+            max_lengths[row],
             1,
             beams[row],
             stacks[row],
@@ -465,7 +465,7 @@ def test_search_of_a_model_matches_its_training_form(
     limits = [4, 3]
     options = {"beam_size": 3, "stack_size": 4}
     found = as_lists(search(translation_model, SOURCE[:2], limits, **options))
-    for row, longest in enumerate(limits):
+    for row, max_length in enumerate(limits):
 
         def forced(words, row=row):
             # One shape for all prefixes: the padding changes nothing.
@@ -483,7 +483,7 @@ def test_search_of_a_model_matches_its_training_form(
             found = forced_decoding(step, states, [words], [len(words)])
             return found.alignments[0]
 
-        expected = reference_search(forced, longest, 1, 3, 4, 0.0)
+        expected = reference_search(forced, max_length, 1, 3, 4, 0.0)
         assert [words for _, words, _ in found[row]] == [
             words for _, words in expected
         ]

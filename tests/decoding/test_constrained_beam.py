@@ -27,12 +27,12 @@ SENTENCES = [3, 5, 7, 11]
 PHRASES = [[(4, 4, 5)], [(5, 4), (0,)], [(4, 5, 0)], []]
 
 
-def padded(phrases, longest=3, maximum=2):
+def padded(phrases, max_words=3, max_phrases=2):
     """Return the phrases of all sentences as padded arrays."""
-    words = np.zeros((len(phrases), maximum, longest), "int32")
-    lengths = np.zeros((len(phrases), maximum), "int32")
-    for row, some in enumerate(phrases):
-        for place, phrase in enumerate(some):
+    words = np.zeros((len(phrases), max_phrases, max_words), "int32")
+    lengths = np.zeros((len(phrases), max_phrases), "int32")
+    for row, sentence_phrases in enumerate(phrases):
+        for place, phrase in enumerate(sentence_phrases):
             words[row, place, : len(phrase)] = phrase
             lengths[row, place] = len(phrase)
     return words, lengths
@@ -125,10 +125,12 @@ def test_wide_beam_finds_all_translations_with_the_phrases(penalty):
 @pytest.mark.parametrize(
     "size, end_logit", [(3, 1.0), (1, 2.0), (3, 4.0), (40, 1.0)]
 )
-@pytest.mark.parametrize("least", [0, 1])
-def test_search_without_phrases_is_a_plain_beam_search(size, end_logit, least):
+@pytest.mark.parametrize("min_length", [0, 1])
+def test_search_without_phrases_is_a_plain_beam_search(
+    size, end_logit, min_length
+):
     step = ToyStep(8, end_logit=end_logit, seed=3)
-    arguments = step.states(*SENTENCES), [7, 4, 1, 5], 7, [least] * 4
+    arguments = step.states(*SENTENCES), [7, 4, 1, 5], 7, [min_length] * 4
     states, *limits = arguments
     plain = search(step, states, Beam(size, 5), *limits)
     no_phrases = padded([[]] * 4)
@@ -160,25 +162,27 @@ def test_required_phrases_always_occur(beam, end_logit):
         for _ in sentences
     ]
     # Room for the phrases and up to three other words.
-    longest = [
-        sum(map(len, some)) + 1 + int(generator.integers(0, 4))
-        for some in phrases
+    max_lengths = [
+        sum(map(len, sentence_phrases)) + 1 + int(generator.integers(0, 4))
+        for sentence_phrases in phrases
     ]
-    words, lengths = padded(phrases, maximum=3)
+    words, lengths = padded(phrases, max_phrases=3)
     found = as_lists(
         search(
             step,
             step.states(*sentences),
             ConstrainedBeam(beam, words, lengths),
-            longest,
-            max(longest),
+            max_lengths,
+            max(max_lengths),
         )
     )
-    for row, some in zip(found, phrases, strict=True):
+    for row, sentence_phrases in zip(found, phrases, strict=True):
         assert row
         for score, translation, _ in row:
             assert np.isfinite(score)
-            assert all(contains(translation, phrase) for phrase in some)
+            assert all(
+                contains(translation, phrase) for phrase in sentence_phrases
+            )
 
 
 @tensorflow
@@ -207,7 +211,7 @@ def test_beam_sizes_and_prefixes_per_sentence():
     prefixes = np.array([[8, 4], [0, 0], [7, 0]])
     prefix_lengths = np.array([2, 0, 1])
     sizes = np.array([1, 4, 2])
-    longest = [7, 6, 5]
+    max_lengths = [7, 6, 5]
 
     def searched(rows, width):
         return as_lists(
@@ -221,7 +225,7 @@ def test_beam_sizes_and_prefixes_per_sentence():
                     sizes=sizes[rows],
                     stack_sizes=sizes[rows],
                 ),
-                np.array(longest)[rows],
+                np.array(max_lengths)[rows],
                 7,
                 scorers=[Prefix(prefixes[rows], prefix_lengths[rows])],
             )

@@ -6,16 +6,16 @@ from luong_keras.decoding.greedy import greedy_search
 from luong_keras.special_tokens import EOS_ID
 from tests.decoding.toy_step import ToyStep, as_lists
 
-LONGEST, LEAST = [7, 4, 6, 2, 0, 5], [1, 3, 6, 0, 0, 1]
+MAX_LENGTHS, MIN_LENGTHS = [7, 4, 6, 2, 0, 5], [1, 3, 6, 0, 0, 1]
 SENTENCES = [3, 5, 7, 11, 13, 17]
 
 
-def reference(step, sentence, longest, least):
+def reference(step, sentence, max_length, min_length):
     words, score = (), 0.0
-    for t in range(longest):
+    for t in range(max_length):
         gains = step.log_probabilities(sentence, words)
         open_words = gains.copy()
-        if t < max(least, 1):
+        if t < max(min_length, 1):
             open_words[EOS_ID] = -np.inf
         word = int(np.argmax(open_words))
         score += gains[word]
@@ -37,13 +37,13 @@ def test_every_step_takes_the_most_probable_word(size, end_logit):
     step = ToyStep(size, end_logit=end_logit)
     found = as_lists(
         greedy_search(
-            step, step.states(*SENTENCES), np.array(LONGEST), 7, LEAST
+            step, step.states(*SENTENCES), np.array(MAX_LENGTHS), 7, MIN_LENGTHS
         )
     )
     for row, sentence in enumerate(SENTENCES):
         ((score, words, alignments),) = found[row]
         expected, expected_score = reference(
-            step, sentence, LONGEST[row], LEAST[row]
+            step, sentence, MAX_LENGTHS[row], MIN_LENGTHS[row]
         )
         assert words == expected
         np.testing.assert_allclose(score, expected_score, rtol=1e-5, atol=1e-6)
@@ -54,10 +54,12 @@ def test_every_step_takes_the_most_probable_word(size, end_logit):
 
 def test_cut_translation_has_no_alignments_after_its_end():
     step = ToyStep(end_logit=-30.0)
-    found = greedy_search(step, step.states(*SENTENCES), np.array(LONGEST), 7)
+    found = greedy_search(
+        step, step.states(*SENTENCES), np.array(MAX_LENGTHS), 7
+    )
     weights = np.array(found.alignments)[:, 0]
-    assert np.array(found.lengths)[:, 0].tolist() == LONGEST
-    for row, length in zip(weights, LONGEST, strict=True):
+    assert np.array(found.lengths)[:, 0].tolist() == MAX_LENGTHS
+    for row, length in zip(weights, MAX_LENGTHS, strict=True):
         assert row[:length].any(-1).all() and not row[length:].any()
 
 
@@ -65,23 +67,29 @@ def test_cut_translation_has_no_alignments_after_its_end():
 @pytest.mark.parametrize("end_logit", [2.0, -30.0])
 def test_length_penalty_normalises_the_score(end_logit):
     step = ToyStep(end_logit=end_logit, seed=2)
-    inputs = (step, step.states(*SENTENCES), np.array(LONGEST), 7)
+    inputs = (step, step.states(*SENTENCES), np.array(MAX_LENGTHS), 7)
     options = {"length_penalty": 0.6}
     greedy = as_lists(greedy_search(*inputs, **options))
     plain = as_lists(greedy_search(*inputs))
-    for ((score, words, _),), ((sum_, _, _),), longest in zip(
-        greedy, plain, LONGEST, strict=True
+    for ((score, words, _),), ((sum_, _, _),), max_length in zip(
+        greedy, plain, MAX_LENGTHS, strict=True
     ):
-        symbols = min(len(words) + 1, max(longest, 1))
+        symbols = min(len(words) + 1, max(max_length, 1))
         np.testing.assert_allclose(score, sum_ / symbols**0.6, rtol=1e-5)
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("least", [None, LEAST])
+@pytest.mark.parametrize("min_lengths", [None, MIN_LENGTHS])
 @pytest.mark.parametrize("end_logit", [2.0, 6.0, -30.0])
-def test_greedy_search_equals_a_beam_of_one(end_logit, least):
+def test_greedy_search_equals_a_beam_of_one(end_logit, min_lengths):
     step = ToyStep(end_logit=end_logit, seed=2)
-    inputs = (step, step.states(*SENTENCES), np.array(LONGEST), 7, least)
+    inputs = (
+        step,
+        step.states(*SENTENCES),
+        np.array(MAX_LENGTHS),
+        7,
+        min_lengths,
+    )
     greedy = as_lists(greedy_search(*inputs))
     beam = as_lists(beam_search(*inputs, beam_size=1))
     for ours, theirs in zip(greedy, beam, strict=True):

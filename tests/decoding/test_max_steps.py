@@ -15,7 +15,7 @@ from luong_keras.special_tokens import EOS_ID
 from tests.decoding.toy_step import ToyStep, as_lists, symbol_log_probabilities
 
 pytestmark = pytest.mark.slow_on_jax
-SENTENCES, LONGEST, STEPS = [3, 5], [9, 2], 3
+SENTENCES, MAX_LENGTHS, MAX_STEPS = [3, 5], [9, 2], 3
 
 every_strategy = pytest.mark.parametrize(
     "strategy",
@@ -37,19 +37,19 @@ def test_translations_are_cut_at_the_last_step(strategy, end_logit):
         step,
         step.states(*SENTENCES),
         strategy,
-        LONGEST,
-        np.int64(STEPS),
+        MAX_LENGTHS,
+        np.int64(MAX_STEPS),
         scorers=[LengthPenalty(1.0)],
     )
-    assert found.ids.shape[-1] == found.alignments.shape[-2] == STEPS
-    for sentence, longest, ranks in zip(
-        SENTENCES, LONGEST, as_lists(found), strict=True
+    assert found.ids.shape[-1] == found.alignments.shape[-2] == MAX_STEPS
+    for sentence, max_length, ranks in zip(
+        SENTENCES, MAX_LENGTHS, as_lists(found), strict=True
     ):
         assert ranks
-        longest = min(longest, STEPS)
+        max_length = min(max_length, MAX_STEPS)
         for score, words, _ in ranks:
             # Cut translations have no `</s>`, in neither score nor length.
-            symbols = (*words, EOS_ID)[:longest]
+            symbols = (*words, EOS_ID)[:max_length]
             total = sum(symbol_log_probabilities(step, sentence, symbols))
             assert score == pytest.approx(total / len(symbols), rel=1e-5)
-            assert end_logit > 0 or len(words) == longest
+            assert end_logit > 0 or len(words) == max_length

@@ -25,7 +25,7 @@ from tests.decoding.toy_step import (
 )
 
 pytestmark = pytest.mark.slow_on_jax
-SENTENCES, LONGEST = [3, 5, 7], 6
+SENTENCES, MAX_LENGTH = [3, 5, 7], 6
 NO_PHRASE = np.zeros((3, 1, 1), "int32"), np.zeros((3, 1), "int32")
 
 every_strategy = pytest.mark.parametrize(
@@ -52,10 +52,10 @@ def check_empty(found, row):
 
 @every_strategy
 @pytest.mark.parametrize(
-    "scorer, least",
+    "scorer, min_length",
     [
         # All words except `</s>` are used up before the minimum length.
-        (NoRepeatedNgrams(np.array([0, 1, 0])), LONGEST),
+        (NoRepeatedNgrams(np.array([0, 1, 0])), MAX_LENGTH),
         # The second word is outside the vocabulary.
         (Prefix(np.array([[5, 4], [5, 9], [4, 4]])), 1),
         # `</s>` comes before the minimum length.
@@ -65,16 +65,16 @@ def check_empty(found, row):
     ],
 )
 def test_sentences_without_a_translation_have_empty_ranks(
-    strategy, scorer, least
+    strategy, scorer, min_length
 ):
     step = ToyStep(SIZE)
     found = search(
         step,
         step.states(*SENTENCES),
         strategy,
-        [LONGEST] * 3,
-        LONGEST,
-        [least] * 3,
+        [MAX_LENGTH] * 3,
+        MAX_LENGTH,
+        [min_length] * 3,
         [scorer, LengthPenalty(1.0)],
     )
     check_empty(found, 1)
@@ -82,7 +82,7 @@ def test_sentences_without_a_translation_have_empty_ranks(
     lists = as_lists(found)
     for row in (0, 2):
         for score, words, _ in lists[row]:
-            symbols = (*words, EOS_ID)[:LONGEST]
+            symbols = (*words, EOS_ID)[:MAX_LENGTH]
             total = sum(symbol_log_probabilities(step, SENTENCES[row], symbols))
             assert score == pytest.approx(total / len(symbols), rel=1e-5)
             if isinstance(scorer, Prefix):

@@ -70,9 +70,9 @@ SCORERS = {
 }
 
 
-def check_same(some, every, counts):
+def check_same(limited, full, counts):
     """Check that the first `count` translations of each sentence agree."""
-    for row, (few, many) in enumerate(zip(some, every, strict=True)):
+    for row, (few, many) in enumerate(zip(limited, full, strict=True)):
         count = np.resize(counts, B)[row]
         assert len(few) >= min(count, len(many))
         assert len(few) <= np.max(counts)
@@ -97,13 +97,13 @@ def check_same(some, every, counts):
     ),
 )
 def test_results_equal_those_of_the_full_search(strategy, scorers):
-    every = search_batch(STRATEGIES[strategy](), SCORERS[scorers]())
+    full = search_batch(STRATEGIES[strategy](), SCORERS[scorers]())
     for counts in (1, np.resize([1, 3, 9], B)):
-        some = search_batch(
+        limited = search_batch(
             STRATEGIES[strategy](num_return_sequences=counts),
             SCORERS[scorers](),
         )
-        check_same(some, every, counts)
+        check_same(limited, full, counts)
 
 
 def count_steps(num_return_sequences, scorers):

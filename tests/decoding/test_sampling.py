@@ -86,7 +86,7 @@ def test_sample_frequencies_match_probabilities(settings):
 
 def test_sampling_settings_per_sentence():
     step = ToyStep(40, seed=2)
-    sentences, longest = [3, 5, 7, 5], [6, 4, 0, 6]
+    sentences, max_lengths = [3, 5, 7, 5], [6, 4, 0, 6]
     settings = {
         "temperature": np.array([0.5, 1.0, 2.0, 3.0], "float32"),
         "top_k": np.array([0, 3, 1, 0], "int32"),
@@ -95,7 +95,11 @@ def test_sampling_settings_per_sentence():
     }
     batched = as_lists(
         search(
-            step, step.states(*sentences), Sampling(3, **settings), longest, 6
+            step,
+            step.states(*sentences),
+            Sampling(3, **settings),
+            max_lengths,
+            6,
         )
     )
     assert len(batched[0]) == 3
@@ -109,8 +113,8 @@ def test_sampling_settings_per_sentence():
                 step,
                 step.states(sentence),
                 Sampling(3, **row_settings),
-                [longest[row]],
-                max(longest[row], 1),
+                [max_lengths[row]],
+                max(max_lengths[row], 1),
             )
         )
         assert [words for _, words, _ in batched[row]] == [

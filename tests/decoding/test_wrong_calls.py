@@ -1,4 +1,4 @@
-"""Invalid arguments of a search, with what the errors expect."""
+"""Invalid arguments of a search, and their error messages."""
 
 import re
 
@@ -19,12 +19,12 @@ STEP = ToyStep()
 STATES = STEP.states(1, 2)
 
 
-def sampled(step, states, *limits, **others):
-    return search(step, states, Sampling(2), *limits, **others)
+def sampled(step, states, *limits, **options):
+    return search(step, states, Sampling(2), *limits, **options)
 
 
-def beam(*arguments, **others):
-    return beam_search(*arguments, beam_size=2, **others)
+def beam(*arguments, **options):
+    return beam_search(*arguments, beam_size=2, **options)
 
 
 every_search = pytest.mark.parametrize(

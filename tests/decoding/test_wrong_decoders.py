@@ -1,4 +1,4 @@
-"""Decoders that `ModelStep` refuses, with the reasons in the errors."""
+"""Decoders that `ModelStep` refuses, and their error messages."""
 
 import re
 

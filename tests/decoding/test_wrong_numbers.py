@@ -65,11 +65,13 @@ def test_sizes_may_be_numpy_numbers_or_tensors(kind):
     two, five = kind(2), kind(5)
     for strategy in (Beam, Sampling):
         expected = found(strategy(2))
-        same = search(STEP, STATES, strategy(two), [5, 5], five)
-        np.testing.assert_array_equal(*map(np.array, (same.ids, expected.ids)))
-    same = beam(beam_size=two, stack_size=five)
+        result = search(STEP, STATES, strategy(two), [5, 5], five)
+        np.testing.assert_array_equal(
+            *map(np.array, (result.ids, expected.ids))
+        )
+    result = beam(beam_size=two, stack_size=five)
     expected = beam(beam_size=2, stack_size=5)
-    np.testing.assert_array_equal(*map(np.array, (same.ids, expected.ids)))
+    np.testing.assert_array_equal(*map(np.array, (result.ids, expected.ids)))
 
 
 def test_sizes_per_sentence_are_bounded():
@@ -205,12 +207,12 @@ def test_one_row_serves_all_sentences():
 def test_empty_phrases_and_prefixes_change_nothing(shape):
     phrases = np.zeros(shape, "int32"), np.zeros(shape[:2], "int32")
     expected = np.array(found(Beam(2)).ids)
-    for same in (
+    for result in (
         found(ConstrainedBeam(2, *phrases)),
         found(Beam(2), ForbiddenPhrases(*phrases)),
         found(Beam(2), Prefix(np.zeros((2, 0), "int32"))),
     ):
-        np.testing.assert_array_equal(np.array(same.ids), expected)
+        np.testing.assert_array_equal(np.array(result.ids), expected)
 
 
 @pytest.mark.tensorflow

@@ -46,15 +46,15 @@ def _few_compiled_programs(request):
 @pytest.fixture
 def compare(request):
     """Make the `Comparison` of a case; its figures go into the summary."""
-    made = []
+    comparisons = []
 
     def make(file, expected, inputs=(), single=False):
         comparison = Comparison(expected, inputs, single)
-        made.append((file, comparison))
+        comparisons.append((file, comparison))
         return comparison
 
     yield make
-    for file, comparison in made:
+    for file, comparison in comparisons:
         comparison.finish()
         request.node.user_properties.append(
             (

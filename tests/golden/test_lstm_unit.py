@@ -40,7 +40,7 @@ def test_lstm_unit_matches_the_authors(case, dtype, compare, float64):
     kernel = swap_last_gates(arrays["W"].T)
     cell.kernels[0].assign(kernel[:width])
     cell.recurrent_kernels[0].assign(kernel[width:])
-    # The inputs and gradients of a masked row are zero.
+    # Masked rows are zeroed before the unit, and so are their gradients.
     mask = arrays["mask"][:, None]
     x, h, c = (
         keras.Variable(arrays[name], dtype=dtype)

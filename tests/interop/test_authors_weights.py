@@ -1,6 +1,7 @@
 """Models that the authors' weight layout cannot represent.
 
-The tests in `tests/golden` compare all other models with the program.
+Models that it can represent are compared with the authors' numbers in
+`tests/golden`.
 """
 
 import pytest

@@ -290,9 +290,9 @@ def test_tied_embedding_is_one_matrix():
 @tensorflow
 def test_shared_embedding_serves_source_and_target():
     same = {"source_vocabulary_size": 9, "tied_embeddings": True}
-    apart, shared = make(**same), make(**same, shared_embeddings=True)
+    separate, shared = make(**same), make(**same, shared_embeddings=True)
     assert shared.source_embedding is shared.target_embedding
-    assert apart.model.count_params() - shared.model.count_params() == 9 * 5
+    assert separate.model.count_params() - shared.model.count_params() == 9 * 5
     table = shared.source_embedding.embeddings
     changed = to_numpy(table)
     changed[7] += 1
