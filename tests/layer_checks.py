@@ -1,4 +1,4 @@
-"""What the layer tests share: references in NumPy, gradients, all layers."""
+"""Shared helpers of the tests: NumPy references, gradients, all layers."""
 
 import contextlib
 
@@ -17,7 +17,7 @@ EXACT = {"rtol": 1e-12, "atol": 1e-12}
 
 @contextlib.contextmanager
 def double_precision():
-    """float64 on every backend, as a user asks for it."""
+    """Enable float64 on every backend, as users do."""
     enable_float64()
     try:
         yield
@@ -26,22 +26,23 @@ def double_precision():
 
 
 def few_at_first(values, few, on_jax=None):
-    """Parameters, of which `make test` takes a few, `make test-all` all.
+    """Return parameters, all but `few` of them marked slow.
 
-    JAX, which compiles each anew, takes those of `on_jax`, where given.
+    On JAX, which compiles each case anew, `on_jax` replaces `few` if given.
+    `make test` runs the unmarked parameters, `make test-all` runs all.
     """
-    soon = on_jax if BACKEND == "jax" and on_jax is not None else few
+    fast = on_jax if BACKEND == "jax" and on_jax is not None else few
     return [
         pytest.param(
             *(value if isinstance(value, tuple) else (value,)),
-            marks=() if value in soon else pytest.mark.slow,
+            marks=() if value in fast else pytest.mark.slow,
         )
         for value in values
     ]
 
 
 def few_on_jax(values, few):
-    """Parameters, of which `make test` takes a few on JAX."""
+    """Return parameters, on JAX all but `few` of them marked slow."""
     return few_at_first(values, values, few)
 
 
@@ -49,12 +50,12 @@ def random(*shape, seed=0):
     return np.random.default_rng(seed).normal(size=shape)
 
 
-# By what share of a number its nearest neighbour in the format differs.
+# Largest relative error of rounding to the format.
 ROUNDOFF = {"float16": 2.0**-11, "bfloat16": 2.0**-8}
 
 
 def rounded(x, dtype):
-    """The nearest numbers that a format has, in float32."""
+    """Round `x` to `dtype` and return it in float32."""
     x = ops.cast(ops.cast(np.asarray(x, "float32"), dtype), "float32")
     return to_numpy(x).astype("float32")
 
@@ -72,7 +73,7 @@ def dtype_of(x):
 
 
 def randomize(layer, seed=0):
-    """Random weights everywhere: zeros and ones would hide mistakes."""
+    """Set all weights to random values: zeros and ones could hide mistakes."""
     generator = np.random.default_rng(seed)
     for variable in layer.weights:
         if "seed" not in variable.name:
@@ -81,22 +82,22 @@ def randomize(layer, seed=0):
 
 
 def round_weights(layer, dtype):
-    """Random weights that a format has: nothing is lost where it is read."""
+    """Set random weights that `dtype` represents without rounding."""
     for variable in randomize(layer).trainable_variables:
         variable.assign(rounded(to_numpy(variable), dtype))
     return layer
 
 
 def int8_rounded(table):
-    """Rows (V, E) as int8 codes have them, of 127 steps to a row's largest."""
+    """Round rows (V, E) as int8 does, with 127 steps up to a row's maximum."""
     step = np.abs(table).max(-1, keepdims=True) / 127
     return np.round(table / step) * step
 
 
 def weighted_sum(x, weights):
-    """The sum of `x` times an array: a loss that notices every entry.
+    """Return the sum of `x` times an array, a loss that uses every entry.
 
-    With `*` NumPy would make the product on torch, and lose the gradient.
+    With `*`, NumPy would compute the product on torch and lose the gradient.
     """
     weights = ops.cast(np.broadcast_to(weights, x.shape), x.dtype)
     return ops.sum(x * weights)
@@ -106,7 +107,7 @@ def weighted_sum(x, weights):
 
 
 def softmax(scores, mask=True):
-    """Over the last axis; zeros where nothing is left."""
+    """Return the softmax over the last axis, zeros in fully masked rows."""
     exponentials = np.where(mask, np.exp(scores), 0.0)
     total = exponentials.sum(-1, keepdims=True)
     return exponentials / np.where(total > 0, total, 1)
@@ -132,7 +133,7 @@ def reference_gru(inputs, hidden, kernel, recurrent_kernel, bias):
 
 
 def reference_recurrence(cell, inputs, fed, states, drop):
-    """All recurrent layers of one step; `fed` stands beside the inputs."""
+    """Run all recurrent layers for one step; append `fed` to the inputs."""
     lstm = isinstance(cell, lk.InputFeedingLSTMCell)
     size = 2 if lstm else 1
     new = []
@@ -157,7 +158,7 @@ def reference_recurrence(cell, inputs, fed, states, drop):
 
 
 def reference_attention(score, query, memory, mask=True, drop=1.0):
-    """Context and weights of one step (B, U); score(query, vector) -> ()."""
+    """Return context (B, M), weights (B, S); score(query, vector) is scalar."""
     scores = np.array(
         [
             [score(h, vector) for vector in m]
@@ -174,7 +175,7 @@ def general_score(cell):
 
 
 def reference_step(cell, inputs, states, memory=None, mask=True, drop=None):
-    """A step with the general score: (h̃, new states, attention weights)."""
+    """Run a step with the general score: (h̃, new states, attention weights)."""
     drop = drop or {}
     fed = states[-1] * drop.get("feeding", 1) if cell.input_feeding else None
     new, hidden = reference_recurrence(cell, inputs, fed, states, drop)
@@ -192,7 +193,7 @@ def reference_step(cell, inputs, states, memory=None, mask=True, drop=None):
 
 
 def gradients(function, variables):
-    """d function() / d variable for every variable, as NumPy arrays."""
+    """Return d function() / d variable for each variable, as NumPy arrays."""
     return loss_and_gradients(function, variables)[1]
 
 
@@ -201,7 +202,7 @@ def loss_and_gradients(function, variables):
 
 
 def jacobians(function, variables):
-    """d function()[n] / d variable for every n, (N, ...) each."""
+    """Return d function()[n] / d variable for every n, (N, ...) each."""
     if BACKEND == "tensorflow":
         import tensorflow as tf
 
@@ -250,7 +251,7 @@ def jacobians(function, variables):
 
 
 def check_gradients(function, variables, step=1e-6):
-    """Compares derivatives along random directions with differences."""
+    """Compare derivatives in random directions with finite differences."""
     generator = np.random.default_rng(1)
     evaluate = differentiable(function, variables)
     _, found = evaluate()
@@ -272,7 +273,7 @@ def check_gradients(function, variables, step=1e-6):
 
 
 def differentiable(function, variables):
-    """A function for the loss and its gradients at the present values."""
+    """Return a function that computes the loss and its gradients."""
     if BACKEND == "tensorflow":
         import tensorflow as tf
 
@@ -318,8 +319,8 @@ def differentiable(function, variables):
     return evaluate
 
 
-# Every public layer, ready to stand in the same small model: queries and
-# memory are (B, T, 4) and (B, S, 4).
+# Every public layer and how to call it in the same small model: the query is
+# (B, T, 4), the memory (B, S, 4).
 
 UNITS = 4
 
@@ -348,7 +349,7 @@ def _project(layer, query, memory, query_mask=None, memory_mask=None):
 
 @keras.saving.register_keras_serializable("tests")
 class AddMean(keras.layers.Layer):
-    """Vectors (B, T, U) plus the means of others (B, T, E)."""
+    """Vectors (B, T, U) plus the means of other vectors (B, T, E)."""
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
@@ -359,7 +360,7 @@ class AddMean(keras.layers.Layer):
 
 
 def _embed_and_project(layer, query, memory, query_mask=None, memory_mask=None):
-    # Keras 3.10 cannot read `ops.argmax` or `ops.cast` of a newer one.
+    # Keras 3.10 cannot load `ops.argmax` or `ops.cast` saved by a newer one.
     words = ops.where(query[..., 0] > 0, 1, 2)
     return layer(AddMean(dtype=layer.dtype)(query, layer.embedding(words)))
 
@@ -488,7 +489,7 @@ LAYERS = {
 
 
 def run_every_layer():
-    """A forward pass of each layer in a functional model."""
+    """Run a forward pass of each layer in a functional model."""
     for name, (make, apply) in LAYERS.items():
         layer = make("float32")
         query = keras.Input((None, UNITS))

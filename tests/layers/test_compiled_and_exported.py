@@ -1,4 +1,4 @@
-"""Every public layer, compiled by XLA on TensorFlow and as an ONNX file."""
+"""Every public layer compiled by XLA on TensorFlow and exported to ONNX."""
 
 import keras
 import numpy as np
@@ -20,15 +20,15 @@ every_layer = pytest.mark.parametrize(
         ("LocalAttention predictive", "LuongAttention location"),
     ),
 )
-# (T, S): of one step, shorter and longer than a window, and a source so long
-# that windows are gathered from it.
+# (T, S): one step, sources shorter and longer than a window, and a source long
+# enough that windows are gathered from it.
 LENGTHS = [(1, 2), (3, 5), (4, 30), (30, 200)]
 
 
-class Counted(keras.layers.Layer):
-    """Counts traces: Python runs a layer once for each.
+class TraceCounter(keras.layers.Layer):
+    """Identity layer that counts traces: Python runs `call` once per trace.
 
-    What it is given leads on, as Keras before 3.14 wants of every input.
+    Keras before 3.14 needs every input to be connected to an output.
     """
 
     def __init__(self):
@@ -45,12 +45,12 @@ def model_of(name):
     query = keras.Input((None, UNITS), name="query")
     memory = keras.Input((None, UNITS), name="memory")
     mask = keras.Input((None,), dtype="bool", name="mask")
-    layer, counted = make("float32"), Counted()
+    layer, counter = make("float32"), TraceCounter()
     inputs = [query, memory, mask]
-    query, memory, mask = counted(inputs)
+    query, memory, mask = counter(inputs)
     outputs = apply(layer, query, memory, memory_mask=mask)
     randomize(layer)
-    return keras.Model(inputs, outputs), counted
+    return keras.Model(inputs, outputs), counter
 
 
 def inputs_of(steps, source):
@@ -62,23 +62,23 @@ def inputs_of(steps, source):
 
 
 @every_layer
-def test_xla_trains_it_at_changing_lengths(name):
+def test_xla_trains_at_changing_lengths(name):
     losses = {}
     for compiled in (False, True):
         keras.utils.set_random_seed(1)
-        model, counted = model_of(name)
+        model, counter = model_of(name)
         model.compile(keras.optimizers.SGD(0.1), "mse", jit_compile=compiled)
         inputs = [inputs_of(*lengths) for lengths in 2 * LENGTHS]
         batches = [
             (x, keras.tree.map_structure(np.zeros_like, model(x)))
             for x in inputs
         ]
-        counted.count = 0
+        counter.count = 0
         losses[compiled] = [
             float(model.train_on_batch(x, y)) for x, y in batches
         ]
-        # One program for all lengths, after that of the first ones.
-        assert counted.count <= 3
+        # After the program for the first lengths, one program serves all.
+        assert counter.count <= 3
     np.testing.assert_allclose(losses[True], losses[False], rtol=1e-4)
 
 
@@ -92,7 +92,9 @@ def test_xla_trains_it_at_changing_lengths(name):
         ("LocalAttention predictive", 2, 0),
     ],
 )
-def test_a_graph_of_unknown_sizes_takes_nothing(name, batch, source, training):
+def test_graph_of_unknown_sizes_accepts_empty_inputs(
+    name, batch, source, training
+):
     import tensorflow as tf
 
     model, _ = model_of(name)
@@ -108,9 +110,9 @@ def test_a_graph_of_unknown_sizes_takes_nothing(name, batch, source, training):
 
 
 @every_layer
-def test_onnx_runs_it_at_any_length(name, tmp_path):
+def test_onnx_model_runs_at_any_length(name, tmp_path):
     if name == "WordLosses":
-        pytest.skip("is for training alone")
+        pytest.skip("only used in training")
     onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("tf2onnx")
     model, _ = model_of(name)
@@ -123,9 +125,9 @@ def test_onnx_runs_it_at_any_length(name, tmp_path):
     names = [each.name for each in session.get_inputs()]
     for steps, source in LENGTHS:
         arrays = inputs_of(steps, source)
-        given = dict(zip(("query", "memory", "mask"), arrays, strict=True))
-        found = session.run(None, {key: given[key] for key in names})
+        by_name = dict(zip(("query", "memory", "mask"), arrays, strict=True))
+        found = session.run(None, {key: by_name[key] for key in names})
         expected = keras.tree.flatten(model(arrays))
-        # A position in words takes up to source / 2 of the digits.
+        # The rounding error of a predicted position grows with the source.
         for ours, theirs in zip(expected, found, strict=True):
             np.testing.assert_allclose(theirs, ours, atol=1e-7 * (100 + source))

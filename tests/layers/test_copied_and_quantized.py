@@ -1,4 +1,4 @@
-"""Every public layer cloned, quantized, with LoRA, built again and drawn."""
+"""Every public layer cloned, quantized, with LoRA, rebuilt and plotted."""
 
 import json
 
@@ -24,20 +24,20 @@ every_layer = pytest.mark.parametrize(
 
 
 def assert_equal(found, expected, atol=0.0):
-    """Outputs of two models; `atol` is for sums in another order."""
+    """Compare outputs of two models; `atol` allows other summation orders."""
     for one, other in zip(outputs_of(found), outputs_of(expected), strict=True):
         np.testing.assert_allclose(one, other, rtol=atol, atol=atol)
 
 
 def copy_of(name, model):
-    """The same model, made by the code that made the first."""
+    """Build the model of a layer again, with the weights of `model`."""
     layer, copy = model_of(name)
     copy.set_weights(model.get_weights())
     return layer, copy
 
 
 @every_layer
-def test_a_clone_gives_the_same_numbers(name):
+def test_clone_gives_equal_outputs(name):
     _, model = model_of(name)
     clone = keras.models.clone_model(model)
     clone.set_weights(model.get_weights())
@@ -46,7 +46,7 @@ def test_a_clone_gives_the_same_numbers(name):
 
 @every_layer
 @pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`")
-def test_int8_gives_the_numbers_of_the_rounded_table(name, tmp_path):
+def test_int8_model_equals_one_with_a_rounded_table(name, tmp_path):
     layer, model = model_of(name)
     other, rounded = copy_of(name, model)
     embedding = getattr(other, "embedding", None)
@@ -67,7 +67,7 @@ def test_int8_gives_the_numbers_of_the_rounded_table(name, tmp_path):
 @pytest.mark.parametrize("int8", [False, True])
 @pytest.mark.parametrize("name", ["OutputProjection tied", "Bridge"])
 @pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`")
-def test_lora_adds_a_product_of_small_matrices(name, int8, tmp_path):
+def test_lora_adds_a_low_rank_product(name, int8, tmp_path):
     layer, model = model_of(name)
     other, merged = copy_of(name, model)
     if int8:
@@ -95,14 +95,14 @@ def test_lora_adds_a_product_of_small_matrices(name, int8, tmp_path):
     weight.assign(value + 3 / 2 * to_numpy(a) @ to_numpy(b))
     assert_equal(model, merged, atol=1e-5)
     if not int8:
-        # Keras rounds the sum anew where it saves codes.
+        # On saving codes, Keras rounds the merged table again.
         model.save(tmp_path / "model.keras")
         loaded = keras.saving.load_model(tmp_path / "model.keras")
         assert_equal(loaded, model, atol=1e-5)
 
 
 @every_layer
-def test_it_is_built_again_from_its_configurations(name):
+def test_layer_is_rebuilt_from_its_configurations(name):
     layer, _ = model_of(name)
     config, build_config = json.loads(
         json.dumps([layer.get_config(), layer.get_build_config()])
@@ -115,7 +115,7 @@ def test_it_is_built_again_from_its_configurations(name):
 
 
 @every_layer
-def test_it_is_in_the_summary_and_the_picture(name):
+def test_layer_is_in_the_summary_and_the_plot(name):
     pytest.importorskip("pydot")
     layer, model = model_of(name)
     lines = []
@@ -124,8 +124,8 @@ def test_it_is_in_the_summary_and_the_picture(name):
         expand_nested=True,
         line_length=200,
     )
-    picture = keras.utils.model_to_dot(
+    plot = keras.utils.model_to_dot(
         model, show_shapes=True, show_dtype=True, show_layer_names=True
     )
-    for text in ("\n".join(lines), picture.to_string()):
+    for text in ("\n".join(lines), plot.to_string()):
         assert layer.name in text

@@ -10,7 +10,7 @@ WORDS = np.array([[4, 1, 4], [0, 8, 1]], "int32")
 
 
 def pair(dtype="float32"):
-    """Ours and that of Keras, with the same table."""
+    """Return our layer and that of Keras, with the same table."""
     return [
         kind(9, 3, weights=random(9, 3).astype("float32"), dtype=dtype)
         for kind in (Embedding, keras.layers.Embedding)
@@ -18,7 +18,7 @@ def pair(dtype="float32"):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
-def test_it_gives_what_that_of_keras_gives(dtype):
+def test_outputs_and_gradients_equal_those_of_keras(dtype):
     ours, theirs = pair(dtype)
     found, expected = ours(WORDS), theirs(WORDS)
     assert found.dtype == expected.dtype
@@ -32,10 +32,10 @@ def test_it_gives_what_that_of_keras_gives(dtype):
             ),
             [layer.embeddings],
         )
-        wanted = np.zeros((9, 3))
-        np.add.at(wanted, WORDS, weights)
+        expected_gradient = np.zeros((9, 3))
+        np.add.at(expected_gradient, WORDS, weights)
         tolerance = 1e-6 if dtype == "float32" else 2e-2
-        np.testing.assert_allclose(gradient, wanted, atol=tolerance)
+        np.testing.assert_allclose(gradient, expected_gradient, atol=tolerance)
 
 
 @pytest.mark.tensorflow
@@ -49,7 +49,7 @@ def test_the_table_is_never_read_as_a_whole(dtype):
         assert ("ReadVariableOp" in kinds) == whole
 
 
-def test_weights_saved_with_that_of_keras_are_read(tmp_path):
+def test_weights_saved_by_the_keras_layer_are_loaded(tmp_path):
     models = []
     for layer in reversed(pair()):
         source = keras.Input((None,), dtype="int32")
@@ -64,7 +64,7 @@ def test_weights_saved_with_that_of_keras_are_read(tmp_path):
     )
 
 
-def test_adapted_rows_are_read_too():
+def test_lora_changes_the_rows():
     layer, _ = pair()
     layer.enable_lora(2)
     layer.lora_embeddings_b.assign(np.ones((2, 3)))

@@ -1,7 +1,7 @@
-"""Every layer in half precision against float32, in roundings of the format.
+"""Rounding errors of every layer in half precision, against float32.
 
-Inputs and weights are numbers of the format, so that only what is computed is
-rounded. Errors are shares of the largest number of an array.
+The format represents inputs and weights exactly, so that only computed values
+are rounded. Errors are relative to the largest absolute value of an array.
 """
 
 import keras
@@ -29,23 +29,23 @@ from tests.layer_checks import (
 STEPS = 4
 QUERY_MASK = prefix_mask([4, 3, 4, 2], STEPS)
 # A step rounds its query, the weights, the context and the vector, or their
-# gradients, and all of that may add up.
+# gradients, and all of these errors may add up.
 ROUNDINGS = 4 * STEPS
-SOURCE = dict.fromkeys(LAYERS, 600) | {
-    # A predicted position moves with all that was rounded before it in the
-    # loop: by more of its Gaussian, the longer the source.
+SOURCE_LENGTHS = dict.fromkeys(LAYERS, 600) | {
+    # Rounding errors of earlier steps shift a predicted position, by a larger
+    # share of its Gaussian in a longer source.
     "InputFeedingLSTM": 20,
-    # The gradients of scores add up to zero over the places, and that of the
-    # bias, which they share, to little: errors count for more in it.
+    # The gradients of the scores of a query sum to zero, so that the gradient
+    # of the shared bias is small and its relative error large.
     "BahdanauAttention normalized": 20,
 }
 
 
 def results(name, policy, dtype, side):
-    """The output and the gradients of inputs and weights."""
+    """Return the output and the gradients of inputs and weights."""
     make, apply = LAYERS[name]
-    layer, length = make(policy), SOURCE[name]
-    # Of a full sentence, a shorter one, one of a word, and none.
+    layer, length = make(policy), SOURCE_LENGTHS[name]
+    # A full sentence, a shorter one, one of a single word and an empty one.
     mask = prefix_mask([length, length - 3, 1, 0], length)
     mask = mask[:, ::-1] if side == "left" else mask
     inputs = [
@@ -87,7 +87,7 @@ def assert_near(half, single, tolerance):
         ("LuongAttention", "LocalAttention predictive", "OutputProjection"),
     ),
 )
-def test_a_layer_is_a_few_roundings_from_float32(name, dtype, side):
+def test_layer_is_a_few_roundings_from_float32(name, dtype, side):
     half, single = (
         results(name, policy, dtype, side)
         for policy in (f"mixed_{dtype}", "float32")
@@ -98,8 +98,8 @@ def test_a_layer_is_a_few_roundings_from_float32(name, dtype, side):
 @pytest.mark.parametrize(
     "dtype", few_on_jax(["float16", "bfloat16"], ["bfloat16"])
 )
-def test_the_weights_of_positions_are_not_rounded(dtype):
-    """Those of a training are float32, unlike the others here."""
+def test_position_weights_are_not_rounded(dtype):
+    """Position weights are float32, as in training; the others are rounded."""
     query = rounded(random(2, STEPS, 16), dtype)
     memory = rounded(random(2, 600, 16, seed=1), dtype)
     found = []
@@ -112,31 +112,33 @@ def test_the_weights_of_positions_are_not_rounded(dtype):
         found.append(
             map(to_numpy, layer(query, memory, return_attention_scores=True))
         )
-    # The projected query, the scores, the weights and the context.
+    # The projected query, scores, weights and context are rounded.
     assert_near(*found, 4 * ROUNDOFF[dtype])
 
 
 @pytest.mark.parametrize(
     "dtype", few_on_jax(["float16", "bfloat16"], ["float16"])
 )
-def test_a_long_source_loses_by_its_positions_alone(dtype, monkeypatch):
-    """Of the positions of float32, half precision is near it again.
+def test_long_source_loses_precision_only_in_its_positions(dtype, monkeypatch):
+    """With the positions of float32, half precision is close to float32.
 
-    p_t = S sigmoid(...) moves S / 4 times as far as its logit, which has the
-    roundings of all steps before; at S = 600 that is a part of a position,
-    and as large a part of the slope of the Gaussian.
+    p_t = S sigmoid(...) moves up to S / 4 times as far as its logit, which has
+    the rounding errors of all earlier steps. At S = 600 that changes the
+    position, and the slope of the Gaussian, by a noticeable fraction.
     """
-    kept = []
+    float32_positions = []
     predict = windows.predictive_position
 
-    def recorded(*given):
-        kept.append(predict(*given))
-        return kept[-1]
+    def recorded(*arguments):
+        float32_positions.append(predict(*arguments))
+        return float32_positions[-1]
 
-    def frozen(*given):
-        own = predict(*given)
-        moved = ops.stop_gradient(ops.cast(kept[0], own.dtype) - own)
-        return own + moved
+    def frozen(*arguments):
+        position = predict(*arguments)
+        correction = ops.stop_gradient(
+            ops.cast(float32_positions[0], position.dtype) - position
+        )
+        return position + correction
 
     inputs = rounded(random(3, STEPS, 5), dtype)
     memory = rounded(random(3, 600, 16, seed=1), dtype)
@@ -168,7 +170,7 @@ def test_a_long_source_loses_by_its_positions_alone(dtype, monkeypatch):
     decoder("float32")(inputs, memory=memory)
     monkeypatch.setattr(windows, "predictive_position", frozen)
     half, single = map(found, (f"mixed_{dtype}", "float32"))
-    # Of a decoder a step rounds two products of its recurrence as well.
+    # A step of a decoder also rounds two products of its recurrence.
     assert_near(half, single, 6 * STEPS * ROUNDOFF[dtype])
 
 
@@ -185,8 +187,8 @@ SCORES = {
 
 @pytest.mark.parametrize("masked", few_on_jax([True, False], [True]))
 @pytest.mark.parametrize("name", SCORES)
-def test_scores_may_be_larger_than_float16(name, masked):
-    """Of 1,000 products of 30 and 30: 900,000; float16 ends at 65,504."""
+def test_scores_may_exceed_the_float16_range(name, masked):
+    """1,000 products of 30 and 30 sum to 900,000; float16 ends at 65,504."""
     source = 20
     signs = np.random.default_rng(0).choice([-1.0, 1.0], (3, source, 1000))
     memory = (30 * signs).astype("float32")
@@ -214,7 +216,7 @@ def test_scores_may_be_larger_than_float16(name, masked):
             ),
             [query, *layer.trainable_variables],
         )
-        # Almost nothing comes back through the softmax: its weights are 0 or 1.
+        # Gradients are almost zero: the weights of the softmax are 0 or 1.
         assert all(np.isfinite(gradient).all() for gradient in gradients)
         found.append([*map(to_numpy, attend())])
     # Query, keys, weights and context are rounded.

@@ -1,4 +1,4 @@
-"""What every public layer does, in the same small model."""
+"""Contract of every public layer, in the same small model."""
 
 import contextlib
 import functools
@@ -29,7 +29,8 @@ from tests.layer_checks import (
 
 TARGET = np.array([[3, 4, 5], [6, 2, 0]], "int32")
 SOURCE = np.array([[7, 8, 9, 2, 3], [4, 5, 0, 0, 0]], "int32")
-# Outputs are of size 1 to 3, of which a rounding takes 2 ** -11 or 2 ** -8.
+# Tolerances. Outputs are of size 1 to 3, with relative rounding errors of
+# 2 ** -11 or 2 ** -8.
 POLICIES = {
     "float16": 4e-3,
     "mixed_float16": 4e-3,
@@ -65,18 +66,18 @@ def embedding(role, mask_zero=True):
 
 
 def functional(name, shape=(3, 5)):
-    """Two embeddings and the layer between ids and its output."""
+    """Return a model from ids through embeddings to the output of the layer."""
     layer, apply = build(name)
     target = keras.Input(shape[:1], dtype="int32")
     source = keras.Input(shape[1:], dtype="int32")
-    # Keras before 3.14 loads no model with an input that leads nowhere.
+    # Keras before 3.14 loads no model with an unused input.
     ids = keras.layers.Identity()([target, source])
     query = embedding("query")(ids[0])
     memory = embedding("memory")(ids[1])
     return keras.Model([target, source], apply(layer, query, memory))
 
 
-# The same numbers for every use of a layer; computed once.
+# Expected outputs of each layer, computed once.
 
 
 @functools.cache
@@ -92,7 +93,7 @@ def ids_to_output(name):
 def public(name):
     try:
         return getattr(lk, name)
-    except ImportError:  # What needs another package is no layer.
+    except ImportError:  # Objects of optional packages are no layers.
         return None
 
 
@@ -120,7 +121,7 @@ def test_no_two_matrices_start_equal(name):
 
 
 @every_layer
-def test_a_functional_model_of_any_sizes(name):
+def test_functional_model_of_any_sizes(name):
     model = functional(name, (None, None))
     expected = ids_to_output(name)
     np.testing.assert_array_equal(model([TARGET, SOURCE]), expected)
@@ -130,7 +131,7 @@ def test_a_functional_model_of_any_sizes(name):
 
 
 @every_layer
-def test_a_subclassed_model(name):
+def test_subclassed_model(name):
     layer, apply = build(name)
 
     class Model(keras.Model):
@@ -151,7 +152,7 @@ def test_a_subclassed_model(name):
     BACKEND != "tensorflow", reason="only TensorFlow compiles unknown sizes"
 )
 @every_layer
-def test_sizes_unknown_to_the_graph(name):
+def test_graph_of_unknown_sizes(name):
     import tensorflow as tf
 
     model = functional(name, (None, None))
@@ -171,7 +172,7 @@ def test_sizes_unknown_to_the_graph(name):
 
 
 class MaskProbe(keras.layers.Layer):
-    """Returns the mask that arrives with its input."""
+    """Layer that returns the mask of its input."""
 
     def __init__(self):
         super().__init__()
@@ -182,7 +183,7 @@ class MaskProbe(keras.layers.Layer):
 
 
 @every_layer
-def test_masks_of_an_embedding_are_used_and_go_on(name):
+def test_masks_of_an_embedding_are_used_and_propagated(name):
     layer, apply = build(name)
     expected = apply(
         layer,
@@ -204,7 +205,7 @@ def test_masks_of_an_embedding_are_used_and_go_on(name):
 
 
 @every_layer
-def test_saving_changes_nothing(name, tmp_path):
+def test_saved_model_gives_equal_outputs(name, tmp_path):
     functional(name).save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     difference = to_numpy(loaded([TARGET, SOURCE])) - ids_to_output(name)
@@ -215,7 +216,7 @@ def test_saving_changes_nothing(name, tmp_path):
 @pytest.mark.parametrize(
     "policy", few_on_jax(POLICIES, ["float64", "mixed_bfloat16"])
 )
-def test_policies(name, policy):
+def test_dtype_policies(name, policy):
     wide = policy == "float64"
     with double_precision() if wide else contextlib.nullcontext():
         output = forward(name, policy)
@@ -234,7 +235,7 @@ def test_one_word_and_one_step(name):
     layer, apply = build(name)
     query, memory = random(2, 3, UNITS), random(2, 5, UNITS, seed=1)
     found = to_numpy(apply(layer, query[1:, :1], memory[1:, :1]))
-    # There the second sentence is of one word, and padded.
+    # There the second sentence is one word and padding.
     expected = features_to_output(name)[1:, : found.shape[1]]
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
@@ -261,7 +262,7 @@ def test_an_empty_sentence_gives_no_nan(name):
     "name",
     few_at_first(
         LAYERS,
-        # TensorFlow takes its time to compile, loops above all.
+        # TensorFlow compiles slowly, loops above all.
         set(LAYERS)
         - {"InputFeedingGRU", "BahdanauLSTM", "BahdanauGRU"}
         - {"InputFeedingGRUCell", "BahdanauGRUCell", "LuongAttention location"}
@@ -269,12 +270,12 @@ def test_an_empty_sentence_gives_no_nan(name):
         on_jax=LAYERS,
     ),
 )
-def test_one_compiled_step_moves_every_weight(name):
+def test_one_compiled_step_changes_every_weight(name):
     model = functional(name)
     model.compile(keras.optimizers.SGD(1.0), loss="mse", jit_compile=True)
     before = [to_numpy(variable) for variable in model.trainable_variables]
-    wanted = np.ones((2, *model.output.shape[1:]))
-    history = model.fit([TARGET, SOURCE], wanted, batch_size=2, verbose=0)
+    targets = np.ones((2, *model.output.shape[1:]))
+    history = model.fit([TARGET, SOURCE], targets, batch_size=2, verbose=0)
     assert np.isfinite(history.history["loss"][0])
     for old, variable in zip(before, model.trainable_variables, strict=True):
         new = to_numpy(variable)
@@ -389,16 +390,16 @@ def test_configuration_round_trip(name):
 
 
 @pytest.mark.parametrize("name", CONFIGURED)
-def test_an_attribute_and_an_entry_for_every_argument(name):
+def test_every_argument_is_an_attribute_and_in_the_config(name):
     layer = CONFIGURED[name]()
     config = layer.get_config()
     arguments = inspect.signature(type(layer).__init__).parameters
     for argument in arguments.values():
-        # Spelled out, so that a typing error is one.
+        # No **kwargs, so that a misspelled argument raises an error.
         assert argument.kind is argument.POSITIONAL_OR_KEYWORD
         if argument.name == "self":
             continue
         assert argument.name in config
-        # What describes a cell is the cell's, in a layer that makes one.
+        # A layer that makes a cell keeps the cell's arguments there.
         owners = layer, getattr(layer, "cell", None)
         assert any(hasattr(owner, argument.name) for owner in owners)

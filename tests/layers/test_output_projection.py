@@ -37,8 +37,8 @@ def make(embedding_width=None, use_bias=False):
 
 def reference_losses(logits, smoothing):
     log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
-    wanted = (1 - smoothing) * np.eye(7)[TARGETS] + smoothing / 7
-    return -(wanted * log_p).sum(-1) * (TARGETS != 0)
+    smoothed = (1 - smoothing) * np.eye(7)[TARGETS] + smoothing / 7
+    return -(smoothed * log_p).sum(-1) * (TARGETS != 0)
 
 
 @pytest.mark.parametrize("use_bias", [False, True])
@@ -75,7 +75,7 @@ def test_word_losses(embedding_width, smoothing, float64):
     )
 
 
-def test_smoothing_is_for_training(float64):
+def test_label_smoothing_applies_only_in_training(float64):
     projection = make()
     layer = WordLosses(projection, label_smoothing=0.1, dtype="float64")
     logits = to_numpy(projection(VECTORS))
@@ -88,7 +88,7 @@ def test_smoothing_is_for_training(float64):
 
 @pytest.mark.parametrize("sampled", [None, 3])
 @pytest.mark.parametrize("pad_id", few_at_first([-1, -100, 999], [-1, 999]))
-def test_padding_need_not_be_in_the_vocabulary(sampled, pad_id):
+def test_pad_id_may_be_outside_the_vocabulary(sampled, pad_id):
     found = []
     for pad in (0, pad_id):
         keras.utils.set_random_seed(1)
@@ -102,11 +102,13 @@ def test_padding_need_not_be_in_the_vocabulary(sampled, pad_id):
             losses, hits = layer(vectors + 0, targets, training=True)
             return weighted_sum(losses, 0.3) + weighted_sum(hits, 1.0)
 
-        value, changes = loss_and_gradients(loss, [vectors, projection.kernel])
-        found.append((value, *changes))
-    for of_0, of_pad in zip(*found, strict=True):
-        assert np.isfinite(to_numpy(of_pad)).all()
-        np.testing.assert_array_equal(of_0, of_pad)
+        value, gradients = loss_and_gradients(
+            loss, [vectors, projection.kernel]
+        )
+        found.append((value, *gradients))
+    for expected, actual in zip(*found, strict=True):
+        assert np.isfinite(to_numpy(actual)).all()
+        np.testing.assert_array_equal(expected, actual)
 
 
 def test_half_precision_gives_logits_in_float32():
@@ -120,18 +122,18 @@ def test_half_precision_gives_logits_in_float32():
 @pytest.mark.parametrize("sampled", [None, 400])
 @pytest.mark.parametrize("by_word", [1.0, np.linspace(0.5, 1.0, 12)])
 def test_improbable_words_have_a_gradient_in_float16(sampled, by_word):
-    """Most of 50,000 words are less probable than the least float16.
+    """Most of 50,000 words are less probable than the smallest float16.
 
-    The right word is `gap` above all others. A logit, rounded once, is off by
-    that many roundings, and by as much the share of a word; the share, the
-    products with it and what they are added up to are rounded once more each.
-    The optimizer scales the loss by `scale`.
+    The logit of the target is `gap` above all others. Rounding a logit once
+    changes it by up to `gap` roundings, and the probability of its word by the
+    same share. The probability, its products and their sums are rounded once
+    more each. The optimizer scales the loss by `scale`.
     """
     vocabulary, units, gap, scale = 50_000, 8, 17, 2.0**10
     tolerance = (gap + 4) * ROUNDOFF["float16"]
     targets = np.full((1, 12), 2)
     inputs = rounded(random(1, 12, units) ** 2 % 0.5 + 0.5, "float16")
-    # In the first entry, which is 1, stands the logit.
+    # The first entry is 1, so that `kernel[0]` is added to the logits.
     inputs[..., 0] = 1.0
     kernel = 0.01 * random(units, vocabulary, seed=1)
     kernel[0, 2] += gap
@@ -148,8 +150,10 @@ def test_improbable_words_have_a_gradient_in_float16(sampled, by_word):
             assert keras.backend.standardize_dtype(losses.dtype) == "float32"
             return weighted_sum(losses, scale * by_word)
 
-        value, changes = loss_and_gradients(loss, [vectors, projection.kernel])
-        found.append((value, *changes))
+        value, gradients = loss_and_gradients(
+            loss, [vectors, projection.kernel]
+        )
+        found.append((value, *gradients))
     (half, d_vectors, d_kernel), (single, *expected) = found
     np.testing.assert_allclose(half, single, rtol=tolerance)
     size = np.abs(expected[0]).max()
@@ -162,37 +166,35 @@ def test_improbable_words_have_a_gradient_in_float16(sampled, by_word):
     )
 
 
-def loaded(model, folder):
+def saved_and_loaded(model, folder):
     model.save(folder / "model.keras")
     return keras.saving.load_model(folder / "model.keras")
 
 
 COPIES = {
-    "saved": loaded,
+    "saved": saved_and_loaded,
     "cloned": lambda model, _: keras.models.clone_model(model),
-    "from its configuration": lambda model, _: model.from_config(
-        model.get_config()
-    ),
+    "from_config": lambda model, _: model.from_config(model.get_config()),
     "from JSON": lambda model, _: keras.models.model_from_json(model.to_json()),
     "deep copy": lambda model, _: copy.deepcopy(model),
     "copy of a copy": lambda model, folder: keras.models.clone_model(
-        loaded(keras.models.clone_model(model), folder)
+        saved_and_loaded(keras.models.clone_model(model), folder)
     ),
 }
 
 
 @pytest.mark.parametrize("losses", [False, True])
 @pytest.mark.parametrize("copied", COPIES.values(), ids=list(COPIES))
-def test_a_copy_of_a_tied_model_is_tied(copied, losses, tmp_path):
+def test_copy_of_a_tied_model_is_tied(copied, losses, tmp_path):
     words = keras.Input((None,), dtype="int32")
     embedding = keras.layers.Embedding(7, 4, mask_zero=True, name="words")
     first = keras.layers.Embedding(7, 4, name="other")
-    # Inside of another model, and not the only embedding.
-    read = keras.Sequential([embedding], name="read")
+    # The embedding is inside another model and not the only one.
+    reader = keras.Sequential([embedding], name="read")
     last = OutputProjection(7, embedding=embedding, name="last")
     if losses:
         last = WordLosses(last, name="last")
-    vectors = keras.layers.Dense(5)(read(words) + first(words))
+    vectors = keras.layers.Dense(5)(reader(words) + first(words))
     outputs = last(vectors, words)[0] if losses else last(vectors)
     model = keras.Model(words, outputs)
     again = copied(model, tmp_path)
@@ -207,7 +209,7 @@ def test_a_copy_of_a_tied_model_is_tied(copied, losses, tmp_path):
 
 @pytest.mark.parametrize("losses_first", [False, True])
 @pytest.mark.parametrize("copied", COPIES.values(), ids=list(COPIES))
-def test_a_copy_shares_the_projection_of_losses_and_logits(
+def test_copy_shares_the_projection_of_losses_and_logits(
     copied, losses_first, tmp_path
 ):
     vectors = keras.Input((None, 4))
@@ -230,7 +232,7 @@ def test_a_copy_shares_the_projection_of_losses_and_logits(
     assert shared is again.get_layer("logits") and shared is not projection
 
 
-def test_a_projection_with_an_embedding_of_its_own_keeps_it(tmp_path):
+def test_copy_of_a_projection_keeps_its_own_embedding(tmp_path):
     inputs = keras.Input((None, 4))
     last = OutputProjection(
         7, embedding=keras.layers.Embedding(7, 4), name="last"
@@ -243,7 +245,7 @@ def test_a_projection_with_an_embedding_of_its_own_keeps_it(tmp_path):
 
 
 @pytest.mark.parametrize("kind", [keras.layers.Embedding, Embedding])
-def test_losses_of_a_quantized_embedding_are_those_of_its_vectors(kind):
+def test_losses_of_a_quantized_embedding_equal_those_of_a_rounded_one(kind):
     layer, rounded = (
         WordLosses(OutputProjection(7, embedding=kind(7, 5))) for _ in range(2)
     )
@@ -270,7 +272,7 @@ def test_losses_of_a_quantized_embedding_are_those_of_its_vectors(kind):
         np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
-def test_the_embedding_must_have_a_row_a_word():
+def test_embedding_must_have_one_row_per_word():
     with pytest.raises(
         ValueError, match="input_dim=7.*Received: .*input_dim=8"
     ):

@@ -1,4 +1,4 @@
-"""Padding on the left, and holes: the same numbers at other places."""
+"""Left padding and gaps: equal results at other positions."""
 
 import itertools
 
@@ -26,7 +26,7 @@ EXACT = {"rtol": 1e-10, "atol": 1e-12}
 
 
 def moved_right(rows, lengths):
-    """Rows (B, L, ...) whose first `lengths` entries stand at the end."""
+    """Move the first `lengths` entries of rows (B, L, ...) to the end."""
     size = rows.shape[1]
     return np.stack(
         [
@@ -37,9 +37,9 @@ def moved_right(rows, lengths):
 
 
 def both_sides(rows, lengths):
-    """Rows and masks, padded on the right and padded on the left.
+    """Return rows and masks, padded on the right and padded on the left.
 
-    Padding is large: what reads it shows.
+    Padding is large, so that reading it changes the results.
     """
     mask = prefix_mask(lengths, rows.shape[1])
     rows = np.where(mask[..., None], rows, 50.0)
@@ -47,8 +47,8 @@ def both_sides(rows, lengths):
     return (rows, mask), left
 
 
-def at_the_left(weights, lengths):
-    """Weights (B, T, S) of left-padded rows, at the places of the others."""
+def weights_moved_left(weights, lengths):
+    """Move weights (B, T, S) of left-padded rows to the start of the source."""
     size = weights.shape[-1]
     return np.stack(
         [
@@ -91,7 +91,7 @@ def attention_named(name):
     "name",
     few_on_jax(ATTENTIONS, ["general", "location", "predictive-1-auto"]),
 )
-def test_all_steps_at_once(name, source, float64):
+def test_attention_with_left_padding(name, source, float64):
     lengths = [source, *LENGTHS[1:]]
     sides = both_sides(random(BATCH, source, UNITS), lengths)
     query = random(BATCH, STEPS, UNITS, seed=1)
@@ -122,7 +122,7 @@ def test_all_steps_at_once(name, source, float64):
     assert not weights[~np.broadcast_to(sides[1][1][:, None], drop.shape)].any()
     np.testing.assert_allclose(context, expected[0], **EXACT)
     np.testing.assert_allclose(
-        at_the_left(weights, lengths), expected[1], **EXACT
+        weights_moved_left(weights, lengths), expected[1], **EXACT
     )
 
 
@@ -134,8 +134,8 @@ def test_all_steps_at_once(name, source, float64):
         ["general", "monotonic-1-auto"],
     ),
 )
-def test_a_sequence_that_attends_to_itself(name, source, float64):
-    """Queries are padded as the memory is, and the mask is said once."""
+def test_self_attention_with_left_padding(name, source, float64):
+    """Queries and memory are the same rows, and one mask serves both."""
     lengths = [source, *LENGTHS[1:]]
     right, left = both_sides(random(BATCH, source, UNITS), lengths)
     layer = attention_named(name)
@@ -145,9 +145,7 @@ def test_a_sequence_that_attends_to_itself(name, source, float64):
         to_numpy(layer(rows, query_mask=mask)) for rows, mask in (right, left)
     )
     assert np.abs(expected).max() > 1e-3
-    np.testing.assert_allclose(
-        at_the_left_rows(moved, lengths), expected, **EXACT
-    )
+    np.testing.assert_allclose(moved_left(moved, lengths), expected, **EXACT)
 
 
 def decoder(attention, deferred=False, **options):
@@ -181,8 +179,8 @@ def decoder(attention, deferred=False, **options):
         on_jax=[("monotonic-1-auto", True, True)],
     ),
 )
-def test_a_decoder(name, feeding, deferred, float64):
-    """Both sides of it may be padded on the left, at every way to run it."""
+def test_decoder_with_left_padding(name, feeding, deferred, float64):
+    """Both its inputs and its memory may be padded on the left."""
     if deferred and keras.backend.backend() == "torch":
         pytest.skip("torch differentiates the loop")
     layer = decoder(attention_named(name), deferred, input_feeding=feeding)
@@ -195,7 +193,7 @@ def test_a_decoder(name, feeding, deferred, float64):
     def run(left):
         (read, mask), (memory, memory_mask) = inputs[left], memories[left]
         kept = moved_right(real, steps) if left else real
-        scale = weights if left else at_the_left_rows(weights, steps)
+        scale = weights if left else moved_left(weights, steps)
 
         def call():
             return layer(
@@ -215,9 +213,9 @@ def test_a_decoder(name, feeding, deferred, float64):
         _, gradients = loss_and_gradients(loss, layer.trainable_variables)
         vectors, alignments, *states = (to_numpy(x) for x in call())
         if left:
-            vectors = at_the_left_rows(vectors, steps)
-            alignments = at_the_left_rows(
-                at_the_left(alignments, LENGTHS), steps
+            vectors = moved_left(vectors, steps)
+            alignments = moved_left(
+                weights_moved_left(alignments, LENGTHS), steps
             )
         return vectors[real], alignments[real], *states, *gradients
 
@@ -225,8 +223,8 @@ def test_a_decoder(name, feeding, deferred, float64):
         np.testing.assert_allclose(one, other, **EXACT)
 
 
-def at_the_left_rows(rows, lengths):
-    """The opposite of `moved_right`."""
+def moved_left(rows, lengths):
+    """Undo `moved_right`."""
     size = rows.shape[1]
     return np.stack(
         [
@@ -249,7 +247,7 @@ ENCODERS = {
 
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("name", few_on_jax(ENCODERS, ["two layers"]))
-def test_an_encoder(name, training, float64):
+def test_encoder_with_left_padding(name, training, float64):
     layer = lk.Encoder(UNITS, dtype="float64", **ENCODERS[name])
     right, left = both_sides(random(BATCH, 7, 5), LENGTHS)
     layer.build(right[0].shape)
@@ -260,7 +258,7 @@ def test_an_encoder(name, training, float64):
     )
     real = right[1]
     np.testing.assert_allclose(
-        at_the_left_rows(to_numpy(moved), LENGTHS)[real],
+        moved_left(to_numpy(moved), LENGTHS)[real],
         to_numpy(memory)[real],
         **EXACT,
     )
@@ -270,22 +268,22 @@ def test_an_encoder(name, training, float64):
 
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("name", few_on_jax(ENCODERS, ["reverse"]))
-def test_an_encoder_steps_over_holes(name, training, float64):
+def test_encoder_skips_gaps(name, training, float64):
     layer = lk.Encoder(UNITS, dtype="float64", **ENCODERS[name])
     layer.build((1, 6, 5))
     randomize(layer)
-    holes = np.array([[0, 1, 0, 1, 1, 0]], bool)
+    gaps = np.array([[0, 1, 0, 1, 1, 0]], bool)
     rows = random(1, 6, 5)
-    memory, *states = layer(rows, mask=holes, training=training)
+    memory, *states = layer(rows, mask=gaps, training=training)
     dense, *expected = layer(
-        rows[:, holes[0]], mask=np.ones((1, 3), bool), training=training
+        rows[:, gaps[0]], mask=np.ones((1, 3), bool), training=training
     )
-    np.testing.assert_allclose(to_numpy(memory)[holes], dense[0], **EXACT)
+    np.testing.assert_allclose(to_numpy(memory)[gaps], dense[0], **EXACT)
     for one, other in zip(states, expected, strict=True):
         np.testing.assert_allclose(one, other, **EXACT)
 
 
-def test_a_hole_keeps_its_position_in_a_window(float64):
+def test_gap_keeps_its_position_in_a_window(float64):
     layer = lk.LocalAttention(
         "monotonic", half_width=1, score_mode="dot", dtype="float64"
     )
@@ -294,7 +292,7 @@ def test_a_hole_keeps_its_position_in_a_window(float64):
     _, weights = layer(
         query, memory, value_mask=mask, return_attention_scores=True
     )
-    # Positions 0 ... 3 are at places 1 ... 4, and 2 is no word.
+    # Positions 0 ... 3 are at indices 1 ... 4, and index 2 is a gap.
     near = np.abs(np.arange(7) - 1 - np.minimum(np.arange(5), 3)[:, None]) <= 1
     expected = softmax(query[0] @ memory[0].T, near & mask[0])
     np.testing.assert_allclose(weights[0], expected, **EXACT)
@@ -303,7 +301,7 @@ def test_a_hole_keeps_its_position_in_a_window(float64):
 @pytest.mark.parametrize(
     "attention", few_on_jax(["general", "local-p", "local-m"], ["local-p"])
 )
-def test_a_search(attention):
+def test_beam_search_with_left_padding(attention):
     kind = {"local-p": "predictive", "local-m": "monotonic"}.get(attention)
     settings = lk.AttentionConfig(
         kind="local" if kind else "global",
@@ -350,8 +348,8 @@ def translations(model, words):
     )
 
 
-def test_keras_pads_on_the_left_and_nothing_changes():
-    """What a user meets: `pad_sequences` and `mask_zero`."""
+def test_left_padding_by_keras_changes_nothing():
+    """As users pad and mask, with `pad_sequences` and `mask_zero`."""
     sentences = [[4, 5, 6], [7], [8, 9]]
     embedding = keras.layers.Embedding(10, 4, mask_zero=True)
     encoder = lk.Encoder(6, bidirectional=True)
@@ -367,10 +365,11 @@ def test_keras_pads_on_the_left_and_nothing_changes():
 
 
 @pytest.mark.skipif(
-    keras.backend.backend() == "torch", reason="Keras' own loop trains there"
+    keras.backend.backend() == "torch",
+    reason="torch trains with the loop of Keras",
 )
 @pytest.mark.parametrize("bidirectional", [False, True])
-def test_not_even_what_is_no_number_is_read(bidirectional, float64):
+def test_nan_in_padding_is_not_read(bidirectional, float64):
     layer = lk.Encoder(
         UNITS, 2, bidirectional=bidirectional, reverse=False, dtype="float64"
     )

@@ -1,4 +1,4 @@
-"""Every weight of every layer is in every kind of file."""
+"""Weights of every layer in files of every format."""
 
 import h5py
 import keras
@@ -9,7 +9,7 @@ from tests.versions import exchange
 
 
 @pytest.mark.slow_on_jax
-def test_files_give_the_same_numbers_again(tmp_path):
+def test_files_of_every_format_restore_the_outputs(tmp_path):
     exchange.write(tmp_path / "files")
     assert exchange.read(tmp_path / "files") == []
 

@@ -1,4 +1,4 @@
-"""What layers refuse, and what they make of nothing at all."""
+"""Errors for wrong use of layers, and results of empty inputs."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ import luong_keras as lk
 from luong_keras.layers.attention.scores import DotScore, Score
 from tests.layer_checks import BACKEND, LAYERS, dtype_of, random, to_numpy
 
-# Nothing of it depends on the backend.
+# These checks do not depend on the backend.
 pytestmark = pytest.mark.slow_on_jax
 
 QUERY, MEMORY = random(2, 3, 4), random(2, 5, 4, seed=1)
@@ -26,12 +26,12 @@ def attend(**options):
     return lk.LuongAttention("dot")(**arguments)
 
 
-def look(**options):
+def attend_locally(**options):
     arguments = {"query": QUERY, "value": MEMORY, **options}
     return lk.LocalAttention(half_width=1)(**arguments)
 
 
-def look_at(position):
+def attend_at(position):
     return lk.LocalAttention("monotonic", half_width=1)(
         QUERY[:, 0], MEMORY, position=position
     )
@@ -53,7 +53,7 @@ WRONG = {
         r"`query_mask`.*\(2, 3\). Received: \(2, 4\)",
     ),
     "mask of another length, local": (
-        lambda: look(value_mask=SHORT),
+        lambda: attend_locally(value_mask=SHORT),
         "`value_mask`.*Received",
     ),
     "memory mask of another length": (
@@ -89,11 +89,11 @@ WRONG = {
         lambda: lk.InputFeedingLSTM(4)(IDS, memory=MEMORY),
         r"reads vectors \(B, T, E\)",
     ),
-    "a memory for no attention": (
+    "a memory without attention": (
         lambda: decode(lk.InputFeedingLSTM(4, attention=None)),
         "no attention and cannot read a memory",
     ),
-    "no memory for an attention": (
+    "attention without a memory": (
         lambda: lk.InputFeedingLSTM(4)(INPUTS),
         "something to attend to.*attention=None",
     ),
@@ -111,7 +111,7 @@ WRONG = {
         lambda: decode(initial_state=5),
         "`initial_state` must hold 3 tensors.*Received: 5",
     ),
-    "states by name": (
+    "a dictionary of states": (
         lambda: decode(initial_state={"h": 5}),
         "`initial_state` must hold 3 tensors.*Received: {'h': 5}",
     ),
@@ -132,23 +132,23 @@ WRONG = {
         ),
         r"some of \['inputs', 'attention'\].*\['feeding'\]",
     ),
-    "a position between steps": (
-        lambda: look_at(1.9),
+    "a fractional position": (
+        lambda: attend_at(1.9),
         "`position` must be an integer.*Received: position=1.9",
     ),
-    "a position before the first": (
-        lambda: look_at(-3),
+    "a negative position": (
+        lambda: attend_at(-3),
         "`position` must be an integer and at least 0.*-3",
     ),
-    "positions between steps": (
-        lambda: look_at(np.array([0.5, 1.0])),
+    "fractional positions": (
+        lambda: attend_at(np.array([0.5, 1.0])),
         "`position` must be an integer.*0.5",
     ),
-    "positions before the first": (
-        lambda: look_at(np.array([-1, 1])),
+    "negative positions": (
+        lambda: attend_at(np.array([-1, 1])),
         "`position` counts from 0.*-1",
     ),
-    "a position between steps in a cell": (
+    "a fractional position in a cell": (
         lambda: lk.InputFeedingLSTMCell(4, attention="local-m")(
             INPUTS[:, 0], [np.zeros((2, 4))] * 3, memory=MEMORY, position=0.5
         ),
@@ -159,27 +159,27 @@ WRONG = {
         "`keys` must be `project_keys",
     ),
     # Arguments.
-    "a window of two and a half": (
+    "a fractional half width": (
         lambda: lk.LocalAttention(half_width=2.5),
         "`half_width` must be an integer.*Received: half_width=2.5",
     ),
-    "a window in words": (
+    "a half width as text": (
         lambda: lk.LocalAttention(half_width="5"),
         "`half_width` must be an integer.*Received: half_width='5'",
     ),
-    "half a unit": (
+    "fractional units": (
         lambda: lk.InputFeedingLSTM(4.5),
         "`units` must be an integer.*Received: units=4.5",
     ),
-    "an attention of Keras": (
+    "an attention layer of Keras": (
         lambda: lk.InputFeedingLSTM(4, attention=keras.layers.Attention()),
         '`attention` must be.*Received: .*Pass "dot"',
     ),
-    "a class": (
+    "a class as attention": (
         lambda: lk.InputFeedingLSTM(4, attention=lk.LocalAttention),
         r"Pass an object, `LocalAttention\(\)`",
     ),
-    "another layer": (
+    "another layer as attention": (
         lambda: lk.InputFeedingLSTM(4, attention=keras.layers.Dense(4)),
         "Derive yours from `LuongAttention`",
     ),
@@ -203,15 +203,15 @@ WRONG = {
         lambda: lk.LuongAttention("dot", mask_location=False),
         "`mask_location` belongs only to `score_mode='location'`",
     ),
-    "options beside a score of one's own": (
+    "options with a user-defined score": (
         lambda: lk.LuongAttention(DotScore(), units=3),
         "`units` belongs only to `score_mode='concat'`.*DotScore",
     ),
-    "no attention where it is needed": (
+    "no attention in a Bahdanau decoder": (
         lambda: lk.BahdanauLSTM(4, attention=None),
         'Pass `attention="bahdanau"`',
     ),
-    "both directions": (
+    "a bidirectional decoder": (
         lambda: keras.layers.Bidirectional(lk.InputFeedingLSTM(4)),
         r"one direction.*`Encoder\(bidirectional=True\)`",
     ),
@@ -219,7 +219,7 @@ WRONG = {
         lambda: lk.Encoder(9, bidirectional=True),
         "needs even `units`.*Received: units=9",
     ),
-    "a score without a formula": (
+    "a score without __call__": (
         lambda: lk.LuongAttention(Score())(QUERY, MEMORY),
         r"must define `__call__\(query, keys\)`",
     ),
@@ -227,12 +227,12 @@ WRONG = {
 
 
 @pytest.mark.parametrize("call, message", WRONG.values(), ids=list(WRONG))
-def test_a_wrong_call_is_told(call, message):
+def test_wrong_calls_are_refused(call, message):
     with pytest.raises((ValueError, NotImplementedError), match=message):
         call()
 
 
-def test_a_symbolic_call_is_checked_too():
+def test_symbolic_calls_are_checked():
     query, memory = keras.Input((3, 4)), keras.Input((5, 4))
     short = keras.Input((4,), dtype="bool")
     with pytest.raises(ValueError, match="`value_mask`"):
@@ -263,23 +263,23 @@ def test_an_unknown_argument_is_a_type_error(typo):
 # Names and positions of arguments.
 
 
-def test_the_second_argument_is_the_height():
+def test_second_argument_is_the_number_of_layers():
     assert lk.InputFeedingLSTMCell(4, 2).num_layers == 2
     assert lk.InputFeedingLSTM(4, 2).cell.num_layers == 2
     assert lk.InputFeedingGRU(4, 3).cell.num_layers == 3
     assert lk.BahdanauLSTM(4, 2).cell.num_layers == 2
 
 
-def test_an_attention_may_be_a_name():
-    def of(name):
+def test_attention_may_be_given_by_name():
+    def named(name):
         return lk.InputFeedingLSTM(4, attention=name).cell.attention
 
-    assert type(of("concat")) is lk.LuongAttention
-    assert of("concat").score_mode == "concat"
-    assert of("local-m").alignment == "monotonic"
-    assert of("local-p").alignment == "predictive"
-    assert type(of("bahdanau")) is lk.BahdanauAttention
-    assert of(None) is None
+    assert type(named("concat")) is lk.LuongAttention
+    assert named("concat").score_mode == "concat"
+    assert named("local-m").alignment == "monotonic"
+    assert named("local-p").alignment == "predictive"
+    assert type(named("bahdanau")) is lk.BahdanauAttention
+    assert named(None) is None
     default = lk.InputFeedingLSTM(4).cell.attention
     assert default.score_mode == "general"
     assert type(lk.BahdanauGRU(4).cell.attention) is lk.BahdanauAttention
@@ -287,7 +287,7 @@ def test_an_attention_may_be_a_name():
     assert half.cell.attention.compute_dtype == "bfloat16"
 
 
-def test_no_attention_stays_none():
+def test_attention_none_survives_the_configuration():
     layer = lk.InputFeedingLSTM(4, attention=None)
     again = lk.InputFeedingLSTM.from_config(layer.get_config())
     assert again.cell.attention is None
@@ -302,12 +302,12 @@ def test_a_score_belongs_to_one_layer():
         lk.LuongAttention(score)(QUERY, MEMORY)
 
 
-# A score of one's own.
+# User-defined scores.
 
 
 @keras.saving.register_keras_serializable("tests")
 class Sharp(Score):
-    """A dot product with a weight, and an argument."""
+    """A dot product with a weight and an argument."""
 
     def __init__(self, power=1.0):
         self.power = power
@@ -325,7 +325,7 @@ class Sharp(Score):
 
 
 @pytest.mark.parametrize("kind", [lk.LuongAttention, lk.LocalAttention])
-def test_a_score_of_ones_own_is_saved_and_loaded(kind, tmp_path):
+def test_user_defined_score_is_saved_and_loaded(kind, tmp_path):
     query, memory = keras.Input((3, 4)), keras.Input((5, 4))
     attention = kind(score_mode=Sharp(3.0))
     decoder = lk.InputFeedingLSTM(4, attention=attention)
@@ -338,14 +338,16 @@ def test_a_score_of_ones_own_is_saved_and_loaded(kind, tmp_path):
     )
 
 
-# Nothing at all.
+# Empty inputs.
 
 
 @pytest.mark.parametrize(
     "batch, steps, source", [(0, 3, 5), (2, 0, 5), (2, 3, 0), (0, 0, 0)]
 )
 @pytest.mark.parametrize("training", [True, False])
-def test_nothing_gives_nothing(batch, steps, source, training):
+def test_empty_inputs_give_empty_or_zero_outputs(
+    batch, steps, source, training
+):
     query, memory = random(batch, steps, 4), random(batch, source, 4)
     for attention in (
         lk.LuongAttention("concat"),
@@ -383,8 +385,7 @@ def test_nothing_gives_nothing(batch, steps, source, training):
         assert not any(to_numpy(state).any() for state in states)
 
 
-# What stands for a tensor.
-
+# Variables instead of tensors.
 
 VARIABLES = [keras.Variable]
 if BACKEND == "tensorflow":
@@ -395,9 +396,9 @@ if BACKEND == "tensorflow":
 
 @pytest.mark.parametrize("variable", VARIABLES)
 @pytest.mark.parametrize("training", [False, True])
-def test_a_variable_is_as_good_as_its_value(variable, training):
-    def made(x):
-        # Torch has gradients of real numbers only.
+def test_variables_are_accepted_as_inputs(variable, training):
+    def as_variable(x):
+        # Torch has gradients of floats only.
         return variable(np.asarray(x), trainable=x.dtype != bool)
 
     query, memory = QUERY.astype("float32"), MEMORY.astype("float32")
@@ -405,27 +406,33 @@ def test_a_variable_is_as_good_as_its_value(variable, training):
     encoder, decoder = lk.Encoder(4), lk.InputFeedingLSTM(4, attention="dot")
     for layer in (lk.LuongAttention("dot"), lk.LocalAttention(half_width=1)):
         expected = layer(query, memory, value_mask=real)
-        found = layer(made(query), made(memory), value_mask=made(real))
+        found = layer(
+            as_variable(query),
+            as_variable(memory),
+            value_mask=as_variable(real),
+        )
         np.testing.assert_array_equal(found, expected)
     expected, found = (
         decoder(
-            of(query),
-            memory=encoder(of(memory), training=training)[0],
-            initial_state=[of(hidden), of(hidden)],
-            memory_mask=of(real),
+            convert(query),
+            memory=encoder(convert(memory), training=training)[0],
+            initial_state=[convert(hidden), convert(hidden)],
+            memory_mask=convert(real),
             training=training,
         )
-        for of in (np.asarray, made)
+        for convert in (np.asarray, as_variable)
     )
     np.testing.assert_array_equal(found, expected)
     states = [hidden, hidden]
     expected, _ = decoder.cell(hidden, states, memory=memory)
-    states = [made(hidden), made(hidden)]
-    found, _ = decoder.cell(made(hidden), states, memory=made(memory))
+    states = [as_variable(hidden), as_variable(hidden)]
+    found, _ = decoder.cell(
+        as_variable(hidden), states, memory=as_variable(memory)
+    )
     np.testing.assert_array_equal(found, expected)
 
 
-# What may be left out, and what hypotheses share.
+# Optional states, and arguments that hypotheses share.
 
 
 @pytest.mark.parametrize(
@@ -440,7 +447,7 @@ def test_the_attentional_vector_may_be_left_out_of_the_states(kind):
     np.testing.assert_array_equal(found, expected)
 
 
-def test_hypotheses_share_the_position_and_the_dropped_weights():
+def test_hypotheses_share_the_position_and_the_dropout_mask():
     cell = lk.InputFeedingLSTMCell(
         4, attention=lk.LocalAttention("monotonic", half_width=1)
     )
@@ -470,7 +477,7 @@ def test_hypotheses_share_the_position_and_the_dropped_weights():
             )
 
 
-def test_attention_to_itself_takes_the_mask_of_the_query():
+def test_self_attention_uses_the_query_mask():
     embedded = keras.layers.Embedding(9, 4, mask_zero=True)(
         np.array([[3, 4, 0, 0]])
     )
@@ -481,7 +488,7 @@ def test_attention_to_itself_takes_the_mask_of_the_query():
         assert not to_numpy(weights)[..., 2:].any()
 
 
-def test_clipped_states_have_the_type_of_the_others():
+def test_clipped_states_have_the_compute_dtype():
     encoder = lk.Encoder(4, cell_clip=1.0, dtype="mixed_bfloat16")
     _, *states = encoder(INPUTS)
     assert {dtype_of(state) for state in states} == {"bfloat16"}
@@ -490,14 +497,14 @@ def test_clipped_states_have_the_type_of_the_others():
 # Shapes, and the wrappers of Keras.
 
 
-def test_the_shape_of_an_output_is_known():
+def test_output_shape_is_computed():
     attention = lk.LuongAttention()
     assert attention.compute_output_shape((2, 3, 4), (2, 5, 6)) == (2, 3, 6)
     local = lk.LocalAttention()
     assert local.compute_output_shape((2, 3, 4), (2, 5, 6)) == (2, 3, 6)
 
 
-def test_attention_to_itself_runs_under_time_distributed():
+def test_self_attention_runs_in_time_distributed():
     attention = lk.LuongAttention("general")
     videos = random(2, 3, 5, 4).astype("float32")
     found = keras.layers.TimeDistributed(attention)(videos)
@@ -509,14 +516,14 @@ def test_attention_to_itself_runs_under_time_distributed():
     assert tuple(rows.shape) == videos.shape
 
 
-def test_an_encoder_changes_nothing_in_a_call():
+def test_encoder_call_changes_no_attribute():
     encoder = lk.Encoder(4)
     encoder(INPUTS)
     before = {
         name: value
         for layer in encoder.stacks[0]
         for name, value in vars(layer).items()
-        if name != "_called"  # Keras' own, where it runs the layer itself
+        if name != "_called"  # set by Keras when it runs the layer
     }
     encoder(INPUTS, training=True)
     encoder(INPUTS)
@@ -548,15 +555,17 @@ for training in (True, False):
 """
 
 
-@pytest.mark.skipif(BACKEND == "tensorflow", reason="it computes in float64")
-def test_float64_is_refused_or_right():
+@pytest.mark.skipif(
+    BACKEND == "tensorflow", reason="TensorFlow always computes in float64"
+)
+def test_float64_is_refused_until_enabled():
     done = subprocess.run(
         [sys.executable, "-c", FLOAT64], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr[-2000:]
 
 
-# What those write who know Keras or TensorFlow Addons.
+# Habits of users of Keras or TensorFlow Addons.
 
 STATES = [np.zeros((2, 4))] * 3
 FOREIGN_CALLS = {
@@ -757,7 +766,7 @@ FOREIGN_CALLS = {
 @pytest.mark.parametrize(
     "call, message", FOREIGN_CALLS.values(), ids=list(FOREIGN_CALLS)
 )
-def test_a_habit_of_another_library_is_told(call, message, symbolic):
+def test_habits_of_other_libraries_are_explained(call, message, symbolic):
     x, m = random(2, 3, 4).astype("float32"), MEMORY.astype("float32")
     if symbolic:
         x, m = (keras.Input(batch_shape=array.shape) for array in (x, m))
@@ -775,7 +784,7 @@ def test_a_habit_of_another_library_is_told(call, message, symbolic):
         ("genral", "general"),
     ],
 )
-def test_a_score_of_another_name_is_told(name, meant):
+def test_other_score_names_suggest_the_right_one(name, meant):
     for call in (
         lambda: lk.LuongAttention(name),
         lambda: lk.LocalAttention(score_mode=name),
@@ -785,13 +794,13 @@ def test_a_score_of_another_name_is_told(name, meant):
             call()
 
 
-def test_a_function_as_score_is_told():
+def test_function_as_score_is_refused():
     with pytest.raises(ValueError, match=r"class Mine\(Score\)"):
         lk.LuongAttention(lambda query, keys: query)
 
 
 @pytest.mark.parametrize("symbolic", [False, True])
-def test_other_widths_than_the_first_are_told(symbolic):
+def test_changed_widths_are_refused(symbolic):
     layer = lk.InputFeedingLSTM(4)
     layer(INPUTS, memory=MEMORY)
     wider = np.ones((2, 3, 9)), np.ones((2, 5, 7))
@@ -804,7 +813,7 @@ def test_other_widths_than_the_first_are_told(symbolic):
 
 
 ONLY_QUERY = ("OutputProjection", "WordLosses", "Bridge")
-# Widths that no weight tells.
+# A layer without weights, from which the width could be read.
 WEIGHTLESS = {
     "dot": (lambda dtype: lk.LuongAttention("dot"), LAYERS["LuongAttention"][1])
 }
@@ -812,7 +821,7 @@ WEIGHTLESS = {
 
 @pytest.mark.parametrize("symbolic", [False, True])
 @pytest.mark.parametrize("name", [*LAYERS, *WEIGHTLESS])
-def test_every_layer_tells_other_widths_than_the_first(name, symbolic):
+def test_every_layer_refuses_changed_widths(name, symbolic):
     make, apply = {**LAYERS, **WEIGHTLESS}[name]
     layer = make("float32")
     right = [random(2, n, 4).astype("float32") for n in (3, 5)]
@@ -835,7 +844,7 @@ def test_every_layer_tells_other_widths_than_the_first(name, symbolic):
     apply(layer, *right)
 
 
-def test_a_layer_around_a_built_one_tells_other_widths():
+def test_wrapper_of_a_built_layer_refuses_other_widths():
     cell = lk.InputFeedingGRUCell(4)
     lk.AttentionRNN(cell)(QUERY, memory=MEMORY)
     projection = lk.OutputProjection(7)
@@ -849,7 +858,7 @@ def test_a_layer_around_a_built_one_tells_other_widths():
 
 
 @pytest.mark.tensorflow
-def test_ragged_and_sparse_tensors_are_told():
+def test_ragged_and_sparse_tensors_are_refused():
     import tensorflow as tf
 
     ragged = tf.RaggedTensor.from_tensor(MEMORY, lengths=[5, 2])

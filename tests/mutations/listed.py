@@ -977,7 +977,7 @@ MUTATIONS = [
         "return ops.cast(d_x, x.dtype), *[d_value for _ in added]",
         "return ops.cast(0 * d_x, x.dtype), *[d_value for _ in added]",
         SCAN,
-        "steps_written_out",
+        "unrolled_steps",
     ),
     Mutation(
         "a summand of a product has no gradient",
@@ -1017,7 +1017,7 @@ MUTATIONS = [
         "place = None if tape is None else tape.place(kernel)",
         "place = None",
         REMATERIALIZED,
-        "test_no_step_makes_the_gradient_of_a_kernel and gru",
+        "test_no_step_computes_a_kernel_gradient and gru",
     ),
     # Finished sentences and shortlists.
     Mutation(
@@ -1304,7 +1304,7 @@ MUTATIONS = [
         "sizes = (-1, rows[1]) if rows[1] else ops.shape(x)[:2]",
         "sizes = (-1, ops.shape(x)[1])",
         ("tests/layers/test_compiled_and_exported.py",),
-        "takes_nothing",
+        "accepts_empty_inputs",
     ),
     Mutation(
         "padding looked up by its id",

@@ -7,13 +7,13 @@ from luong_keras.ops.backends import dropout, sum_equal_rows
 from tests.layer_checks import random
 
 
-def test_what_is_dropped_is_a_function_of_the_seeds_state():
+def test_dropout_depends_only_on_the_seed_state():
     one, other = SeedGenerator(), SeedGenerator()
     other.state.assign(one.state)
     x = ops.ones((30, 40))
-    first, then = (np.array(dropout(x, 0.5, one)) for _ in range(2))
+    first, second = (np.array(dropout(x, 0.5, one)) for _ in range(2))
     np.testing.assert_array_equal(dropout(x, 0.5, other), first)
-    assert (first != then).any()
+    assert (first != second).any()
     assert set(first.ravel()) == {0.0, 2.0}
 
 
@@ -29,7 +29,7 @@ def squares(values, indices):
     "indices", [[], [4], [4, 4], [8, 1, 4, 1, 8, 8], [0, 1, 2, 3, 4, 5, 6]]
 )
 @pytest.mark.parametrize("compiled", [False, True])
-def test_equal_rows_are_added_up(indices, compiled):
+def test_rows_with_equal_indices_are_summed(indices, compiled):
     import tensorflow as tf
 
     values = random(len(indices), 3)
@@ -42,8 +42,8 @@ def test_equal_rows_are_added_up(indices, compiled):
 
 
 @pytest.mark.tensorflow
-def test_xla_adds_up_equal_rows_without_a_loop():
-    """A GPU would start several operations for every word of a batch."""
+def test_xla_sums_equal_rows_without_a_loop():
+    """In a loop, a GPU would start several operations per word."""
     import tensorflow as tf
 
     program = tf.function(squares, jit_compile=True)

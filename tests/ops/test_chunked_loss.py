@@ -1,4 +1,4 @@
-"""Chunks of real words against the loss of all logits."""
+"""The chunked word losses against losses from all logits."""
 
 import itertools
 
@@ -36,7 +36,7 @@ def compare(monkeypatch, rows, by_word, smoothing=0.1, targets=TARGETS, **kw):
     randomize(projection)
     vectors = keras.Variable(random(3, 5, UNITS), dtype="float64")
 
-    def found(training):
+    def evaluate(training):
         def loss():
             losses, hits = projection.word_losses(
                 vectors + 0, targets, smoothing, training=training
@@ -49,9 +49,9 @@ def compare(monkeypatch, rows, by_word, smoothing=0.1, targets=TARGETS, **kw):
             loss, [vectors, *projection.trainable_variables]
         )
 
-    in_chunks, gradients = found(True)
-    whole, expected = found(False)
-    np.testing.assert_allclose(in_chunks, whole, **TIGHT)
+    chunked, gradients = evaluate(True)
+    whole, expected = evaluate(False)
+    np.testing.assert_allclose(chunked, whole, **TIGHT)
     for one, other in zip(gradients, expected, strict=True):
         np.testing.assert_allclose(one, other, **TIGHT)
 
@@ -72,28 +72,31 @@ def test_chunks_and_weights(rows, by_word, monkeypatch, float64):
         ],
     ),
 )
-def test_forms(tied, use_bias, smoothing, monkeypatch, float64):
+def test_smoothing_bias_and_tied_embeddings(
+    tied, use_bias, smoothing, monkeypatch, float64
+):
     compare(monkeypatch, 4, 0.3, smoothing, tied=tied, use_bias=use_bias)
 
 
 @pytest.mark.parametrize("by_word", [0.3, random(3, 5)])
-def test_padding_alone(by_word, monkeypatch, float64):
+def test_batch_of_only_padding(by_word, monkeypatch, float64):
     compare(monkeypatch, 4, by_word, targets=np.zeros((3, 5), "int32"))
 
 
 @pytest.mark.parametrize("word", [5, 0])
-def test_one_word_or_none_without_a_graph(word):
+def test_one_word_or_padding_in_eager_mode(word):
     projection = lk.OutputProjection(VOCABULARY)
     losses = lk.layers.WordLosses(projection)
     vectors, targets = random(1, 1, UNITS), np.array([[word]])
-    found, hits = losses(vectors, targets, training=True)
+    chunked, hits = losses(vectors, targets, training=True)
     expected, _ = losses(vectors, targets)
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
-    assert hits.shape == (1, 1) and bool(ops.all(found == 0)) == (word == 0)
+    np.testing.assert_allclose(chunked, expected, rtol=1e-5)
+    assert hits.shape == (1, 1) and bool(ops.all(chunked == 0)) == (word == 0)
 
 
 @pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow", reason="TensorFlow alone has them"
+    keras.backend.backend() != "tensorflow",
+    reason="only TensorFlow has parallel chunks",
 )
 @pytest.mark.parametrize(
     "words, count",
@@ -102,7 +105,7 @@ def test_one_word_or_none_without_a_graph(word):
         [(1, 2), (2, 3), (5, 3), (14, 1), (14, 2)],
     ),
 )
-def test_chunks_side_by_side(count, words, monkeypatch, float64):
+def test_parallel_chunks(count, words, monkeypatch, float64):
     targets = np.zeros(15, "int32")
     targets[np.random.default_rng(1).permutation(15)[:words]] = 3
     monkeypatch.setattr(chunked_loss, "_PARALLEL_CHUNKS", count)
@@ -110,19 +113,20 @@ def test_chunks_side_by_side(count, words, monkeypatch, float64):
 
 
 @pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow", reason="TensorFlow alone has them"
+    keras.backend.backend() != "tensorflow",
+    reason="only TensorFlow has parallel chunks",
 )
 @pytest.mark.parametrize("gpu, count", [(False, 2), (True, 1)])
-def test_a_gpu_computes_one_chunk_after_the_other(monkeypatch, gpu, count):
+def test_gpu_computes_one_chunk_at_a_time(monkeypatch, gpu, count):
     monkeypatch.setattr(chunked_loss, "has_gpu", lambda: gpu)
     sizes = []
-    real = chunked_loss._Words._chunk
+    original = chunked_loss._Words._chunk
 
-    def watched(self, rows, weights):
+    def recorded(self, rows, weights):
         sizes.append(len(rows))
-        return real(self, rows, weights)
+        return original(self, rows, weights)
 
-    monkeypatch.setattr(chunked_loss._Words, "_chunk", watched)
+    monkeypatch.setattr(chunked_loss._Words, "_chunk", recorded)
     monkeypatch.setattr(chunked_loss, "_MAX_LOGITS", 100 * VOCABULARY)
     projection = lk.OutputProjection(VOCABULARY)
     projection.build((None, None, UNITS))
@@ -133,15 +137,15 @@ def test_a_gpu_computes_one_chunk_after_the_other(monkeypatch, gpu, count):
     assert sizes == [-(-words // count), words // count][:count]
 
 
-def test_no_logits_of_all_words(monkeypatch):
+def test_logits_are_never_computed_for_all_words(monkeypatch):
     largest = []
-    real = chunked_loss.losses_and_gradients
+    original = chunked_loss.losses_and_gradients
 
-    def watched(logits, *rest):
+    def recorded(logits, *rest):
         largest.append(tuple(logits.shape))
-        return real(logits, *rest)
+        return original(logits, *rest)
 
-    monkeypatch.setattr(chunked_loss, "losses_and_gradients", watched)
+    monkeypatch.setattr(chunked_loss, "losses_and_gradients", recorded)
     monkeypatch.setattr(chunked_loss, "_MAX_LOGITS", 4 * VOCABULARY)
     projection = lk.OutputProjection(VOCABULARY)
     projection.build((None, None, UNITS))
@@ -149,7 +153,7 @@ def test_no_logits_of_all_words(monkeypatch):
         random(3, 5, UNITS).astype("float32"), TARGETS, training=True
     )
     assert np.isfinite(ops.convert_to_numpy(losses)).all()
-    # On JAX one trace serves all chunks but the first. Two at a time are on
-    # their way on TensorFlow.
+    # On JAX one trace serves all chunks but the first. TensorFlow computes two
+    # chunks of half the size in parallel.
     maximum = 2 if keras.backend.backend() == "tensorflow" else 4
     assert largest and all(shape[0] <= maximum for shape in largest)

@@ -1,4 +1,4 @@
-"""The loss of words, and the one that a part of the vocabulary estimates."""
+"""Word losses, exact and estimated from a sample of the vocabulary."""
 
 import keras
 import numpy as np
@@ -23,15 +23,15 @@ from tests.layer_checks import (
 )
 
 TARGETS = np.array([[4, 5, 3], [2, 3, 0]])
-V, C, U, DRAWINGS = 12, 4, 5, 3000
+V, C, U, SAMPLES = 12, 4, 5, 3000
 FEW_TARGETS = np.array([3, 0, 7, 1])
 
 
 def reference(logits, targets, smoothing):
     log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
     words = logits.shape[-1]
-    wanted = (1 - smoothing) * np.eye(words)[targets] + smoothing / words
-    return -(wanted * log_p).sum(-1)
+    smoothed = (1 - smoothing) * np.eye(words)[targets] + smoothing / words
+    return -(smoothed * log_p).sum(-1)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
@@ -47,7 +47,7 @@ def test_losses_and_hits(smoothing, pad_id, float64):
     )
 
 
-def test_a_hit_is_the_most_probable_word():
+def test_hit_means_the_target_is_most_probable():
     logits = np.full((1, 3, 4), -1.0, "float32")
     logits[0, 0, 2] = logits[0, 1, 3] = 1.0
     _, hits = word_losses(logits, np.array([[2, 2, 0]]))
@@ -63,7 +63,7 @@ def test_extreme_logits_give_finite_losses_in_float32(dtype):
     np.testing.assert_allclose(losses, [[exact[0] - exact[2], 0]], rtol=1e-6)
 
 
-def test_padding_never_shows():
+def test_nan_at_padding_is_ignored():
     logits = random(1, 2, 4).astype("float32")
     logits[0, 1] = np.nan
     losses, hits = word_losses(logits, np.array([[2, 0]]))
@@ -81,8 +81,8 @@ def test_gradients(float64):
 
 
 @pytest.fixture(scope="module")
-def drawings():
-    """Many drawings: ids and log-probabilities, (D, C) both."""
+def samples():
+    """Draw many samples: ids and log-probabilities, both (D, C)."""
     generator = keras.random.SeedGenerator(1)
 
     def draw():
@@ -92,33 +92,32 @@ def drawings():
         import tensorflow as tf
 
         draw = tf.function(draw)  # Faster than eager calls.
-    found = [draw() for _ in range(DRAWINGS)]
-    ids, log_drawn = zip(*found, strict=True)
+    ids, log_drawn = zip(*(draw() for _ in range(SAMPLES)), strict=True)
     return np.array([to_numpy(x) for x in ids], int), np.array(
         [to_numpy(x) for x in log_drawn]
     )
 
 
-def test_words_are_drawn_once_and_frequent_ones_more_often(drawings):
-    ids, _ = drawings
+def test_words_are_drawn_once_each_and_frequent_ones_more_often(samples):
+    ids, _ = samples
     assert all(len(set(row)) == C for row in ids)
     counts = np.bincount(ids.ravel(), minlength=V)
     assert counts.min() > 0 and counts[0] > 2 * counts[V - 1]
 
 
-def test_sums_over_the_drawn_words_are_unbiased(drawings):
-    ids, log_drawn = drawings
+def test_sums_over_drawn_words_are_unbiased(samples):
+    ids, log_drawn = samples
     values = np.exp(random(V, seed=3))
     estimates = (values[ids] / np.exp(log_drawn)).sum(axis=1)
-    error = estimates.std() / DRAWINGS**0.5
+    error = estimates.std() / SAMPLES**0.5
     assert abs(estimates.mean() - values.sum()) < 4 * error
-    # And of every word by itself.
+    # So is the estimate for each word.
     share = np.zeros(V)
     np.add.at(share, ids.ravel(), np.exp(-log_drawn).ravel())
-    np.testing.assert_allclose(share / DRAWINGS, 1, atol=0.15)
+    np.testing.assert_allclose(share / SAMPLES, 1, atol=0.15)
 
 
-def test_the_formula(float64):
+def test_sampled_losses_follow_their_formula(float64):
     vectors, kernel, bias = (
         random(4, U),
         random(U, V, seed=1),
@@ -145,18 +144,18 @@ def test_the_formula(float64):
             for i, p in zip(drawn, (0.9, 0.5, 0.2), strict=True)
             if i != target
         ]
-        own = logits[row, target]
-        total = np.exp(own) + sum(np.exp(x) / p for x, p in others)
-        expected = 0.0 if target == 0 else np.log(total) - own
+        target_logit = logits[row, target]
+        total = np.exp(target_logit) + sum(np.exp(x) / p for x, p in others)
+        expected = 0.0 if target == 0 else np.log(total) - target_logit
         assert float(losses[row]) == pytest.approx(expected, abs=1e-12)
-        hit = target != 0 and all(own >= x for x, _ in others)
+        hit = target != 0 and all(target_logit >= x for x, _ in others)
         assert float(hits[row]) == hit
 
 
 @pytest.mark.parametrize("tied", few_on_jax([None, U, 3], [3]))
 @pytest.mark.parametrize("use_bias", [False, True])
-def test_all_words_give_the_loss_of_all_words(tied, use_bias, float64):
-    """With every word among them, losses and gradients are exact."""
+def test_sampling_all_words_gives_the_exact_loss(tied, use_bias, float64):
+    """Losses and gradients are exact when every word is drawn."""
     embedding = tied and keras.layers.Embedding(V, tied, dtype="float64")
     projection = lk.OutputProjection(
         V, embedding=embedding, use_bias=use_bias, dtype="float64"
@@ -169,7 +168,7 @@ def test_all_words_give_the_loss_of_all_words(tied, use_bias, float64):
     def drawn(size, count, seed):
         return ops.arange(V), ops.zeros((V,), "float64")
 
-    def found(sampled):
+    def evaluate(sampled):
         def loss():
             if sampled:
                 losses, _ = projection.sampled_losses(
@@ -185,14 +184,14 @@ def test_all_words_give_the_loss_of_all_words(tied, use_bias, float64):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("luong_keras.layers.output_projection.draw_words", drawn)
-        estimated, gradients = found(True)
-    whole, expected = found(False)
+        estimated, gradients = evaluate(True)
+    whole, expected = evaluate(False)
     np.testing.assert_allclose(estimated, whole, rtol=1e-12)
     for one, other in zip(gradients, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)
 
 
-def test_a_training_step_estimates_and_an_evaluation_does_not():
+def test_losses_are_estimated_only_in_training():
     projection = lk.OutputProjection(200)
     estimated = lk.WordLosses(projection, sampled=60, seed=1)
     exact = lk.WordLosses(projection)
@@ -205,7 +204,7 @@ def test_a_training_step_estimates_and_an_evaluation_does_not():
         to_numpy(estimated(vectors, targets, training=True)[0])
         for _ in range(40)
     ]
-    # Other words every time, none at padding, near the loss of all.
+    # New words each time, zeros at padding, and close to the exact loss.
     assert not np.allclose(drawn[0], drawn[1])
     assert not np.any(drawn[0][0, 3:])
     np.testing.assert_allclose(
@@ -215,7 +214,7 @@ def test_a_training_step_estimates_and_an_evaluation_does_not():
     assert set(np.unique(to_numpy(hits))) <= {0.0, 1.0}
 
 
-def test_the_whole_vocabulary_is_no_sample():
+def test_sample_of_the_whole_vocabulary_is_exact():
     projection = lk.OutputProjection(20)
     losses = lk.WordLosses(projection, sampled=20)
     vectors, targets = random(2, 3, U), np.full((2, 3), 5)
@@ -225,7 +224,7 @@ def test_the_whole_vocabulary_is_no_sample():
     )
 
 
-def test_smoothing_wants_all_words():
+def test_label_smoothing_is_refused_with_sampling():
     with pytest.raises(ValueError, match="needs the logits of all words"):
         lk.WordLosses(lk.OutputProjection(20), label_smoothing=0.1, sampled=5)
     with pytest.raises(ValueError, match="sampled_softmax=5"):

@@ -1,4 +1,4 @@
-"""`precision="auto"`: what is chosen, where, and that it is said."""
+"""`precision="auto"`: the choice, how it is made and its message."""
 
 import types
 
@@ -20,10 +20,10 @@ TINY = {
 
 @pytest.fixture
 def machine(monkeypatch):
-    """Sets how long a product takes; a list of those that were timed."""
+    """Return a function that fakes times of products and lists the calls."""
     timed = []
 
-    def of(**seconds):
+    def set_times(**seconds):
         def product_seconds(size, dtype):
             timed.append((size, dtype))
             return seconds[dtype]
@@ -32,29 +32,31 @@ def machine(monkeypatch):
         monkeypatch.setattr(devices, "product_seconds", product_seconds)
         return timed
 
-    yield of
+    yield set_times
     devices._faster.cache_clear()
 
 
 @pytest.mark.parametrize(
     "float32, bfloat16, chosen",
     [
-        (0.0142, 0.0527, "float32"),  # no instructions for it
-        (0.0300, 0.0250, "float32"),  # the conversions would eat the gain
+        (0.0142, 0.0527, "float32"),  # no bfloat16 instructions
+        (0.0300, 0.0250, "float32"),  # conversions would cancel the gain
         (0.0300, 0.0201, "float32"),
         (0.0300, 0.0199, "mixed_bfloat16"),
         (0.0300, 0.0100, "mixed_bfloat16"),
     ],
 )
-def test_bfloat16_is_taken_where_its_product_pays(
+def test_bfloat16_is_chosen_if_its_product_is_fast_enough(
     machine, capsys, float32, bfloat16, chosen
 ):
     machine(float32=float32, bfloat16=bfloat16)
     assert devices.decided("auto") == chosen
-    said = capsys.readouterr().err
-    assert said.startswith(f"precision: {chosen}, for a product of 512 x 512")
-    assert f"{1000 * float32:.1f} ms in float32" in said
-    assert f"{1000 * bfloat16:.1f} ms in bfloat16" in said
+    message = capsys.readouterr().err
+    assert message.startswith(
+        f"precision: {chosen}, for a product of 512 x 512"
+    )
+    assert f"{1000 * float32:.1f} ms in float32" in message
+    assert f"{1000 * bfloat16:.1f} ms in bfloat16" in message
 
 
 @pytest.mark.parametrize(
@@ -66,8 +68,8 @@ def test_bfloat16_is_taken_where_its_product_pays(
         (None, "bfloat16"),  # AMD, or no GPU
     ],
 )
-def test_an_older_gpu_takes_float16(machine, monkeypatch, capability, half):
-    """As the backend describes such a GPU."""
+def test_older_gpus_use_float16(machine, monkeypatch, capability, half):
+    """The GPU is faked as the backend describes it."""
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf
 
@@ -83,17 +85,19 @@ def test_an_older_gpu_takes_float16(machine, monkeypatch, capability, half):
     elif keras.backend.backend() == "jax":
         import jax
 
-        number = "gfx942" if capability is None else "{}.{}".format(*capability)
-        gpu = types.SimpleNamespace(compute_capability=number)
+        capability_text = (
+            "gfx942" if capability is None else "{}.{}".format(*capability)
+        )
+        gpu = types.SimpleNamespace(compute_capability=capability_text)
         monkeypatch.setattr(jax, "devices", lambda: [gpu])
     else:
-        pytest.skip("of torch on a CPU nothing is asked")
+        pytest.skip("torch reports no capability on a CPU")
     timed = machine(float32=0.02, **{half: 0.01})
     assert devices.decided("auto") == f"mixed_{half}"
     assert timed == [(512, "float32"), (512, half)]
 
 
-def test_a_process_measures_once_and_only_for_auto(machine, capsys):
+def test_speed_is_measured_once_and_only_for_auto(machine, capsys):
     timed = machine(float32=0.02, bfloat16=0.01)
     for given in ("float32", "float64", "mixed_float16"):
         assert devices.decided(given) == given
@@ -121,11 +125,11 @@ def test_a_product_is_timed_in_its_precision(monkeypatch):
     multiplied = []
     matmul = keras.ops.matmul
 
-    def watched(left, right):
+    def recorded(left, right):
         multiplied.append((left.dtype, tuple(left.shape)))
         return matmul(left, right)
 
-    monkeypatch.setattr(devices.ops, "matmul", watched)
+    monkeypatch.setattr(devices.ops, "matmul", recorded)
     seconds = devices.product_seconds(16, "bfloat16")
     assert 0 < seconds < 10
     assert {keras.backend.standardize_dtype(d) for d, _ in multiplied} == {
@@ -134,7 +138,7 @@ def test_a_product_is_timed_in_its_precision(monkeypatch):
     assert {shape for _, shape in multiplied} == {(16, 16)}
 
 
-def test_a_model_has_what_was_chosen(machine):
+def test_model_uses_the_chosen_precision(machine):
     machine(float32=0.02, bfloat16=0.01)
     model = TranslationModel(ModelConfig(precision="auto", **TINY))
     assert model.config.precision == "mixed_bfloat16"

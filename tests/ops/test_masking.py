@@ -36,7 +36,7 @@ def test_results_are_in_the_wider_of_float32_and_the_dtype(
     assert dtype_of(masking.zero_where_masked(scores, mask[:, 0])) == dtype
 
 
-def test_a_sentence_goes_from_its_first_word_to_its_last():
+def test_span_reaches_from_the_first_to_the_last_word():
     rows = ["....", "xx..", "xxxx", "..xx", ".x..", ".x.x"]
     mask = np.array([[place == "x" for place in row] for row in rows])
     first, length = masking.span(mask)
@@ -55,7 +55,7 @@ def test_masked_softmax(float64):
     )
 
 
-def test_what_is_masked_has_no_influence_and_extremes_do_not_overflow():
+def test_masked_scores_are_ignored_and_extremes_do_not_overflow():
     scores = np.array([[1e4, 1e4, np.nan], [-1e4, -1e4 - 1, np.inf]])
     mask = np.array([[True, True, False]])
     weights = masking.masked_softmax(scores.astype("float32"), mask)
@@ -65,7 +65,7 @@ def test_what_is_masked_has_no_influence_and_extremes_do_not_overflow():
     )
 
 
-def test_a_row_without_a_true_entry_gives_zeros_and_finite_gradients():
+def test_fully_masked_row_gives_zeros_and_finite_gradients():
     scores = keras.Variable(random(2, 3))
     mask = np.array([[True, True, False], [False, False, False]])
 

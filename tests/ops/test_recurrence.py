@@ -68,7 +68,7 @@ def test_gradients_of_the_steps(float64):
     check_gradients(gru, variables)
 
 
-def test_reversal_is_within_the_sentence():
+def test_reversal_leaves_padding_in_place():
     words = np.array([[1, 2, 3, 0], [4, 0, 0, 0], [5, 6, 7, 8], [0] * 4])
     found = recurrence.reverse_within_mask(words, words != 0)
     assert to_numpy(found).tolist() == [

@@ -1,4 +1,4 @@
-"""A scan with rematerialised steps, against the steps written out."""
+"""Scans with rematerialised steps against unrolled steps."""
 
 import keras
 import numpy as np
@@ -15,7 +15,7 @@ STEPS, BATCH, UNITS = 4, 3, 2
 
 
 def step(parameters, states, given, x):
-    """A kernel and a bias read by products only, one that is not, both."""
+    """Run a step with weights that `product` reads, does not read, or both."""
     kernel, bias, scale, twice = parameters
     hidden, total = states
     inner = product(hidden, kernel, bias) * scale + given
@@ -24,7 +24,7 @@ def step(parameters, states, given, x):
     return [hidden, total + product(hidden, kernel)]
 
 
-def written_out(step, parameters, states, inputs, xs, outputs):
+def unrolled(step, parameters, states, inputs, xs, outputs):
     sequences = []
     for t in range(STEPS):
         x = {name: each[t] for name, each in xs.items()}
@@ -34,13 +34,13 @@ def written_out(step, parameters, states, inputs, xs, outputs):
 
 
 @pytest.fixture(autouse=True)
-def _only_where_there_are_any():
+def _skip_without_scans():
     if keras.backend.backend() not in ("tensorflow", "jax"):
         pytest.skip("scans run on TensorFlow and JAX")
 
 
 @pytest.mark.parametrize("outputs", [[0], [1, 0]])
-def test_gradients_are_those_of_the_steps_written_out(outputs, float64):
+def test_gradients_equal_those_of_unrolled_steps(outputs, float64):
     square, row = (UNITS, UNITS), (BATCH, UNITS)
     shapes = [square, (UNITS,), (UNITS,), square, row, row]
     variables = [
@@ -60,13 +60,13 @@ def test_gradients_are_those_of_the_steps_written_out(outputs, float64):
         )
 
     value, found = loss_and_gradients(lambda: loss(scan), variables)
-    same, expected = loss_and_gradients(lambda: loss(written_out), variables)
+    same, expected = loss_and_gradients(lambda: loss(unrolled), variables)
     np.testing.assert_allclose(value, same, rtol=1e-12)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
 
 
-def test_which_arguments_are_read():
+def test_reads_finds_the_arguments_in_use():
     numbers = [ops.convert_to_tensor(random(2, 2)) for _ in range(3)]
 
     def second_and_third(first, second, third):
@@ -75,13 +75,13 @@ def test_which_arguments_are_read():
     assert reads(second_and_third, numbers) == [False, True, True]
 
 
-# Rows that all steps share.
+# Rows shared by all steps.
 
 WIDTH = 3
 
 
 def attending_step(parameters, states, given, x):
-    """Windows and whole rows, a view of a kernel, and rows in other use."""
+    """Read windows, whole rows, a kernel view, and rows without a product."""
     keys, values, kernel = parameters
     (hidden,) = states
     query = product(hidden, kernel, given, view=ops.transpose)[:, None]
@@ -91,14 +91,14 @@ def attending_step(parameters, states, given, x):
         products.dots(query, near_keys), windows.gather(values, positions)
     )
     whole = products.weighted_sums(ops.tanh(products.dots(near, keys)), values)
-    # Not linear in the rows: no product behind the scan.
-    beside = ops.sum(near_keys * near_keys * ops.cos(query), axis=1)
-    return [ops.tanh(whole[:, 0] + beside + ops.sum(values, axis=1))]
+    # Not linear in the rows, so no product after the scan gives the gradient.
+    nonlinear = ops.sum(near_keys * near_keys * ops.cos(query), axis=1)
+    return [ops.tanh(whole[:, 0] + nonlinear + ops.sum(values, axis=1))]
 
 
-# In a source of more than 72 words the gradients of windows are added up.
+# Gradients of windows are added up in sources of more than 72 words.
 @pytest.mark.parametrize("masked, source", [(False, 7), (True, 7), (True, 80)])
-def test_rows_and_windows_have_the_gradients_of_the_steps_written_out(
+def test_gradients_of_rows_and_windows_equal_those_of_unrolled_steps(
     masked, source, float64
 ):
     rows = (BATCH, source, UNITS)
@@ -124,7 +124,7 @@ def test_rows_and_windows_have_the_gradients_of_the_steps_written_out(
 
     def by_steps(parameters, states, inputs, xs):
         xs = {**xs, "mask": mask}
-        return written_out(one_step, parameters, states, inputs, xs, [0])
+        return unrolled(one_step, parameters, states, inputs, xs, [0])
 
     def loss(run):
         *parameters, start, inputs = [v + 0 for v in variables]

@@ -30,7 +30,7 @@ def test_predictive_position_is_equation_9(float64):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_half_precision_is_no_reason_to_lose_a_position(dtype):
+def test_half_precision_predicts_positions_in_float32(dtype):
     def zeros(*shape):
         return ops.zeros(shape, dtype=dtype)
 
@@ -51,7 +51,7 @@ def test_the_centre_is_the_floor_and_at_most_the_last_position():
     assert to_numpy(found).tolist() == [[0, 3, 4], [0, 1, 1]]
 
 
-def test_the_window_reaches_half_a_width_to_each_side():
+def test_window_extends_half_width_to_each_side():
     mask = windows.window_mask(
         np.array([[0, 4, 6]], "int32"), 2, ops.arange(7, dtype="int32")
     )
@@ -72,19 +72,19 @@ def test_the_gaussian_of_equation_10(float64):
 
 def test_the_four_forms_of_local_weights(float64):
     scores, mask = random(2, 3, 5), prefix_mask([5, 2], 5)[:, None]
-    favour = np.random.default_rng(1).uniform(size=(2, 3, 5))
+    gaussian = np.random.default_rng(1).uniform(size=(2, 3, 5))
 
     def found(form):
-        return to_numpy(windows.local_weights(scores, mask, favour, form))
+        return to_numpy(windows.local_weights(scores, mask, gaussian, form))
 
-    product = softmax(scores, mask) * favour
+    product = softmax(scores, mask) * gaussian
     np.testing.assert_allclose(found("none"), softmax(scores, mask), **EXACT)
     np.testing.assert_allclose(found("after_softmax"), product, **EXACT)
     np.testing.assert_allclose(
         found("renormalized"), product / product.sum(-1, keepdims=True), **EXACT
     )
     np.testing.assert_allclose(
-        found("inside_softmax"), softmax(scores * favour, mask), **EXACT
+        found("inside_softmax"), softmax(scores * gaussian, mask), **EXACT
     )
     assert {"none", "after_softmax", "renormalized", "inside_softmax"} == set(
         windows.GAUSSIANS
@@ -94,12 +94,12 @@ def test_the_four_forms_of_local_weights(float64):
 @pytest.mark.parametrize("form", windows.GAUSSIANS)
 def test_an_empty_window_gives_zeros_and_finite_gradients(form):
     scores = keras.Variable(random(1, 2, 3))
-    favour = np.ones((1, 2, 3), "float32")
+    gaussian = np.ones((1, 2, 3), "float32")
     mask = np.array([[[True, False, True], [False] * 3]])
 
     def weights():
         return windows.local_weights(
-            ops.convert_to_tensor(scores), mask, favour, form
+            ops.convert_to_tensor(scores), mask, gaussian, form
         )
 
     assert to_numpy(weights())[0, 1].tolist() == [0, 0, 0]
@@ -107,7 +107,7 @@ def test_an_empty_window_gives_zeros_and_finite_gradients(form):
     assert np.isfinite(gradient).all() and gradient[0, 0, 0] != 0
 
 
-def test_renormalizing_survives_a_gaussian_that_rounds_to_zero():
+def test_renormalizing_a_gaussian_of_zeros_gives_zeros():
     zero = np.zeros((1, 1, 3), "float32")
     mask = np.ones((1, 1, 3), bool)
     found = windows.local_weights(zero, mask, zero, "renormalized")
@@ -118,12 +118,12 @@ def test_window_indices_stay_inside_the_source():
     centre = np.array([[0, 4, 6]], "int32")
     found = to_numpy(windows.window_indices(centre, 2, 7))[0].tolist()
     assert found == [[0, 1, 2, 3, 4], [2, 3, 4, 5, 6], [2, 3, 4, 5, 6]]
-    # A short source has fewer.
+    # A window has at most as many positions as the source.
     found = to_numpy(windows.window_indices(centre[:, :1], 2, 3))[0].tolist()
     assert found == [[0, 1, 2]]
 
 
-def test_gathered_windows_go_back_to_their_places():
+def test_gathered_windows_are_spread_to_their_positions():
     source = random(2, 7, 3)
     positions = np.array([[[0, 1], [5, 6]], [[2, 3], [3, 4]]], "int32")
     rows = to_numpy(windows.gather(source, positions))

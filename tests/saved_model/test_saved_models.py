@@ -1,4 +1,4 @@
-"""A saved model loads where nothing but the package has been imported."""
+"""Saved models in processes that have imported nothing but the package."""
 
 import ast
 import os
@@ -14,7 +14,7 @@ import luong_keras
 from luong_keras import layers, losses, metrics, optimizers
 from tests.layer_checks import BACKEND
 
-# Saved models are read alike on every backend.
+# Saved models are loaded in the same way on every backend.
 pytestmark = pytest.mark.slow_on_jax
 
 ROOT = pathlib.Path(luong_keras.__file__).parent
@@ -27,7 +27,7 @@ IMPORTS = {
         "assert sys.meta_path == before"
     ),
     "keras last": "import luong_keras, keras",
-    "a module of ours before keras": (
+    "a luong_keras module before keras": (
         "from luong_keras.training.losses import TranslationLoss\nimport keras"
     ),
 }
@@ -45,7 +45,7 @@ assert not [name for name in modules if name.startswith("luong_keras")]
 
 
 def registered_names():
-    """`luong_keras>NAME` of all decorated classes, from the syntax trees."""
+    """Yield `luong_keras>NAME` of all decorated classes in the source."""
     for path in sorted(ROOT.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             decorators = getattr(node, "decorator_list", [])
@@ -54,7 +54,7 @@ def registered_names():
 
 
 def names_in(config):
-    """The registered names of a model's configuration."""
+    """Yield the registered names in a model's configuration."""
     if isinstance(config, dict):
         yield config.get("registered_name")
         config = list(config.values())
@@ -96,8 +96,8 @@ def model_of_every_layer():
     return model
 
 
-def in_a_fresh_process(program):
-    if BACKEND == "jax":  # starts faster, and works, without it
+def run_in_fresh_process(program):
+    if BACKEND == "jax":  # starts faster without it and does not need it
         program = f"import sys\nsys.modules['tensorflow'] = None\n{program}"
     return subprocess.run(
         [sys.executable, "-c", program],
@@ -110,7 +110,7 @@ def in_a_fresh_process(program):
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """A model of every layer and the path it is saved under."""
+    """Save a model of every layer; return it and its path."""
     path = tmp_path_factory.mktemp("saved") / "model.keras"
     model = model_of_every_layer()
     model.save(path)
@@ -122,7 +122,7 @@ def test_the_model_has_every_layer(saved):
     public = {
         f"luong_keras>{name}"
         for name in layers.__all__
-        if name not in ("AttentionCell", "Score")  # bases of others
+        if name not in ("AttentionCell", "Score")  # base classes
     }
     assert public.issubset(names_in(config))
 
@@ -135,12 +135,12 @@ def test_the_model_has_every_layer(saved):
         ),
         pytest.param("keras last", marks=pytest.mark.slow),
         pytest.param(
-            "a module of ours before keras",
+            "a luong_keras module before keras",
             marks=pytest.mark.skipif(BACKEND != "jax", reason="starts slowly"),
         ),
     ],
 )
-def test_a_fresh_process_loads_it(saved, order, tmp_path):
+def test_fresh_process_loads_the_model(saved, order, tmp_path):
     model, path = saved
     weights = tmp_path / "weights.npz"
     program = PROGRAM.format(
@@ -149,7 +149,7 @@ def test_a_fresh_process_loads_it(saved, order, tmp_path):
         weights=str(weights),
         names=set(registered_names()),
     )
-    done = in_a_fresh_process(program)
+    done = run_in_fresh_process(program)
     assert done.returncode == 0, done.stderr
     loaded = np.load(weights)
     expected = model.get_weights()
@@ -159,8 +159,8 @@ def test_a_fresh_process_loads_it(saved, order, tmp_path):
 
 
 @pytest.mark.slow
-def test_without_the_import_the_error_names_it(saved):
-    done = in_a_fresh_process(
+def test_error_without_the_import_names_the_module(saved):
+    done = run_in_fresh_process(
         f"import keras\nkeras.models.load_model({str(saved[1])!r})"
     )
     assert done.returncode == 1

@@ -24,23 +24,25 @@ def test_the_score_is_additive(normalize, float64):
     context, weights = layer(
         query, memory, value_mask=MASK, return_attention_scores=True
     )
-    expected = reference_attention(additive(layer), query, memory, MASK)
+    expected = reference_attention(additive_score(layer), query, memory, MASK)
     np.testing.assert_allclose(context, expected[0], **EXACT)
     np.testing.assert_allclose(weights, expected[1], **EXACT)
 
 
-def additive(attention):
-    of_query = to_numpy(attention.score.query_kernel)
-    of_memory = to_numpy(attention.score.key_kernel)
+def additive_score(attention):
+    query_kernel = to_numpy(attention.score.query_kernel)
+    key_kernel = to_numpy(attention.score.key_kernel)
     vector = to_numpy(attention.score.attention_vector)
     bias = 0.0
     if attention.normalize:
         vector *= to_numpy(attention.score.gain) / np.sqrt(np.sum(vector**2))
         bias = to_numpy(attention.score.bias)
-    return lambda s, h: vector @ np.tanh(s @ of_query + h @ of_memory + bias)
+    return lambda s, h: (
+        vector @ np.tanh(s @ query_kernel + h @ key_kernel + bias)
+    )
 
 
-def test_the_length_of_a_normalized_vector_does_not_count():
+def test_norm_of_a_normalized_attention_vector_is_ignored():
     layer = lk.BahdanauAttention(7, normalize=True)
     query, memory = random(2, 4), random(2, 5, 3)
     before = layer(query, memory)
@@ -49,19 +51,19 @@ def test_the_length_of_a_normalized_vector_does_not_count():
     np.testing.assert_allclose(layer(query, memory), before, rtol=1e-6)
 
 
-def test_a_normalized_score_has_no_second_scale():
+def test_use_scale_is_refused_for_a_normalized_score():
     with pytest.raises(ValueError, match="Leave `use_scale` out"):
         lk.BahdanauAttention(7, normalize=True, use_scale=True)
 
 
 def reference_path(cell, inputs, states, memory):
-    """h_{t-1} -> a_t -> c_t -> h_t, and the read-out of eq. 5."""
+    """Compute h_{t-1} -> a_t -> c_t -> h_t and the output of eq. 5."""
     vectors, alignments = [], []
     hidden = states[-2] if "GRU" in type(cell).__name__ else states[-3]
     states = states[:-1]
     for x in inputs.swapaxes(0, 1):
         context, weights = reference_attention(
-            additive(cell.attention), hidden, memory, MASK
+            additive_score(cell.attention), hidden, memory, MASK
         )
         states, hidden = reference_recurrence(cell, x, context, states, {})
         both = np.concatenate([context, hidden], -1)
@@ -78,7 +80,9 @@ def reference_path(cell, inputs, states, memory):
         (lk.BahdanauGRU, 2, 3),
     ],
 )
-def test_the_path(layer_class, num_layers, num_states, float64):
+def test_decoder_follows_the_bahdanau_path(
+    layer_class, num_layers, num_states, float64
+):
     layer = layer_class(
         4,
         num_layers=num_layers,
@@ -100,14 +104,14 @@ def test_the_path(layer_class, num_layers, num_states, float64):
     expected = reference_path(layer.cell, inputs, initial, memory)
     np.testing.assert_allclose(vectors, expected[0], **EXACT)
     np.testing.assert_allclose(alignments, expected[1], **EXACT)
-    for state, wanted in zip(states, expected[2], strict=False):
-        np.testing.assert_allclose(state, wanted, **EXACT)
+    for state, expected_state in zip(states, expected[2], strict=False):
+        np.testing.assert_allclose(state, expected_state, **EXACT)
     np.testing.assert_allclose(states[-1], expected[0][:, -1], **EXACT)
 
 
 @pytest.mark.parametrize(
     "cell_class", [lk.BahdanauLSTMCell, lk.BahdanauGRUCell]
 )
-def test_the_path_needs_attention(cell_class):
+def test_bahdanau_cells_need_attention(cell_class):
     with pytest.raises(ValueError, match='attention="bahdanau"'):
         cell_class(4, attention=None)

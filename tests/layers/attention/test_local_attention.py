@@ -51,7 +51,7 @@ def aligned_position(layer, h, t, length):
 
 
 def reference(layer, gaussian, sigma, query, memory, lengths):
-    """The weights one query at a time, with the dot score."""
+    """Compute the weights one query at a time, with the dot score."""
     weights = np.zeros((*query.shape[:2], memory.shape[1]))
     for b, length in enumerate(lengths):
         for t, h in enumerate(query[b]):
@@ -60,13 +60,13 @@ def reference(layer, gaussian, sigma, query, memory, lengths):
             first = max(centre - layer.half_width, 0)
             last = min(centre + layer.half_width, length - 1)
             window = np.arange(first, last + 1)
-            favour = np.exp(-((window - p) ** 2) / (2 * sigma**2))
+            proximity = np.exp(-((window - p) ** 2) / (2 * sigma**2))
             scores = memory[b, window] @ h
             if gaussian == "inside_softmax":
-                scores = scores * favour
+                scores = scores * proximity
             found = softmax(scores)
             if gaussian in ("after_softmax", "renormalized"):
-                found = found * favour
+                found = found * proximity
             if gaussian == "renormalized":
                 found = found / found.sum()
             weights[b, t, window] = found
@@ -90,7 +90,7 @@ def test_weights_and_context(alignment, gaussian, float64):
     "alignment, gaussian",
     [("monotonic", "none"), ("predictive", "after_softmax")],
 )
-def test_the_papers_gaussian_is_the_default(alignment, gaussian, float64):
+def test_default_gaussian_is_that_of_the_paper(alignment, gaussian, float64):
     query, memory = inputs()
     for sigma in (None, 3.0):
         layer = make(alignment, half_width=3, sigma=sigma)
@@ -101,7 +101,7 @@ def test_the_papers_gaussian_is_the_default(alignment, gaussian, float64):
         np.testing.assert_allclose(weights, expected, **EXACT)
 
 
-def test_the_paper_looks_ten_positions_to_each_side():
+def test_default_half_width_is_ten():
     query, memory = random(1, 40, 4), random(1, 40, 4)
     weights = LocalAttention("monotonic", score_mode="dot")(
         query, memory, return_attention_scores=True
@@ -111,7 +111,7 @@ def test_the_paper_looks_ten_positions_to_each_side():
 
 
 class TanhScore(GeneralScore):
-    """A score of a user's, by way of the general one."""
+    """A user-defined score, derived from the general one."""
 
     def __call__(self, query, keys):
         return keras.ops.tanh(super().__call__(query, keys))
@@ -120,25 +120,25 @@ class TanhScore(GeneralScore):
 @pytest.mark.parametrize(
     "score_mode", ["scaled_dot", "general", "concat", TanhScore]
 )
-def test_a_window_over_everything_is_global_attention(score_mode, float64):
+def test_window_over_the_whole_source_is_global_attention(score_mode, float64):
     query, memory = inputs()
     options = {"use_scale": True} if isinstance(score_mode, str) else {}
     scores = [
         mode if isinstance(mode, str) else mode() for mode in [score_mode] * 2
     ]
     layer = make("monotonic", 9, scores[0], **options)
-    everywhere = LuongAttention(scores[1], dtype="float64", **options)
-    everywhere.build((None, None, 4), (None, None, 4))
-    everywhere.set_weights(layer.get_weights())
+    global_layer = LuongAttention(scores[1], dtype="float64", **options)
+    global_layer.build((None, None, 4), (None, None, 4))
+    global_layer.set_weights(layer.get_weights())
     np.testing.assert_allclose(
         layer(query, memory, value_mask=MASK),
-        everywhere(query, memory, value_mask=MASK),
+        global_layer(query, memory, value_mask=MASK),
         **EXACT,
     )
 
 
 @pytest.mark.parametrize("alignment", ALIGNMENTS)
-def test_padding_moves_nothing(alignment, float64):
+def test_padding_changes_nothing(alignment, float64):
     layer = make(alignment, score_mode="general")
     query, memory = inputs()
     short = layer(query[1:], memory[1:, :4])
@@ -150,7 +150,7 @@ def test_padding_moves_nothing(alignment, float64):
 @pytest.mark.parametrize(
     "query, window", [(50.0, [6, 7, 8]), (-50.0, [0, 1, 2])]
 )
-def test_a_predicted_position_never_leaves_the_sentence(query, window):
+def test_predicted_position_stays_inside_the_sentence(query, window):
     layer = LocalAttention(half_width=2, gaussian="none", score_mode="dot")
     layer.build((None, None, 4), (None, None, 4))
     layer.position_kernel.assign(np.eye(4))
@@ -169,7 +169,7 @@ def test_a_predicted_position_never_leaves_the_sentence(query, window):
 
 @pytest.mark.parametrize("position", ["scalar", "row"])
 @pytest.mark.parametrize("alignment", ALIGNMENTS)
-def test_single_steps_are_the_columns_of_all_steps(
+def test_single_steps_equal_those_of_the_whole_sequence(
     alignment, position, float64
 ):
     layer = make(alignment, score_mode="concat", gaussian="after_softmax")
@@ -193,7 +193,7 @@ def test_hypotheses_of_a_beam_share_their_position(float64):
         np.testing.assert_allclose(to_numpy(found)[:, k], one, **EXACT)
 
 
-def test_a_monotonic_step_must_know_its_position():
+def test_single_monotonic_step_needs_a_position():
     query, memory = random(2, 4), random(2, 9, 4)
     with pytest.raises(ValueError, match="position=t.*Received.*position=None"):
         LocalAttention("monotonic")(query, memory)
@@ -210,7 +210,7 @@ def test_a_dropout_mask_multiplies_the_weights(float64):
     np.testing.assert_allclose(weights, plain * drop, **EXACT)
 
 
-# Gradients and rows without anything.
+# Gradients and empty sentences.
 
 
 @pytest.mark.parametrize("gaussian", GAUSSIANS)
@@ -223,14 +223,14 @@ def test_gradients(gaussian, float64):
         return ops.sum(ops.square(context))
 
     check_gradients(loss, [query, memory, *layer.trainable_variables])
-    # Only the Gaussian teaches the layer where to look.
+    # Only the Gaussian gives the position weights a gradient.
     (gradient,) = gradients(loss, [layer.position_kernel])
     assert gradient.any() == (gaussian != "none")
 
 
 @pytest.mark.parametrize("gaussian", GAUSSIANS)
 @pytest.mark.parametrize("alignment", ALIGNMENTS)
-def test_a_sentence_without_words_gives_zeros(alignment, gaussian):
+def test_empty_sentence_gives_zeros(alignment, gaussian):
     layer = LocalAttention(alignment, 2, gaussian=gaussian)
     query, memory = keras.Variable(random(2, 3, 4)), random(2, 5, 4)
     mask = prefix_mask([4, 0], 5)
@@ -265,19 +265,19 @@ def test_arguments_are_checked(options, message):
         LocalAttention(**options)
 
 
-def test_a_list_as_in_keras_shows_the_new_call():
+def test_list_of_inputs_is_refused_with_the_right_call():
     with pytest.raises(ValueError, match=r"layer\(query, value\)"):
         LocalAttention()([random(2, 3, 4), random(2, 5, 4)])
 
 
-def test_an_unclamped_position_leaves_the_sentence_behind(float64):
+def test_unclamped_position_moves_past_the_sentence(float64):
     layer = make("monotonic", half_width=2, clamp_position=False)
     query, memory = inputs()
     context, weights = layer(
         query, memory, value_mask=MASK, return_attention_scores=True
     )
     # The second sentence has 4 words: at t = 5 its last word is in reach,
-    # from t = 6 on nothing is.
+    # from t = 6 on no word is.
     assert to_numpy(weights)[1, 5].nonzero()[0].tolist() == [3]
     np.testing.assert_array_equal(to_numpy(weights)[1, 6], np.zeros(9))
     np.testing.assert_array_equal(to_numpy(context)[1, 6], np.zeros(4))
@@ -287,7 +287,7 @@ def test_an_unclamped_position_leaves_the_sentence_behind(float64):
 
 
 @pytest.mark.parametrize("alignment", ALIGNMENTS)
-def test_the_window_says_where_the_weights_come_from(alignment, float64):
+def test_window_matches_the_weights(alignment, float64):
     layer = make(alignment)
     query, memory = inputs()
     window = layer.window(query, memory, MASK)
@@ -332,7 +332,7 @@ def test_the_window_says_where_the_weights_come_from(alignment, float64):
     few_at_first(
         [
             ("predictive", 1, 5, True),
-            # In blocks of two or four, the last of one query.
+            # In blocks of two or four queries; of 53, the last block has one.
             ("monotonic", 1, 53, True),
             ("monotonic", 1, 53, False),
             ("monotonic", 2, 53, True),
@@ -375,13 +375,13 @@ def test_a_long_source_is_read_in_windows(
             context, random(3, steps, 4, seed=3)
         ) + weighted_sum(weights, random(3, steps, source, seed=4))
 
-    gathered = watch_gathers(monkeypatch)
+    gathered = record_gathers(monkeypatch)
     variables = [query, memory, *layer.trainable_variables]
     in_windows, found = loss_and_gradients(loss, variables)
     assert gathered
     gathered.clear()
-    never = windows.SINGLE, source + 1
-    monkeypatch.setattr(LocalAttention, "_blocks", lambda *_: never)
+    no_windows = windows.SINGLE, source + 1
+    monkeypatch.setattr(LocalAttention, "_blocks", lambda *_: no_windows)
     over_all, expected = loss_and_gradients(loss, variables)
     assert not gathered
     np.testing.assert_allclose(in_windows, over_all, **EXACT)
@@ -389,15 +389,15 @@ def test_a_long_source_is_read_in_windows(
         np.testing.assert_allclose(one, other, **EXACT)
 
 
-def watch_gathers(monkeypatch):
-    """The numbers of steps for which windows are gathered from now on."""
+def record_gathers(monkeypatch):
+    """Record the number of steps of each later call that gathers windows."""
     gathered, read = [], LocalAttention._read_windows
 
-    def watched(self, blocks, query, *arguments):
+    def recorded(self, blocks, query, *arguments):
         gathered.append(query.shape[1])
         return read(self, blocks, query, *arguments)
 
-    monkeypatch.setattr(LocalAttention, "_read_windows", watched)
+    monkeypatch.setattr(LocalAttention, "_read_windows", recorded)
     return gathered
 
 
@@ -406,7 +406,7 @@ def test_monotonic_alignment_of_any_source_length(source, monkeypatch, float64):
     layer = make("monotonic", 2, score_mode="dot")
     query, memory = random(2, STEPS, 4), random(2, source, 4, seed=1)
     lengths = [source, 4]
-    gathered = watch_gathers(monkeypatch)
+    gathered = record_gathers(monkeypatch)
     context, weights = layer(
         query,
         memory,
@@ -421,7 +421,7 @@ def test_monotonic_alignment_of_any_source_length(source, monkeypatch, float64):
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("source", [47, 48])
-def test_the_route_is_chosen_by_a_length_unknown_before(source, monkeypatch):
+def test_dynamic_source_length_selects_the_route(source, monkeypatch):
     import tensorflow as tf
 
     layer = LocalAttention(half_width=1)
@@ -430,19 +430,19 @@ def test_the_route_is_chosen_by_a_length_unknown_before(source, monkeypatch):
     memory = random(2, source, 4).astype("float32")
     sentences = {}
 
-    def watch(name, place):
+    def record_route(name, index):
         route = getattr(LocalAttention, name)
 
-        def watched(self, *arguments):
-            count = tf.shape(arguments[place])[0]
+        def recorded(self, *arguments):
+            count = tf.shape(arguments[index])[0]
             note = lambda n: sentences.update({name: int(n)})  # noqa: E731
             tf.py_function(note, [count], [])
             return route(self, *arguments)
 
-        monkeypatch.setattr(LocalAttention, name, watched)
+        monkeypatch.setattr(LocalAttention, name, recorded)
 
-    watch("_read_all", 0)
-    watch("_read_windows", 1)
+    record_route("_read_all", 0)
+    record_route("_read_windows", 1)
     spec = tf.TensorSpec([2, None, 4])
     found = tf.function(layer, input_signature=[spec, spec])(query, memory)
     assert sentences == {
@@ -454,7 +454,7 @@ def test_the_route_is_chosen_by_a_length_unknown_before(source, monkeypatch):
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("steps, source", [(5, 90), (45, 90), (90, 30)])
-def test_blocks_of_lengths_unknown_before(steps, source):
+def test_blocks_of_dynamic_lengths(steps, source):
     import tensorflow as tf
 
     layer = make("monotonic", half_width=2, score_mode="concat")
@@ -479,7 +479,7 @@ def test_blocks_of_lengths_unknown_before(steps, source):
         )
 
     found = attend(query, memory, keys, mask)
-    # One query at a time, from its window alone.
+    # One query at a time, read only from its window.
     for t in range(steps):
         context, weights = layer(
             query[:, t],
@@ -493,16 +493,16 @@ def test_blocks_of_lengths_unknown_before(steps, source):
 
 
 @pytest.mark.parametrize("source", [5, 6])
-def test_one_position_serves_all_hypotheses(source, monkeypatch, float64):
+def test_hypotheses_share_one_position(source, monkeypatch, float64):
     layer = make("monotonic", half_width=1)
     query, memory = random(2, 3, 4), random(2, source, 4, seed=1)
-    gathered = watch_gathers(monkeypatch)
+    gathered = record_gathers(monkeypatch)
     found = to_numpy(layer(query, memory, position=3))
-    # One window for all of them, where the source is longer than two.
+    # One window for all of them, if the source has two widths or more.
     assert gathered == [3] * (source == 6)
     for k in range(3):
-        alone = to_numpy(layer(query[:, k], memory, position=3))
-        np.testing.assert_allclose(found[:, k], alone, rtol=1e-5, atol=1e-6)
+        single = to_numpy(layer(query[:, k], memory, position=3))
+        np.testing.assert_allclose(found[:, k], single, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -514,10 +514,10 @@ def test_one_position_serves_all_hypotheses(source, monkeypatch, float64):
     ),
 )
 def test_half_precision_keeps_every_position(alignment, gaussian):
-    """bfloat16 has no position 257; a window of another one is far off.
+    """bfloat16 cannot represent position 257: its window would be wrong.
 
-    It has all inputs and weights, so that only what is computed is rounded. A
-    score is a sum of 8 products; as many roundings may add up in it.
+    It represents inputs and weights exactly, so that only computed values are
+    rounded. A score is a sum of 8 products, whose rounding errors may add up.
     """
     units, tolerance = 8, 8 * ROUNDOFF["bfloat16"]
     query = rounded(random(2, 500, units), "bfloat16")
@@ -537,13 +537,13 @@ def test_half_precision_keeps_every_position(alignment, gaussian):
                 query, memory, value_mask=mask, return_attention_scores=True
             )
 
-        _, changes = loss_and_gradients(
+        _, weight_gradients = loss_and_gradients(
             lambda attend=attend: weighted_sum(
                 ops.cast(attend()[0], "float32"), upstream
             ),
             layer.trainable_variables,
         )
-        found.append([*map(to_numpy, attend()), *changes])
+        found.append([*map(to_numpy, attend()), *weight_gradients])
     for half, single in zip(*found, strict=True):
         scale = np.abs(single).max() or 1.0
         np.testing.assert_allclose(

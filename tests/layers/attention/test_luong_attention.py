@@ -29,7 +29,7 @@ def make(mode, memory_width=4, randomized=True, **options):
 
 
 def reference_scores(layer, query, memory):
-    """(B, T, S) of one pair of vectors at a time, as the paper writes them."""
+    """Compute (B, T, S) one pair of vectors at a time, as in the paper."""
     mode = layer.score_mode
     weights = {variable.name: to_numpy(variable) for variable in layer.weights}
 
@@ -103,7 +103,7 @@ def test_the_cosine_of_a_vector_of_zeros_is_zero(float64):
 
 
 @pytest.mark.parametrize("units", [7, None])
-def test_concat_compares_in_its_own_width_or_the_query_s(units, float64):
+def test_units_of_concat_default_to_the_query_width(units, float64):
     layer = make("concat", 3, units=units)
     query, memory = random(2, 3, 4), random(2, 5, 3)
     expected = softmax(reference_scores(layer, query, memory))
@@ -112,7 +112,7 @@ def test_concat_compares_in_its_own_width_or_the_query_s(units, float64):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_one_step_or_all_and_keys_projected_once(mode, float64):
+def test_single_steps_and_projected_keys_give_equal_results(mode, float64):
     layer = make(mode)
     query, memory = random(2, 3, 4), random(2, 5, 4, seed=1)
     keys = layer.project_keys(ops.convert_to_tensor(memory))
@@ -126,7 +126,7 @@ def test_one_step_or_all_and_keys_projected_once(mode, float64):
         np.testing.assert_allclose(one[1], to_numpy(weights)[:, t], **EXACT)
 
 
-def test_keys_are_used_and_are_the_value_where_nothing_is_projected():
+def test_keys_are_used_and_are_the_value_without_a_projection():
     query, memory = random(2, 3, 4), ops.convert_to_tensor(random(2, 5, 4))
     for mode in ("dot", "scaled_dot", "location"):
         layer = LuongAttention(mode)
@@ -153,7 +153,7 @@ def test_gradients(mode, float64):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_sentence_without_words_gives_zeros(mode):
+def test_empty_sentence_gives_zeros(mode):
     layer = LuongAttention(mode)
     query, memory = keras.Variable(random(2, 3, 4)), random(2, 5, 4)
     mask = prefix_mask([4, 0], 5)
@@ -224,7 +224,7 @@ def test_a_dropout_mask_multiplies_the_weights(float64):
     np.testing.assert_allclose(one[1], (plain * drop)[:, 1], **EXACT)
 
 
-def test_dropout_is_drawn_in_training_only():
+def test_dropout_is_drawn_only_in_training():
     layer = LuongAttention("dot", dropout=0.25)
     query, memory = random(4, 25, 4), random(4, 25, 4, seed=1)
     options = {"return_attention_scores": True}
@@ -246,7 +246,7 @@ def test_dropout_is_drawn_in_training_only():
 
 @pytest.mark.parametrize("use_scale", [False, True])
 @pytest.mark.parametrize("masks", ["none", "value", "query", "both"])
-def test_dot_is_the_attention_of_keras(masks, use_scale, float64):
+def test_dot_equals_the_attention_of_keras(masks, use_scale, float64):
     ours = make("dot", use_scale=use_scale)
     theirs = keras.layers.Attention(use_scale=use_scale, dtype="float64")
     query, memory = random(2, 3, 4), random(2, 5, 4)
@@ -255,10 +255,11 @@ def test_dot_is_the_attention_of_keras(masks, use_scale, float64):
     options = {"return_attention_scores": True}
     theirs([query, memory])
     theirs.set_weights(ours.get_weights())
-    given = value_mask
-    if given is not None and KERAS < (3, 12):
-        given = given[:, None]  # Keras does not repeat it for every query.
-    expected = theirs([query, memory], mask=[query_mask, given], **options)
+    keras_mask = value_mask
+    if keras_mask is not None and KERAS < (3, 12):
+        # Keras does not broadcast it over queries.
+        keras_mask = keras_mask[:, None]
+    expected = theirs([query, memory], mask=[query_mask, keras_mask], **options)
     found = ours(
         query, memory, query_mask=query_mask, value_mask=value_mask, **options
     )
@@ -266,7 +267,7 @@ def test_dot_is_the_attention_of_keras(masks, use_scale, float64):
     np.testing.assert_allclose(found[1], expected[1], **EXACT)
 
 
-def test_a_false_query_gives_zeros_in_a_single_step():
+def test_masked_query_of_a_single_step_gives_zeros():
     mask = np.array([True, False])
     layer = LuongAttention("general")
     found = layer(random(2, 4), random(2, 5, 4), query_mask=mask)
@@ -277,7 +278,7 @@ def test_a_false_query_gives_zeros_in_a_single_step():
 
 
 @pytest.mark.parametrize("container", [list, tuple])
-def test_a_list_as_in_keras_shows_the_new_call(container):
+def test_list_of_inputs_is_refused_with_the_right_call(container):
     both = container([random(2, 3, 4), random(2, 5, 4)])
     with pytest.raises(ValueError, match=r"layer\(query, value\)"):
         LuongAttention("dot")(both)
@@ -314,7 +315,7 @@ def test_dot_needs_equal_widths(mode):
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("score_mode", SCORES)
-def test_a_checkpoint_of_tensorflow_has_all_weights(score_mode, tmp_path):
+def test_tensorflow_checkpoint_has_all_weights(score_mode, tmp_path):
     import tensorflow as tf
 
     layer = LuongAttention(score_mode)
@@ -326,7 +327,7 @@ def test_a_checkpoint_of_tensorflow_has_all_weights(score_mode, tmp_path):
 
 
 class Named(Score):
-    """With a weight of a name that the layer has."""
+    """A score whose weight has the name of an attribute of the layer."""
 
     def build(self, add_weight, query_shape, value_shape):
         self.kernel = add_weight("dropout", (query_shape[-1],))
@@ -335,7 +336,7 @@ class Named(Score):
         return ops.matmul(query * self.kernel, ops.transpose(keys, (0, 2, 1)))
 
 
-def test_a_weight_of_a_score_has_a_name_of_its_own():
+def test_score_weight_named_like_a_layer_attribute_is_refused():
     layer = LuongAttention(Named())
     with pytest.raises(ValueError, match=r"name='dropout', in Named\.build"):
         layer.build((1, 2, 3), (1, 4, 3))

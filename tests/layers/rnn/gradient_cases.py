@@ -1,4 +1,4 @@
-"""Decoders whose deferred gradients are compared with automatic ones."""
+"""Decoders for the comparison of deferred with automatic gradients."""
 
 import keras
 import numpy as np
@@ -32,11 +32,11 @@ def local_attention(alignment, **options):
     return lk.LocalAttention(alignment, dtype="float64", **options)
 
 
-# Scores and attentions of a user's own.
+# User-defined scores and attentions.
 
 
 class Distance(Score):
-    """Not linear in the query, and with a weight."""
+    """A score with a weight that is not linear in the query."""
 
     def build(self, add_weight, query_shape, value_shape):
         self.sharpness = add_weight("sharpness", (query_shape[-1],))
@@ -47,7 +47,7 @@ class Distance(Score):
 
 
 class Positions(Score):
-    """Scores of positions that look at the query alone."""
+    """A location-based score, which reads only the query."""
 
     location_based = True
 
@@ -58,8 +58,8 @@ class Positions(Score):
         return ops.tanh(ops.matmul(query, self.kernel))
 
 
-class Doubled(lk.LuongAttention):
-    """An attention that is more than its score."""
+class SquaredWeights(lk.LuongAttention):
+    """An attention that squares the weights of its score."""
 
     def _weights(self, query, value, value_mask, keys):
         weights = super()._weights(query, value, value_mask, keys)
@@ -115,12 +115,12 @@ ATTENTIONS = {
     "bahdanau-normalized": lambda: lk.BahdanauAttention(
         normalize=True, dtype="float64"
     ),
-    "own-score": lambda: global_attention(Distance(), use_scale=True),
-    "own-positions": lambda: global_attention(Positions()),
-    "own-score-in-windows": lambda: local_attention(
+    "user-score": lambda: global_attention(Distance(), use_scale=True),
+    "user-positions": lambda: global_attention(Positions()),
+    "user-score-in-windows": lambda: local_attention(
         "predictive", half_width=1, score_mode=Distance()
     ),
-    "own-attention": lambda: Doubled("general", dtype="float64"),
+    "user-attention": lambda: SquaredWeights("general", dtype="float64"),
 }
 
 CELLS = {
@@ -147,7 +147,7 @@ def results(
     decoder=lk.InputFeedingLSTM,
     start=0,
 ):
-    """Loss, and the gradients of every weight, state and input."""
+    """Return the loss and the gradients of every weight, state and input."""
     layer = decoder(
         UNITS,
         attention=ATTENTIONS[attention](),
@@ -168,9 +168,9 @@ def results(
     masks = {} if drop is None else dropout_masks(layer.cell, drop)
 
     def loss():
-        attends = {}
+        memory_options = {}
         if attended:
-            attends = {"memory": memory + 0, "memory_mask": source_mask}
+            memory_options = {"memory": memory + 0, "memory_mask": source_mask}
         found = layer(
             inputs + 0,
             initial_state=[state + 0 for state in states],
@@ -179,7 +179,7 @@ def results(
             dropout_masks=masks,
             return_attention_scores=with_alignments,
             training=True,
-            **attends,
+            **memory_options,
         )
         return sum(
             weighted_sum(x, random(*x.shape, seed=20 + i))
@@ -212,12 +212,11 @@ def assert_equal(**options):
 
 
 def assert_half_is_near_single(make, **arguments):
-    """Compares mixed bfloat16 with float32, from the same numbers.
+    """Compare mixed bfloat16 with float32, from equal inputs and weights.
 
-    bfloat16 has all inputs and weights, so that only what is computed is
-    rounded: the vector of each step, whose entries are at most 1, once on its
-    way from step to step, and what comes back to it in a gradient once more.
-    All of these roundings may add up.
+    bfloat16 represents these exactly, so that only computed values are
+    rounded: the vector of each step, whose entries are at most 1, once between
+    steps, and its gradient once more. All of these errors may add up.
     """
     tolerance = STEPS * ROUNDOFF["bfloat16"]
     inputs = rounded(random(BATCH, STEPS, 5), "bfloat16")

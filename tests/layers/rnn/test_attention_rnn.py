@@ -46,7 +46,7 @@ def stack(steps):
 @pytest.mark.parametrize(
     "cell_class", [lk.InputFeedingLSTMCell, lk.InputFeedingGRUCell]
 )
-def test_it_is_a_loop_over_the_cell(cell_class, score, input_feeding, float64):
+def test_layer_loops_over_the_cell(cell_class, score, input_feeding, float64):
     attention = score
     if score != "general":
         attention = lk.LocalAttention(score, 1, dtype="float64")
@@ -69,8 +69,8 @@ def test_it_is_a_loop_over_the_cell(cell_class, score, input_feeding, float64):
         vectors.append(vector)
         alignments.append(weights)
     expected = [stack(vectors), stack(alignments), *states]
-    for result, wanted in zip(found, expected, strict=True):
-        np.testing.assert_allclose(result, wanted, **EXACT)
+    for result, expected_result in zip(found, expected, strict=True):
+        np.testing.assert_allclose(result, expected_result, **EXACT)
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -81,7 +81,7 @@ def test_it_is_a_loop_over_the_cell(cell_class, score, input_feeding, float64):
         (lk.InputFeedingGRUCell, keras.layers.GRU),
     ],
 )
-def test_without_attention_it_is_the_layer_of_keras(
+def test_without_attention_it_equals_the_layer_of_keras(
     cell_class, keras_class, masked, float64
 ):
     ours = make(
@@ -101,15 +101,15 @@ def test_without_attention_it_is_the_layer_of_keras(
     mask = prefix_mask([STEPS, 1], STEPS) if masked else None
     expected = theirs(INPUTS, initial_state=initial, mask=mask)
     found = ours(INPUTS, initial_state=initial, mask=mask)
-    for result, wanted in zip(found[:-1], expected, strict=True):
-        np.testing.assert_allclose(result, wanted, **EXACT)
+    for result, expected_result in zip(found[:-1], expected, strict=True):
+        np.testing.assert_allclose(result, expected_result, **EXACT)
     np.testing.assert_allclose(found[-1], to_numpy(found[0])[:, -1], **EXACT)
 
 
 @pytest.mark.parametrize("return_sequences", [True, False])
 @pytest.mark.parametrize("input_feeding", [True, False])
 @pytest.mark.parametrize("score", ["general", "monotonic"])
-def test_a_masked_step_carries_the_states(
+def test_masked_steps_keep_the_states(
     score, input_feeding, return_sequences, float64
 ):
     attention = score
@@ -131,7 +131,7 @@ def test_a_masked_step_carries_the_states(
 
 
 @pytest.mark.parametrize("return_sequences", [True, False])
-def test_the_last_step_alone_has_no_mask_of_steps(return_sequences):
+def test_output_of_only_the_last_step_has_no_mask(return_sequences):
     embedding = keras.layers.Embedding(9, 4, mask_zero=True)
     decoder = lk.InputFeedingLSTM(4, return_sequences=return_sequences)
     vectors = decoder(embedding(np.array([[3, 5, 0]])), memory=MEMORY[:1])
@@ -162,7 +162,7 @@ def test_initial_state_may_leave_out_the_attentional_vector(float64):
         (True, False, True, 2),
     ],
 )
-def test_what_is_returned(sequences, states, scores, count):
+def test_returned_values(sequences, states, scores, count):
     layer = lk.InputFeedingLSTM(
         4,
         attention=lk.LuongAttention(),
@@ -177,8 +177,8 @@ def test_what_is_returned(sequences, states, scores, count):
         symbolic, results = [symbolic], [results]
     assert len(results) == len(symbolic) == max(count, 1)
     assert results[0].shape == ((2, STEPS, 4) if sequences else (2, 4))
-    for eager, planned in zip(results, symbolic, strict=True):
-        assert tuple(eager.shape[1:]) == tuple(planned.shape[1:])
+    for eager, inferred in zip(results, symbolic, strict=True):
+        assert tuple(eager.shape[1:]) == tuple(inferred.shape[1:])
     if not sequences and states:
         np.testing.assert_allclose(results[0], results[-1], rtol=1e-6)
 
@@ -203,7 +203,7 @@ def test_gradients(input_feeding, float64):
 # Dropout.
 
 
-def draw(shapes, steps):
+def draw_masks(shapes, steps):
     return {
         name: 2.0 * (random(steps, 2, width, seed=seed) > 0)
         for seed, (name, width) in enumerate(shapes.items())
@@ -219,7 +219,7 @@ def test_dropout_masks(input_feeding, steps, float64):
     shapes = {"inputs": 5, "layer_1": 4, "attention": 5, "outputs": 4}
     if input_feeding:
         shapes["feeding"] = 4
-    masks = draw(shapes, steps)
+    masks = draw_masks(shapes, steps)
     found, alignments = layer(
         INPUTS,
         memory=MEMORY,
@@ -238,8 +238,8 @@ def test_dropout_masks(input_feeding, steps, float64):
         np.testing.assert_allclose(to_numpy(alignments)[:, t], weights, **EXACT)
 
 
-def without_memory(style, dropout=0.5):
-    """h_t is a function of x_t alone: what differs in time was dropped."""
+def memoryless_layer(style, dropout=0.5):
+    """Build a layer whose h_t depends only on x_t and on dropout."""
     layer = lk.InputFeedingGRU(
         20,
         attention=None,
@@ -257,7 +257,7 @@ def without_memory(style, dropout=0.5):
 
 @pytest.mark.parametrize("style", ["zaremba", "authors", "sequence"])
 def test_dropout_styles(style):
-    layer = without_memory(style)
+    layer = memoryless_layer(style)
     inputs = np.ones((2, STEPS, 20))
     plain = to_numpy(layer(inputs))
     found = to_numpy(layer(inputs, training=True))
@@ -265,7 +265,7 @@ def test_dropout_styles(style):
     np.testing.assert_allclose(plain[:, 0], plain[:, -1])
     assert not np.array_equal(found, again)
     assert np.any(found == 0) == (style != "authors")
-    # A fresh mask a step, or one for all; never one for all sentences.
+    # One mask per step or one for all steps; never one for all sentences.
     both = (found[:, 0] != 0) & (found[:, 1] != 0)
     same = np.allclose(found[:, 0][both], found[:, 1][both])
     same_zeros = np.array_equal(found[:, 0] == 0, found[:, 1] == 0)
@@ -275,22 +275,22 @@ def test_dropout_styles(style):
 
 
 def test_dropout_keeps_the_mean():
-    layer = without_memory("authors", dropout=0.2)
+    layer = memoryless_layer("authors", dropout=0.2)
     ones = ops.convert_to_tensor(np.ones((10, 20, 50)))
     mask = to_numpy(layer._draw_masks(ones, None, True)["inputs"])
     assert mask.shape == (20, 10, 50)
     assert np.unique(mask.round(5)).tolist() == [0, 1.25]
-    # Of ten thousand draws; both bounds are five standard deviations.
+    # Both bounds are five standard deviations of ten thousand draws.
     assert abs((mask == 0).mean() - 0.2) < 0.02
     assert abs(mask.mean() - 1) < 0.025
-    # Neither a step nor a sentence nor a unit has a share of its own.
+    # The rate is similar for each unit, sentence and step.
     for axes in ((0, 1), (0, 2), (1, 2)):
         assert (mask == 0).mean(axes).max() < 0.5
         assert (mask == 0).mean(axes).min() > 0
     assert not layer._draw_masks(ones, None, False)
 
 
-def test_training_drops_the_weights_of_its_attention_layer():
+def test_training_applies_the_dropout_of_the_attention_layer():
     layer = lk.InputFeedingLSTM(
         4, attention=lk.LuongAttention("dot", dropout=0.5)
     )
@@ -329,11 +329,11 @@ DRIVERS = {
     ),
 }
 LONG = random(2, 6, 5, seed=3)
-# Masked steps are none: at the first place, inside and at the end.
+# Masked steps, at the start, inside and at the end, are skipped.
 LONG_MASK = np.array([[0, 1, 1, 0, 1, 1], [1, 1, 1, 1, 1, 0]], bool)
 
 
-def monotonic(kind="lstm", **options):
+def monotonic_decoder(kind="lstm", **options):
     attention = lk.LocalAttention("monotonic", half_width=1)
     return DRIVERS[kind](
         4, attention=attention, return_state=True, seed=1, **options
@@ -341,7 +341,7 @@ def monotonic(kind="lstm", **options):
 
 
 def in_parts(layer, ends, start, mask=None, **options):
-    """The calls of a layer over parts of LONG, the states handed on."""
+    """Call a layer on successive parts of LONG, passing on the states."""
     parts, states, first = [], None, 0
     for end in ends:
         vectors, alignments, *states = layer(
@@ -368,8 +368,8 @@ def in_parts(layer, ends, start, mask=None, **options):
     ),
 )
 @pytest.mark.parametrize("kind", few_on_jax(DRIVERS, ["lstm", "bahdanau-gru"]))
-def test_a_continued_sequence_is_the_whole_one(kind, training, masked):
-    layer = monotonic(kind)
+def test_continued_sequence_equals_the_whole_one(kind, training, masked):
+    layer = monotonic_decoder(kind)
     mask = LONG_MASK if masked else None
     options = {"mask": mask, "training": training}
     expected = in_parts(layer, [6], lambda first: None, **options)
@@ -384,11 +384,11 @@ def test_a_continued_sequence_is_the_whole_one(kind, training, masked):
             np.testing.assert_allclose(one, other, atol=1e-6)
 
 
-def test_the_first_step_is_asked_for_where_it_matters():
+def test_start_position_is_required_where_it_matters():
     states = [np.zeros((2, 4))] * 3
     options = {"memory": MEMORY, "initial_state": states}
     for kind in DRIVERS:
-        layer = monotonic(kind)
+        layer = monotonic_decoder(kind)
         given = states[: len(layer.cell.state_size)]
         for inputs in (INPUTS, keras.Input((STEPS, 5), batch_size=2)):
             with pytest.raises(ValueError, match="`start_position=0` at the"):
@@ -403,13 +403,15 @@ def test_the_first_step_is_asked_for_where_it_matters():
 @pytest.mark.parametrize(
     "start", [-1, True, 1.0, "1", np.ones(3, int), np.array([0, -1])]
 )
-def test_a_first_step_is_a_number(start):
+def test_start_position_must_be_a_nonnegative_integer(start):
     with pytest.raises(ValueError, match="`start_position`.*Received"):
-        monotonic()(INPUTS, memory=MEMORY, start_position=start)
+        monotonic_decoder()(INPUTS, memory=MEMORY, start_position=start)
 
 
-@pytest.mark.parametrize("start", ["a number", "one a sentence", "one for all"])
-def test_a_model_that_continues_is_saved(start, tmp_path):
+@pytest.mark.parametrize(
+    "start", ["a number", "one per sentence", "one for all"]
+)
+def test_model_with_a_start_position_is_saved(start, tmp_path):
     inputs, memory = keras.Input((STEPS, 5)), keras.Input((9, 6))
     states = [keras.Input((4,)) for _ in range(3)]
     more, position = [], 4
@@ -418,7 +420,7 @@ def test_a_model_that_continues_is_saved(start, tmp_path):
         position = keras.Input(**shape, dtype="int32")
         more = [position]
         start = np.array([4, 4]) if "sentence" in start else np.array(4)
-    layer = monotonic()
+    layer = monotonic_decoder()
     results = layer(
         inputs,
         memory=memory,
@@ -450,13 +452,13 @@ def test_a_model_that_continues_is_saved(start, tmp_path):
 
 
 @pytest.mark.tensorflow
-def test_a_model_that_continues_is_exported(tmp_path):
+def test_model_with_a_start_position_is_exported(tmp_path):
     import tensorflow as tf
 
     inputs, memory = keras.Input((None, 5)), keras.Input((None, 6))
     states = [keras.Input((4,)) for _ in range(3)]
     position = keras.Input((), dtype="int32")
-    results = monotonic()(
+    results = monotonic_decoder()(
         inputs, memory=memory, initial_state=states, start_position=position
     )
     model = keras.Model([inputs, memory, *states, position], results)

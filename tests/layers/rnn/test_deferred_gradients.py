@@ -1,4 +1,4 @@
-"""The LSTM decoder with deferred gradients, against automatic ones."""
+"""Deferred gradients of the LSTM decoder against automatic ones."""
 
 import itertools
 
@@ -20,7 +20,7 @@ from tests.layers.rnn.gradient_cases import (
     STEP_MASK,
     STEPS,
     UNITS,
-    Doubled,
+    SquaredWeights,
     assert_equal,
     assert_half_is_near_single,
     local_attention,
@@ -29,16 +29,16 @@ from tests.layers.rnn.gradient_cases import (
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() == "torch", reason="torch differentiates the loop"
 )
-# One of each kind that no other test here has, nor those of other cells.
+# One of each kind that neither other tests here nor those of other cells have.
 SOME = (
     *("cosine", "concat-joint", "location-3-False"),
-    *("predictive-inside_softmax-5", "own-score-in-windows", "own-attention"),
+    *("predictive-inside_softmax-5", "user-score-in-windows", "user-attention"),
 )
 
 
 @pytest.mark.parametrize(
     "attention",
-    few_at_first(ATTENTIONS, SOME, ["cosine", "own-score-in-windows"]),
+    few_at_first(ATTENTIONS, SOME, ["cosine", "user-score-in-windows"]),
 )
 def test_every_attention(attention, float64):
     assert_equal(attention=attention, drop=STEPS)
@@ -47,7 +47,7 @@ def test_every_attention(attention, float64):
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("alignment", ["monotonic", "predictive"])
 def test_windows_in_one_graph_of_short_and_long_sources(alignment, float64):
-    # Windows of 3 words are added up in sources of more than 72.
+    # Gradients of windows of 3 words are added up in sources longer than 72.
     import tensorflow as tf
 
     def gradients(deferred):
@@ -63,7 +63,7 @@ def test_windows_in_one_graph_of_short_and_long_sources(alignment, float64):
         @tf.function(
             input_signature=[tf.TensorSpec((None, None, UNITS), tf.float64)] * 2
         )
-        def of_memory(inputs, memory):
+        def memory_gradient(inputs, memory):
             with tf.GradientTape() as tape:
                 tape.watch(memory)
                 found = layer(inputs, memory=memory, training=True)
@@ -72,7 +72,7 @@ def test_windows_in_one_graph_of_short_and_long_sources(alignment, float64):
 
         inputs = random(2, STEPS, UNITS)
         return [
-            of_memory(inputs, random(2, source, UNITS, seed=1))
+            memory_gradient(inputs, random(2, source, UNITS, seed=1))
             for source in (6, 100)
         ]
 
@@ -119,7 +119,7 @@ def test_masks_and_dropout(cell, masked, drop, float64):
     assert_equal(cell=cell, mask=STEP_MASK if masked else None, drop=drop)
 
 
-def test_a_loss_of_the_alignments(float64):
+def test_loss_of_the_alignments(float64):
     assert_equal(with_alignments=True)
 
 
@@ -152,7 +152,7 @@ def test_half_precision_stays_near_single(score, options):
 
 
 @pytest.mark.tensorflow
-def test_a_model_of_them_is_exported(tmp_path):
+def test_model_with_deferred_gradients_is_exported(tmp_path):
     import tensorflow as tf
 
     source = keras.Input((None,), dtype="int32")
@@ -173,14 +173,14 @@ def test_a_model_of_them_is_exported(tmp_path):
     np.testing.assert_allclose(served, model([words, words]), atol=1e-6)
 
 
-def test_an_unknown_choice_is_refused():
+def test_unknown_deferred_gradients_are_refused():
     with pytest.raises(ValueError, match="deferred_gradients='fast'"):
         lk.InputFeedingLSTM(4, deferred_gradients="fast")
 
 
-def test_an_attention_of_a_subclass_keeps_what_it_computes():
+def test_attention_subclass_keeps_its_own_weights():
     layer = lk.InputFeedingLSTM(
-        4, attention=Doubled("dot"), deferred_gradients=True
+        4, attention=SquaredWeights("dot"), deferred_gradients=True
     )
     memory = random(2, 6, 4)
     _, weights = layer(
@@ -192,7 +192,7 @@ def test_an_attention_of_a_subclass_keeps_what_it_computes():
     plain = lk.InputFeedingLSTM(4, attention=lk.LuongAttention("dot"))
     plain.build((2, 3, 5), memory.shape)
     plain.set_weights(layer.get_weights())
-    _, others = plain(
+    _, plain_weights = plain(
         random(2, 3, 5), memory=memory, return_attention_scores=True
     )
-    assert np.abs(to_numpy(weights) - to_numpy(others)).max() > 1e-3
+    assert np.abs(to_numpy(weights) - to_numpy(plain_weights)).max() > 1e-3

@@ -36,8 +36,8 @@ def states_of(cell, *rows):
 
 
 def assert_close(found, expected):
-    for state, wanted in zip(found, expected, strict=True):
-        np.testing.assert_allclose(state, wanted, **EXACT)
+    for state, expected_state in zip(found, expected, strict=True):
+        np.testing.assert_allclose(state, expected_state, **EXACT)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_dropout_masks(cell_class, float64):
 
 
 @pytest.mark.parametrize("cell_class", ALL_CELLS)
-def test_only_given_masks_drop(cell_class, float64):
+def test_cells_apply_only_given_dropout_masks(cell_class, float64):
     attention = lk.LuongAttention("dot", dropout=0.5, dtype="float64")
     cell = cell_class(6, attention=attention, dtype="float64")
     options = {"memory": MEMORY, "return_attention_scores": True}
@@ -190,7 +190,7 @@ def test_states(cell_class, num_layers, count):
 
 
 @pytest.mark.parametrize("unit_forget_bias", [True, False])
-def test_the_bias_starts_as_in_keras(unit_forget_bias):
+def test_initial_bias_equals_that_of_keras(unit_forget_bias):
     cell = lk.InputFeedingLSTMCell(
         4, attention=None, unit_forget_bias=unit_forget_bias
     )
@@ -200,7 +200,7 @@ def test_the_bias_starts_as_in_keras(unit_forget_bias):
     np.testing.assert_array_equal(cell.biases[0], theirs.cell.bias)
 
 
-def test_without_bias_there_is_none():
+def test_use_bias_false_adds_no_bias():
     for cell_class in CELLS:
         cell = cell_class(4, attention=None, use_bias=False)
         cell.build((None, 5))
@@ -223,14 +223,14 @@ def test_sizes_are_checked(options):
 
 
 @pytest.mark.parametrize("cell_class", ALL_CELLS)
-def test_the_rnn_of_keras_cannot_drive_it(cell_class):
+def test_rnn_of_keras_refuses_the_cells(cell_class):
     cell = cell_class(4, attention=lk.LuongAttention())
     with pytest.raises(ValueError, match="AttentionRNN"):
         keras.layers.RNN(cell)(random(2, 3, 5))
 
 
 @pytest.mark.parametrize("cell_class", ALL_CELLS)
-def test_the_other_forms_of_the_attentional_vector(cell_class, float64):
+def test_bias_and_activation_of_the_attentional_vector(cell_class, float64):
     plain = make(cell_class)
     options = {"attentional_bias": True, "attentional_activation": "linear"}
     cell = make(cell_class, **options)
@@ -247,14 +247,14 @@ def test_the_other_forms_of_the_attentional_vector(cell_class, float64):
     )
 
 
-def test_the_cell_is_cut_after_the_hidden_state_was_made_of_it(float64):
-    plain, cut = (
+def test_cell_is_clipped_after_the_hidden_state_is_computed(float64):
+    plain, clipped = (
         make(lk.InputFeedingLSTMCell, num_layers=2, cell_clip=clip)
         for clip in (None, 0.1)
     )
-    inputs, states = random(2, 5), states_of(cut, 2)
+    inputs, states = random(2, 5), states_of(clipped, 2)
     _, expected = plain(inputs, states, memory=MEMORY)
-    _, found = cut(inputs, states, memory=MEMORY)
+    _, found = clipped(inputs, states, memory=MEMORY)
     assert np.abs(to_numpy(expected[1])).max() > 0.1
     np.testing.assert_allclose(
         found[1], np.clip(to_numpy(expected[1]), -0.1, 0.1), **EXACT
@@ -263,7 +263,7 @@ def test_the_cell_is_cut_after_the_hidden_state_was_made_of_it(float64):
 
 
 @pytest.mark.parametrize("clip", [0.0, -1.0])
-def test_clips_are_positive(clip):
+def test_clips_must_be_positive(clip):
     for name in ("cell_clip", "gradient_clip"):
         with pytest.raises(ValueError, match=f"`{name}` must be positive"):
             lk.InputFeedingLSTMCell(4, **{name: clip})

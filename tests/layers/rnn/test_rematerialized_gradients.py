@@ -1,4 +1,4 @@
-"""Other cells with deferred gradients, against automatic ones."""
+"""Deferred gradients of other cells against automatic ones."""
 
 import keras
 import numpy as np
@@ -27,16 +27,16 @@ from tests.layers.rnn.gradient_cases import (
 
 
 @pytest.fixture(autouse=True)
-def _only_where_there_are_any():
+def _skip_without_scans():
     if keras.backend.backend() not in ("tensorflow", "jax"):
         pytest.skip("scans run on TensorFlow and JAX")
 
 
-# Cells of users' own, who know of no loop.
+# User-defined cells, written without regard to the loop.
 
 
 class Reset(AttentionCell):
-    """Weights of its own: read by no `product`, by one, and by both."""
+    """A cell with weights that `product` reads, does not read, or both."""
 
     num_gates = 1
     states_per_layer = 1
@@ -56,7 +56,7 @@ class Reset(AttentionCell):
 
 
 class Inner(AttentionCell):
-    """A weight of its own that a product reads."""
+    """A cell with a further weight that `product` reads."""
 
     num_gates = 1
     states_per_layer = 1
@@ -74,7 +74,7 @@ class Inner(AttentionCell):
 
 
 class Coverage(lk.InputFeedingGRUCell):
-    """Feeds what it attended to, and so reads the weights themselves."""
+    """A cell that feeds the attended positions and so reads the weights."""
 
     def step(self, *arguments):
         new, weights = super().step(*arguments)
@@ -162,7 +162,7 @@ def test_every_cell(decoder, cell, float64):
 @pytest.mark.parametrize(
     "drop", few_at_first([None, 1, STEPS], [None, STEPS], [STEPS])
 )
-def test_without_feeding(drop, float64):
+def test_without_input_feeding(drop, float64):
     def decoder(*arguments, **options):
         return lk.InputFeedingGRU(*arguments, input_feeding=False, **options)
 
@@ -210,11 +210,11 @@ def test_half_precision_stays_near_single(decoder):
     assert_half_is_near_single(lambda dtype: decoder(UNITS, dtype=dtype))
 
 
-# What the loop leaves for later.
+# Work that is deferred until after the loop.
 
 
 def products_in_loops(layer, width):
-    """The shapes of all products inside of loops, forward and backward."""
+    """Return the shapes of all products in loops, forward and backward."""
     import tensorflow as tf
 
     inputs, memory = tf.ones((2, 3, width)), tf.ones((2, 6, width))
@@ -246,7 +246,7 @@ def products_in_loops(layer, width):
         *(("coverage", "general"), ("gru", "local-p"), ("gru", "concat")),
     ],
 )
-def test_no_step_makes_the_gradient_of_a_kernel(decoder, attention):
+def test_no_step_computes_a_kernel_gradient(decoder, attention):
     options = {"attention": attention, "num_layers": 2, "dtype": "float32"}
     options["return_state"] = False
 
@@ -260,7 +260,7 @@ def test_no_step_makes_the_gradient_of_a_kernel(decoder, attention):
 
 @pytest.mark.parametrize("in_graph", [False, True])
 @pytest.mark.tensorflow
-def test_a_second_derivative_is_refused(in_graph):
+def test_second_derivatives_are_refused(in_graph):
     import tensorflow as tf
 
     inputs, memory = tf.ones((2, 3, 5)), tf.ones((2, 6, 4))
@@ -269,7 +269,7 @@ def test_a_second_derivative_is_refused(in_graph):
         layer = lk.InputFeedingGRU(4, deferred_gradients=deferred)
         layer.build(inputs.shape, memory.shape)
 
-        def of_a_gradient():
+        def derivative():
             with tf.GradientTape() as outer:
                 outer.watch(inputs)
                 with tf.GradientTape() as tape:
@@ -279,7 +279,7 @@ def test_a_second_derivative_is_refused(in_graph):
                 found = tf.reduce_sum(tape.gradient(loss, inputs))
             return outer.gradient(found, inputs)
 
-        return (tf.function(of_a_gradient) if in_graph else of_a_gradient)()
+        return (tf.function(derivative) if in_graph else derivative)()
 
     assert np.abs(second(False)).max() > 0
     with pytest.raises(NotImplementedError, match="deferred_gradients=False"):
