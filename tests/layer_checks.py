@@ -103,6 +103,21 @@ def weighted_sum(x, weights):
     return ops.sum(x * weights)
 
 
+def assert_all_close(found, expected, **tolerance):
+    """Compare two sequences of arrays, of the same length."""
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, **tolerance)
+
+
+def assert_near(found, expected, tolerance):
+    """Compare sequences of arrays, relative to each array's largest value."""
+    for one, other in zip(found, expected, strict=True):
+        size = np.abs(other).max() or 1.0
+        np.testing.assert_allclose(
+            one / size, other / size, rtol=0, atol=tolerance
+        )
+
+
 # References.
 
 
@@ -189,6 +204,14 @@ def reference_step(cell, inputs, states, memory=None, mask=True, drop=None):
     return vector, [*new, vector], weights
 
 
+def reference_word_losses(logits, targets, smoothing):
+    """Compute the cross entropy with label smoothing, without a mask."""
+    log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    words = logits.shape[-1]
+    smoothed = (1 - smoothing) * np.eye(words)[targets] + smoothing / words
+    return -(smoothed * log_p).sum(-1)
+
+
 # Gradients.
 
 
@@ -203,10 +226,17 @@ def loss_and_gradients(function, variables):
 
 def jacobians(function, variables):
     """Return d function()[n] / d variable for every n, (N, ...) each."""
+    if BACKEND == "jax":
+        import jax
+
+        found = jax.jit(jax.jacrev(_stateless(function, variables)))(
+            [variable.value for variable in variables]
+        )
+        return [to_numpy(jacobian) for jacobian in found]
+    values = [variable.value for variable in variables]
     if BACKEND == "tensorflow":
         import tensorflow as tf
 
-        values = [variable.value for variable in variables]
         with tf.GradientTape(persistent=True) as tape:
             results = tf.unstack(function())
         rows = [
@@ -217,14 +247,9 @@ def jacobians(function, variables):
             )
             for result in results
         ]
-        return [
-            np.stack([to_numpy(g) for g in each])
-            for each in zip(*rows, strict=True)
-        ]
-    if BACKEND == "torch":
+    else:
         import torch
 
-        values = [variable.value for variable in variables]
         rows = [
             torch.autograd.grad(
                 result,
@@ -235,19 +260,21 @@ def jacobians(function, variables):
             )
             for result in function()
         ]
-        return [
-            np.stack([to_numpy(g) for g in each])
-            for each in zip(*rows, strict=True)
-        ]
-    import jax
+    return [
+        np.stack([to_numpy(g) for g in each])
+        for each in zip(*rows, strict=True)
+    ]
+
+
+def _stateless(function, variables):
+    """Return `function` as a function of the values of `variables`."""
 
     def stateless(values):
         mapping = list(zip(variables, values, strict=True))
         with keras.StatelessScope(state_mapping=mapping):
             return function()
 
-    found = jax.jit(jax.jacrev(stateless))([v.value for v in variables])
-    return [to_numpy(jacobian) for jacobian in found]
+    return stateless
 
 
 def check_gradients(function, variables, step=1e-6):
@@ -302,12 +329,9 @@ def differentiable(function, variables):
     else:
         import jax
 
-        def stateless(values):
-            mapping = list(zip(variables, values, strict=True))
-            with keras.StatelessScope(state_mapping=mapping):
-                return function()
-
-        compiled_for = jax.jit(jax.value_and_grad(stateless))
+        compiled_for = jax.jit(
+            jax.value_and_grad(_stateless(function, variables))
+        )
 
         def compiled():
             return compiled_for([variable.value for variable in variables])

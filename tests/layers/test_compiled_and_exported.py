@@ -7,6 +7,7 @@ import pytest
 from tests.layer_checks import (
     LAYERS,
     UNITS,
+    assert_all_close,
     few_at_first,
     random,
     randomize,
@@ -129,5 +130,4 @@ def test_onnx_model_runs_at_any_length(name, tmp_path):
         found = session.run(None, {key: by_name[key] for key in names})
         expected = keras.tree.flatten(model(arrays))
         # The rounding error of a predicted position grows with the source.
-        for ours, theirs in zip(expected, found, strict=True):
-            np.testing.assert_allclose(theirs, ours, atol=1e-7 * (100 + source))
+        assert_all_close(found, expected, atol=1e-7 * (100 + source))

@@ -3,11 +3,11 @@
 import json
 
 import keras
-import numpy as np
 import pytest
 
 from tests.layer_checks import (
     LAYERS,
+    assert_all_close,
     few_on_jax,
     int8_rounded,
     random,
@@ -25,8 +25,9 @@ every_layer = pytest.mark.parametrize(
 
 def assert_equal(found, expected, atol=0.0):
     """Compare outputs of two models; `atol` allows other summation orders."""
-    for one, other in zip(outputs_of(found), outputs_of(expected), strict=True):
-        np.testing.assert_allclose(one, other, rtol=atol, atol=atol)
+    assert_all_close(
+        outputs_of(found), outputs_of(expected), rtol=atol, atol=atol
+    )
 
 
 def copy_of(name, model):
@@ -79,8 +80,7 @@ def test_lora_adds_a_low_rank_product(name, int8, tmp_path):
     )
     before = outputs_of(model)
     inner.enable_lora(2, lora_alpha=3)
-    for one, found in zip(before, outputs_of(model), strict=True):
-        np.testing.assert_allclose(found, one, atol=1e-6)
+    assert_all_close(outputs_of(model), before, atol=1e-6)
     is_embedding = isinstance(inner, keras.layers.Embedding)
     a, b = (
         (inner.lora_embeddings_a, inner.lora_embeddings_b)

@@ -15,6 +15,7 @@ from tests.layer_checks import (
     LAYERS,
     ROUNDOFF,
     UNITS,
+    assert_near,
     few_at_first,
     few_on_jax,
     loss_and_gradients,
@@ -67,14 +68,6 @@ def results(name, policy, dtype, side):
         [*inputs, *layer.trainable_variables],
     )
     return [to_numpy(output()), *gradients]
-
-
-def assert_near(half, single, tolerance):
-    for found, expected in zip(half, single, strict=True):
-        size = np.abs(expected).max() or 1.0
-        np.testing.assert_allclose(
-            found / size, expected / size, rtol=0, atol=tolerance
-        )
 
 
 @pytest.mark.parametrize(
@@ -233,8 +226,7 @@ def test_symbolic_alignments_have_the_dtype_of_the_attention(decoder):
         layer, inputs = lk.InputFeedingLSTM(UNITS, **options), random(2, 3, 4)
     else:
         layer, inputs = lk.InputFeedingLSTMCell(UNITS, **options), random(2, 4)
-        more["states"] = [ops.zeros((2, size)) for size in layer.state_size]
-        more["states"] = list(map(to_numpy, more["states"]))
+        more["states"] = [np.zeros((2, size)) for size in layer.state_size]
     found = layer(inputs, memory=memory, **more)
     symbols = keras.tree.map_structure(
         lambda x: (

@@ -10,6 +10,7 @@ from keras import ops
 import luong_keras as lk
 from luong_keras.layers.attention.scores import SCORES
 from tests.layer_checks import (
+    assert_all_close,
     few_at_first,
     few_on_jax,
     loss_and_gradients,
@@ -25,15 +26,21 @@ LENGTHS = [7, 4, 1]
 EXACT = {"rtol": 1e-10, "atol": 1e-12}
 
 
-def moved_right(rows, lengths):
-    """Move the first `lengths` entries of rows (B, L, ...) to the end."""
-    size = rows.shape[1]
+def moved_right(rows, lengths, axis=1):
+    """Move the first `lengths` entries on an axis of (B, ...) to its end."""
+    size = rows.shape[axis]
     return np.stack(
         [
-            np.roll(row, size - length, axis=0)
+            np.roll(row, size - length, axis=axis - 1)
             for row, length in zip(rows, lengths, strict=True)
         ]
     )
+
+
+def moved_left(rows, lengths, axis=1):
+    """Undo `moved_right`."""
+    size = rows.shape[axis]
+    return moved_right(rows, [size - length for length in lengths], axis)
 
 
 def both_sides(rows, lengths):
@@ -45,17 +52,6 @@ def both_sides(rows, lengths):
     rows = np.where(mask[..., None], rows, 50.0)
     left = moved_right(rows, lengths), moved_right(mask, lengths)
     return (rows, mask), left
-
-
-def weights_moved_left(weights, lengths):
-    """Move weights (B, T, S) of left-padded rows to the start of the source."""
-    size = weights.shape[-1]
-    return np.stack(
-        [
-            np.roll(each, length - size, axis=-1)
-            for each, length in zip(weights, lengths, strict=True)
-        ]
-    )
 
 
 ATTENTIONS = {
@@ -99,10 +95,7 @@ def test_attention_with_left_padding(name, source, float64):
     layer.build(query.shape, sides[0][0].shape)
     randomize(layer)
     drop = 2.0 * (random(BATCH, STEPS, source, seed=2) > 0)
-    drops = (
-        drop,
-        np.swapaxes(moved_right(np.swapaxes(drop, 1, 2), lengths), 1, 2),
-    )
+    drops = drop, moved_right(drop, lengths, axis=2)
 
     def attend(side, drop):
         memory, mask = side
@@ -122,7 +115,7 @@ def test_attention_with_left_padding(name, source, float64):
     assert not weights[~np.broadcast_to(sides[1][1][:, None], drop.shape)].any()
     np.testing.assert_allclose(context, expected[0], **EXACT)
     np.testing.assert_allclose(
-        weights_moved_left(weights, lengths), expected[1], **EXACT
+        moved_left(weights, lengths, axis=2), expected[1], **EXACT
     )
 
 
@@ -214,24 +207,11 @@ def test_decoder_with_left_padding(name, feeding, deferred, float64):
         vectors, alignments, *states = (to_numpy(x) for x in call())
         if left:
             vectors = moved_left(vectors, steps)
-            alignments = moved_left(
-                weights_moved_left(alignments, LENGTHS), steps
-            )
+            alignments = moved_left(alignments, LENGTHS, axis=2)
+            alignments = moved_left(alignments, steps)
         return vectors[real], alignments[real], *states, *gradients
 
-    for one, other in zip(run(True), run(False), strict=True):
-        np.testing.assert_allclose(one, other, **EXACT)
-
-
-def moved_left(rows, lengths):
-    """Undo `moved_right`."""
-    size = rows.shape[1]
-    return np.stack(
-        [
-            np.roll(row, length - size, axis=0)
-            for row, length in zip(rows, lengths, strict=True)
-        ]
-    )
+    assert_all_close(run(True), run(False), **EXACT)
 
 
 ENCODERS = {
@@ -262,8 +242,7 @@ def test_encoder_with_left_padding(name, training, float64):
         to_numpy(memory)[real],
         **EXACT,
     )
-    for one, other in zip(others, states, strict=True):
-        np.testing.assert_allclose(one, other, **EXACT)
+    assert_all_close(others, states, **EXACT)
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -279,8 +258,7 @@ def test_encoder_skips_gaps(name, training, float64):
         rows[:, gaps[0]], mask=np.ones((1, 3), bool), training=training
     )
     np.testing.assert_allclose(to_numpy(memory)[gaps], dense[0], **EXACT)
-    for one, other in zip(states, expected, strict=True):
-        np.testing.assert_allclose(one, other, **EXACT)
+    assert_all_close(states, expected, **EXACT)
 
 
 def test_gap_keeps_its_position_in_a_window(float64):
@@ -360,8 +338,7 @@ def test_left_padding_by_keras_changes_nothing():
         ids = keras.utils.pad_sequences(sentences, padding=side)
         memory, h, c = encoder(embedding(ids))
         found[side] = attention(query, memory), h, c
-    for one, other in zip(*found.values(), strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-6)
+    assert_all_close(*found.values(), atol=1e-6)
 
 
 @pytest.mark.skipif(
@@ -394,5 +371,4 @@ def test_nan_in_padding_is_not_read(bidirectional, float64):
         )
         return value, *gradients
 
-    for found, expected in zip(run(np.nan), run(0.0), strict=True):
-        np.testing.assert_allclose(found, expected, **EXACT)
+    assert_all_close(run(np.nan), run(0.0), **EXACT)

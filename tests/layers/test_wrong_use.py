@@ -9,7 +9,14 @@ import pytest
 
 import luong_keras as lk
 from luong_keras.layers.attention.scores import DotScore, Score
-from tests.layer_checks import BACKEND, LAYERS, dtype_of, random, to_numpy
+from tests.layer_checks import (
+    BACKEND,
+    LAYERS,
+    assert_all_close,
+    dtype_of,
+    random,
+    to_numpy,
+)
 
 # These checks do not depend on the backend.
 pytestmark = pytest.mark.slow_on_jax
@@ -375,8 +382,7 @@ def test_empty_inputs_give_empty_or_zero_outputs(
     assert tuple(alignments.shape) == (batch, steps, source)
     assert np.isfinite(to_numpy(vectors)).all()
     if steps == 0:
-        for state, first in zip(states, start, strict=True):
-            np.testing.assert_allclose(state, first, rtol=1e-6)
+        assert_all_close(states, start, rtol=1e-6)
     memory, *states = lk.Encoder(4, bidirectional=True)(
         random(batch, source, 3), training=training
     )
@@ -498,10 +504,8 @@ def test_clipped_states_have_the_compute_dtype():
 
 
 def test_output_shape_is_computed():
-    attention = lk.LuongAttention()
-    assert attention.compute_output_shape((2, 3, 4), (2, 5, 6)) == (2, 3, 6)
-    local = lk.LocalAttention()
-    assert local.compute_output_shape((2, 3, 4), (2, 5, 6)) == (2, 3, 6)
+    for layer in (lk.LuongAttention(), lk.LocalAttention()):
+        assert layer.compute_output_shape((2, 3, 4), (2, 5, 6)) == (2, 3, 6)
 
 
 def test_self_attention_runs_in_time_distributed():

@@ -10,6 +10,7 @@ from keras import ops
 import luong_keras as lk
 from luong_keras.ops import chunked_loss
 from tests.layer_checks import (
+    assert_all_close,
     few_at_first,
     loss_and_gradients,
     random,
@@ -52,8 +53,7 @@ def compare(monkeypatch, rows, by_word, smoothing=0.1, targets=TARGETS, **kw):
     chunked, gradients = evaluate(True)
     whole, expected = evaluate(False)
     np.testing.assert_allclose(chunked, whole, **TIGHT)
-    for one, other in zip(gradients, expected, strict=True):
-        np.testing.assert_allclose(one, other, **TIGHT)
+    assert_all_close(gradients, expected, **TIGHT)
 
 
 @pytest.mark.parametrize("rows", [1, 4, 100])
@@ -94,10 +94,7 @@ def test_one_word_or_padding_in_eager_mode(word):
     assert hits.shape == (1, 1) and bool(ops.all(chunked == 0)) == (word == 0)
 
 
-@pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow",
-    reason="only TensorFlow has parallel chunks",
-)
+@pytest.mark.tensorflow
 @pytest.mark.parametrize(
     "words, count",
     few_at_first(
@@ -112,10 +109,7 @@ def test_parallel_chunks(count, words, monkeypatch, float64):
     compare(monkeypatch, 6, 0.3, targets=targets.reshape(3, 5))
 
 
-@pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow",
-    reason="only TensorFlow has parallel chunks",
-)
+@pytest.mark.tensorflow
 @pytest.mark.parametrize("gpu, count", [(False, 2), (True, 1)])
 def test_gpu_computes_one_chunk_at_a_time(monkeypatch, gpu, count):
     monkeypatch.setattr(chunked_loss, "has_gpu", lambda: gpu)

@@ -6,6 +6,7 @@ from keras import ops
 from luong_keras.ops import recurrence
 from tests.layer_checks import (
     EXACT,
+    assert_all_close,
     check_gradients,
     random,
     reference_gru,
@@ -29,8 +30,7 @@ def test_lstm_step(rows, float64):
         recurrent_kernel,
     )
     expected = reference_lstm(inputs, *states, kernel, recurrent_kernel, bias)
-    np.testing.assert_allclose(found[0], expected[0], **EXACT)
-    np.testing.assert_allclose(found[1], expected[1], **EXACT)
+    assert_all_close(found, expected, **EXACT)
 
 
 @pytest.mark.parametrize("use_bias", [True, False])

@@ -9,8 +9,12 @@ from luong_keras.ops import products, windows
 from luong_keras.ops.loops import reads
 from luong_keras.ops.products import product
 from luong_keras.ops.scan import scan
-from tests.layer_checks import loss_and_gradients, random
+from tests.layer_checks import assert_all_close, loss_and_gradients, random
 
+pytestmark = pytest.mark.skipif(
+    keras.backend.backend() not in ("tensorflow", "jax"),
+    reason="scans run on TensorFlow and JAX",
+)
 STEPS, BATCH, UNITS = 4, 3, 2
 
 
@@ -33,10 +37,19 @@ def unrolled(step, parameters, states, inputs, xs, outputs):
     return states, [ops.stack(each) for each in zip(*sequences, strict=True)]
 
 
-@pytest.fixture(autouse=True)
-def _skip_without_scans():
-    if keras.backend.backend() not in ("tensorflow", "jax"):
-        pytest.skip("scans run on TensorFlow and JAX")
+def weighted_total(last, sequences):
+    """Sum all results with random weights, so that each has a gradient."""
+    return sum(
+        ops.sum(x * random(*x.shape, seed=20 + i))
+        for i, x in enumerate([*last, *sequences])
+    )
+
+
+def assert_equal_gradients(loss, by_scan, by_steps, variables):
+    value, found = loss_and_gradients(lambda: loss(by_scan), variables)
+    same, expected = loss_and_gradients(lambda: loss(by_steps), variables)
+    np.testing.assert_allclose(value, same, rtol=1e-12)
+    assert_all_close(found, expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("outputs", [[0], [1, 0]])
@@ -51,19 +64,11 @@ def test_gradients_equal_those_of_unrolled_steps(outputs, float64):
 
     def loss(loop):
         *parameters, first, second, inputs = [v + 0 for v in variables]
-        last, sequences = loop(
-            step, parameters, [first, second], inputs, xs, outputs
-        )
-        return sum(
-            ops.sum(x * random(*x.shape, seed=20 + i))
-            for i, x in enumerate([*last, *sequences])
+        return weighted_total(
+            *loop(step, parameters, [first, second], inputs, xs, outputs)
         )
 
-    value, found = loss_and_gradients(lambda: loss(scan), variables)
-    same, expected = loss_and_gradients(lambda: loss(unrolled), variables)
-    np.testing.assert_allclose(value, same, rtol=1e-12)
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+    assert_equal_gradients(loss, scan, unrolled, variables)
 
 
 def test_reads_finds_the_arguments_in_use():
@@ -128,14 +133,6 @@ def test_gradients_of_rows_and_windows_equal_those_of_unrolled_steps(
 
     def loss(run):
         *parameters, start, inputs = [v + 0 for v in variables]
-        last, sequences = run(parameters, [start], inputs, xs)
-        return sum(
-            ops.sum(x * random(*x.shape, seed=20 + i))
-            for i, x in enumerate([*last, *sequences])
-        )
+        return weighted_total(*run(parameters, [start], inputs, xs))
 
-    value, found = loss_and_gradients(lambda: loss(by_scan), variables)
-    same, expected = loss_and_gradients(lambda: loss(by_steps), variables)
-    np.testing.assert_allclose(value, same, rtol=1e-12)
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+    assert_equal_gradients(loss, by_scan, by_steps, variables)

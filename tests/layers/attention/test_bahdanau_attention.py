@@ -4,6 +4,7 @@ import pytest
 import luong_keras as lk
 from tests.layer_checks import (
     EXACT,
+    assert_all_close,
     prefix_mask,
     random,
     randomize,
@@ -21,12 +22,9 @@ def test_the_score_is_additive(normalize, float64):
     layer.build((None, None, 4), (None, None, 3))
     randomize(layer)
     query, memory = random(2, 4), random(2, 5, 3)
-    context, weights = layer(
-        query, memory, value_mask=MASK, return_attention_scores=True
-    )
+    found = layer(query, memory, value_mask=MASK, return_attention_scores=True)
     expected = reference_attention(additive_score(layer), query, memory, MASK)
-    np.testing.assert_allclose(context, expected[0], **EXACT)
-    np.testing.assert_allclose(weights, expected[1], **EXACT)
+    assert_all_close(found, expected, **EXACT)
 
 
 def additive_score(attention):

@@ -8,6 +8,7 @@ from luong_keras.layers.attention.scores import SCORES, DotScore, Score
 from tests.layer_checks import (
     EXACT,
     KERAS,
+    assert_all_close,
     check_gradients,
     gradients,
     prefix_mask,
@@ -22,7 +23,7 @@ LENGTHS = [5, 3]
 MASK = prefix_mask(LENGTHS, 5)
 
 
-def make(mode, memory_width=4, randomized=True, **options):
+def make(mode, memory_width=4, **options):
     layer = LuongAttention(mode, dtype="float64", **options)
     layer.build((None, None, 4), (None, None, memory_width))
     return randomize(layer)
@@ -263,8 +264,7 @@ def test_dot_equals_the_attention_of_keras(masks, use_scale, float64):
     found = ours(
         query, memory, query_mask=query_mask, value_mask=value_mask, **options
     )
-    np.testing.assert_allclose(found[0], expected[0], **EXACT)
-    np.testing.assert_allclose(found[1], expected[1], **EXACT)
+    assert_all_close(found, expected, **EXACT)
 
 
 def test_masked_query_of_a_single_step_gives_zeros():

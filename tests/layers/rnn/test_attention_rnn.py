@@ -8,6 +8,7 @@ from keras import ops
 import luong_keras as lk
 from tests.layer_checks import (
     EXACT,
+    assert_all_close,
     check_gradients,
     few_at_first,
     few_on_jax,
@@ -25,7 +26,9 @@ MEMORY = random(2, 5, 6, seed=9)
 
 
 def make(cell_class, attention="general", driver=None, **options):
-    if isinstance(attention, str):
+    if attention in ("monotonic", "predictive"):
+        attention = lk.LocalAttention(attention, 1, dtype="float64")
+    elif isinstance(attention, str):
         attention = lk.LuongAttention(attention, dtype="float64", dropout=0.5)
     cell = cell_class(4, attention=attention, dtype="float64", **options)
     layer = lk.AttentionRNN(cell, dtype="float64", **(driver or {}))
@@ -42,14 +45,13 @@ def stack(steps):
 
 
 @pytest.mark.parametrize("input_feeding", [True, False])
-@pytest.mark.parametrize("score", ["general", "monotonic", "predictive"])
+@pytest.mark.parametrize("attention", ["general", "monotonic", "predictive"])
 @pytest.mark.parametrize(
     "cell_class", [lk.InputFeedingLSTMCell, lk.InputFeedingGRUCell]
 )
-def test_layer_loops_over_the_cell(cell_class, score, input_feeding, float64):
-    attention = score
-    if score != "general":
-        attention = lk.LocalAttention(score, 1, dtype="float64")
+def test_layer_loops_over_the_cell(
+    cell_class, attention, input_feeding, float64
+):
     layer = make(
         cell_class,
         attention,
@@ -69,8 +71,7 @@ def test_layer_loops_over_the_cell(cell_class, score, input_feeding, float64):
         vectors.append(vector)
         alignments.append(weights)
     expected = [stack(vectors), stack(alignments), *states]
-    for result, expected_result in zip(found, expected, strict=True):
-        np.testing.assert_allclose(result, expected_result, **EXACT)
+    assert_all_close(found, expected, **EXACT)
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -101,20 +102,16 @@ def test_without_attention_it_equals_the_layer_of_keras(
     mask = prefix_mask([STEPS, 1], STEPS) if masked else None
     expected = theirs(INPUTS, initial_state=initial, mask=mask)
     found = ours(INPUTS, initial_state=initial, mask=mask)
-    for result, expected_result in zip(found[:-1], expected, strict=True):
-        np.testing.assert_allclose(result, expected_result, **EXACT)
+    assert_all_close(found[:-1], expected, **EXACT)
     np.testing.assert_allclose(found[-1], to_numpy(found[0])[:, -1], **EXACT)
 
 
 @pytest.mark.parametrize("return_sequences", [True, False])
 @pytest.mark.parametrize("input_feeding", [True, False])
-@pytest.mark.parametrize("score", ["general", "monotonic"])
+@pytest.mark.parametrize("attention", ["general", "monotonic"])
 def test_masked_steps_keep_the_states(
-    score, input_feeding, return_sequences, float64
+    attention, input_feeding, return_sequences, float64
 ):
-    attention = score
-    if score != "general":
-        attention = lk.LocalAttention(score, 1, dtype="float64")
     layer = make(
         lk.InputFeedingLSTMCell,
         attention,
@@ -380,8 +377,7 @@ def test_continued_sequence_equals_the_whole_one(kind, training, masked):
 
     for ends in ([2, 6], range(1, 7)):
         found = in_parts(layer, ends, start, **options)
-        for one, other in zip(found, expected, strict=True):
-            np.testing.assert_allclose(one, other, atol=1e-6)
+        assert_all_close(found, expected, atol=1e-6)
 
 
 def test_start_position_is_required_where_it_matters():
@@ -447,8 +443,7 @@ def test_model_with_a_start_position_is_saved(start, tmp_path):
     )
     assert to_numpy(expected[1])[0, 0].nonzero()[0].tolist() == [3, 4, 5]
     for found in (model(given), loaded(given)):
-        for one, other in zip(found, expected, strict=True):
-            np.testing.assert_allclose(one, other, atol=1e-6)
+        assert_all_close(found, expected, atol=1e-6)
 
 
 @pytest.mark.tensorflow
@@ -467,5 +462,4 @@ def test_model_with_a_start_position_is_exported(tmp_path):
     arrays = [INPUTS, MEMORY, *(random(2, 4, seed=i) for i in range(3))]
     arrays = [array.astype("float32") for array in arrays]
     arrays.append(np.array([1, 3], "int32"))
-    for one, other in zip(loaded.serve(arrays), model(arrays), strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-6)
+    assert_all_close(loaded.serve(arrays), model(arrays), atol=1e-6)

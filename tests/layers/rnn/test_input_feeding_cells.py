@@ -6,6 +6,7 @@ from keras import ops
 import luong_keras as lk
 from tests.layer_checks import (
     EXACT,
+    assert_all_close,
     check_gradients,
     prefix_mask,
     random,
@@ -35,11 +36,6 @@ def states_of(cell, *rows):
     ]
 
 
-def assert_close(found, expected):
-    for state, expected_state in zip(found, expected, strict=True):
-        np.testing.assert_allclose(state, expected_state, **EXACT)
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -65,7 +61,7 @@ def test_one_step(cell_class, options, float64):
     found = cell(inputs, states, **options)
     expected = reference_step(cell, inputs, states, MEMORY, MASK)
     np.testing.assert_allclose(found[0], expected[0], **EXACT)
-    assert_close(found[1], expected[1])
+    assert_all_close(found[1], expected[1], **EXACT)
     if options:
         np.testing.assert_allclose(found[2], expected[2], **EXACT)
 
@@ -91,7 +87,7 @@ def test_dropout_masks(cell_class, float64):
         )
         expected = reference_step(cell, inputs, states, MEMORY, drop=drop)
         np.testing.assert_allclose(vector, expected[0], err_msg=name, **EXACT)
-        assert_close(new_states, expected[1])
+        assert_all_close(new_states, expected[1], **EXACT)
 
 
 @pytest.mark.parametrize("cell_class", ALL_CELLS)
@@ -140,7 +136,8 @@ def test_hypotheses_of_a_beam_are_separate_steps(
     for k in range(3):
         one = cell(inputs[:, k], [s[:, k] for s in states], **options)
         np.testing.assert_allclose(to_numpy(vectors)[:, k], one[0], **EXACT)
-        assert_close([to_numpy(s)[:, k] for s in new_states], one[1])
+        states_of_k = [to_numpy(s)[:, k] for s in new_states]
+        assert_all_close(states_of_k, one[1], **EXACT)
         np.testing.assert_allclose(to_numpy(weights)[:, k], one[2], **EXACT)
 
 

@@ -25,11 +25,10 @@ from tests.layers.rnn.gradient_cases import (
     assert_half_is_near_single,
 )
 
-
-@pytest.fixture(autouse=True)
-def _skip_without_scans():
-    if keras.backend.backend() not in ("tensorflow", "jax"):
-        pytest.skip("scans run on TensorFlow and JAX")
+pytestmark = pytest.mark.skipif(
+    keras.backend.backend() not in ("tensorflow", "jax"),
+    reason="scans run on TensorFlow and JAX",
+)
 
 
 # User-defined cells, written without regard to the loop.
