@@ -38,14 +38,6 @@ def copy_of(name, model):
 
 
 @every_layer
-def test_clone_gives_equal_outputs(name):
-    _, model = model_of(name)
-    clone = keras.models.clone_model(model)
-    clone.set_weights(model.get_weights())
-    assert_equal(clone, model)
-
-
-@every_layer
 @pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`")
 def test_int8_model_equals_one_with_a_rounded_table(name, tmp_path):
     layer, model = model_of(name)

@@ -393,7 +393,7 @@ def record_gathers(monkeypatch):
     return gathered
 
 
-@pytest.mark.parametrize("source", [8, 9, 10, 500])
+@pytest.mark.parametrize("source", [8, 10, 500])
 def test_monotonic_alignment_of_any_source_length(source, monkeypatch, float64):
     layer = make("monotonic", 2, score_mode="dot")
     query, memory = random(2, STEPS, 4), random(2, source, 4, seed=1)
