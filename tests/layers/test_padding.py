@@ -141,20 +141,6 @@ def test_self_attention_with_left_padding(name, source, float64):
     np.testing.assert_allclose(moved_left(moved, lengths), expected, **EXACT)
 
 
-def decoder(attention, deferred=False, **options):
-    layer = lk.InputFeedingLSTM(
-        UNITS,
-        2,
-        attention=attention,
-        deferred_gradients=deferred,
-        return_state=True,
-        dtype="float64",
-        **options,
-    )
-    layer.build((BATCH, STEPS, 5), (BATCH, 7, UNITS) if attention else None)
-    return randomize(layer)
-
-
 @pytest.mark.parametrize(
     "name, feeding, deferred",
     few_at_first(
@@ -176,7 +162,17 @@ def test_decoder_with_left_padding(name, feeding, deferred, float64):
     """Both its inputs and its memory may be padded on the left."""
     if deferred and keras.backend.backend() == "torch":
         pytest.skip("torch differentiates the loop")
-    layer = decoder(attention_named(name), deferred, input_feeding=feeding)
+    layer = lk.InputFeedingLSTM(
+        UNITS,
+        2,
+        attention=attention_named(name),
+        input_feeding=feeding,
+        deferred_gradients=deferred,
+        return_state=True,
+        dtype="float64",
+    )
+    layer.build((BATCH, STEPS, 5), (BATCH, 7, UNITS))
+    randomize(layer)
     memories = both_sides(random(BATCH, 7, UNITS), LENGTHS)
     steps = [4, 2, 3]
     inputs = both_sides(random(BATCH, STEPS, 5, seed=1), steps)

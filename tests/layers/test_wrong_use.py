@@ -33,11 +33,6 @@ def attend(**options):
     return lk.LuongAttention("dot")(**arguments)
 
 
-def attend_locally(**options):
-    arguments = {"query": QUERY, "value": MEMORY, **options}
-    return lk.LocalAttention(half_width=1)(**arguments)
-
-
 def attend_at(position):
     return lk.LocalAttention("monotonic", half_width=1)(
         QUERY[:, 0], MEMORY, position=position
@@ -60,7 +55,9 @@ WRONG = {
         r"`query_mask`.*\(2, 3\). Received: \(2, 4\)",
     ),
     "mask of another length, local": (
-        lambda: attend_locally(value_mask=SHORT),
+        lambda: lk.LocalAttention(half_width=1)(
+            QUERY, MEMORY, value_mask=SHORT
+        ),
         "`value_mask`.*Received",
     ),
     "memory mask of another length": (
@@ -571,7 +568,6 @@ def test_float64_is_refused_until_enabled():
 
 # Habits of users of Keras or TensorFlow Addons.
 
-STATES = [np.zeros((2, 4))] * 3
 FOREIGN_CALLS = {
     # States.
     "states of another width": (
@@ -753,7 +749,7 @@ FOREIGN_CALLS = {
     ),
     "one step of a cell": (
         lambda x, m: lk.InputFeedingLSTMCell(4, attention="local-m")(
-            x[:, 0], STATES, memory=m
+            x[:, 0], [np.zeros((2, 4))] * 3, memory=m
         ),
         "`position=t`.*Received",
     ),

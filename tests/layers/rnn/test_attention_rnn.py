@@ -200,23 +200,19 @@ def test_gradients(input_feeding, float64):
 # Dropout.
 
 
-def draw_masks(shapes, steps):
-    return {
-        name: 2.0 * (random(steps, 2, width, seed=seed) > 0)
-        for seed, (name, width) in enumerate(shapes.items())
-    }
-
-
 @pytest.mark.parametrize("steps", [STEPS, 1])
 @pytest.mark.parametrize("input_feeding", [True, False])
 def test_dropout_masks(input_feeding, steps, float64):
     layer = make(
         lk.InputFeedingLSTMCell, num_layers=2, input_feeding=input_feeding
     )
-    shapes = {"inputs": 5, "layer_1": 4, "attention": 5, "outputs": 4}
+    widths = {"inputs": 5, "layer_1": 4, "attention": 5, "outputs": 4}
     if input_feeding:
-        shapes["feeding"] = 4
-    masks = draw_masks(shapes, steps)
+        widths["feeding"] = 4
+    masks = {
+        name: 2.0 * (random(steps, 2, width, seed=seed) > 0)
+        for seed, (name, width) in enumerate(widths.items())
+    }
     found, alignments = layer(
         INPUTS,
         memory=MEMORY,
