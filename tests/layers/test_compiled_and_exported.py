@@ -29,7 +29,8 @@ LENGTHS = [(1, 2), (3, 5), (4, 30), (30, 200)]
 class TraceCounter(keras.layers.Layer):
     """Identity layer that counts traces: Python runs `call` once per trace.
 
-    Keras before 3.14 needs every input to be connected to an output.
+    Inputs pass through it because Keras before 3.14 needs every input of a
+    model to be connected to an output.
     """
 
     def __init__(self):

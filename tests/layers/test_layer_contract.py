@@ -260,7 +260,7 @@ def test_an_empty_sentence_gives_no_nan(name):
     "name",
     few_at_first(
         LAYERS,
-        # TensorFlow compiles slowly, loops above all.
+        # TensorFlow takes long to compile the layers left out here.
         set(LAYERS)
         - {"InputFeedingGRU", "BahdanauLSTM", "BahdanauGRU"}
         - {"InputFeedingGRUCell", "BahdanauGRUCell", "LuongAttention location"}

@@ -159,7 +159,7 @@ def test_self_attention_with_left_padding(name, source, float64):
     ),
 )
 def test_decoder_with_left_padding(name, feeding, deferred, float64):
-    """Both its inputs and its memory may be padded on the left."""
+    """The inputs and the memory of a decoder may be padded on the left."""
     if deferred and keras.backend.backend() == "torch":
         pytest.skip("torch differentiates the loop")
     layer = lk.InputFeedingLSTM(
@@ -323,7 +323,7 @@ def translations(model, words):
 
 
 def test_left_padding_by_keras_changes_nothing():
-    """As users pad and mask, with `pad_sequences` and `mask_zero`."""
+    """Sentences are padded by `pad_sequences` and masked by `mask_zero`."""
     sentences = [[4, 5, 6], [7], [8, 9]]
     embedding = keras.layers.Embedding(10, 4, mask_zero=True)
     encoder = lk.Encoder(6, bidirectional=True)

@@ -696,7 +696,7 @@ FOREIGN_CALLS = {
         lambda x, m: lk.BahdanauAttention(8, m),
         r"`normalize` must be.*\(query, memory\)",
     ),
-    # Values in the place of tensors.
+    # Values that are no tensors.
     "a list as memory": (
         lambda x, m: lk.InputFeedingLSTM(4)(x, memory=MEMORY.tolist()),
         "`memory` must be one tensor.*list of 2.*numpy.asarray",
@@ -742,7 +742,7 @@ FOREIGN_CALLS = {
         lambda x, m: decode(mask=True),
         "`mask` must be a boolean tensor",
     ),
-    # A step without its number.
+    # Single steps without a position.
     "one step of monotonic attention": (
         lambda x, m: lk.LocalAttention("monotonic")(x[:, 0], m),
         "`position=t`.*Received",
@@ -813,7 +813,7 @@ def test_changed_widths_are_refused(symbolic):
 
 
 ONLY_QUERY = ("OutputProjection", "WordLosses", "Bridge")
-# A layer without weights, from which the width could be read.
+# A layer without weights to read the first widths from.
 WEIGHTLESS = {
     "dot": (lambda dtype: lk.LuongAttention("dot"), LAYERS["LuongAttention"][1])
 }

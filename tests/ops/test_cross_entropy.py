@@ -106,7 +106,7 @@ def test_sums_over_drawn_words_are_unbiased(samples):
     estimates = (values[ids] / np.exp(log_drawn)).sum(axis=1)
     error = estimates.std() / SAMPLES**0.5
     assert abs(estimates.mean() - values.sum()) < 4 * error
-    # So is the estimate for each word.
+    # The estimate for each word is unbiased, too.
     share = np.zeros(V)
     np.add.at(share, ids.ravel(), np.exp(-log_drawn).ravel())
     np.testing.assert_allclose(share / SAMPLES, 1, atol=0.15)

@@ -29,7 +29,7 @@ from tests.layers.rnn.gradient_cases import (
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() == "torch", reason="torch differentiates the loop"
 )
-# One of each kind that neither other tests here nor those of other cells have.
+# Kinds of attention that no other fast test, here or of other cells, covers.
 SOME = (
     *("cosine", "concat-joint", "location-3-False"),
     *("predictive-inside_softmax-5", "user-score-in-windows", "user-attention"),

@@ -73,7 +73,7 @@ class Inner(AttentionCell):
 
 
 class Coverage(lk.InputFeedingGRUCell):
-    """A cell that feeds the attended positions and so reads the weights."""
+    """A cell that feeds back attended positions and so reads the weights."""
 
     def step(self, *arguments):
         new, weights = super().step(*arguments)
