@@ -15,21 +15,21 @@ from luong_keras.files.atomic_file import (
 )
 
 
-def names(folder):
+def file_names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_the_old_file_stays_where_the_writing_fails(tmp_path):
+def test_failed_writes_keep_the_old_file(tmp_path):
     path = tmp_path / "note.txt"
     write_text(path, "old")
     with pytest.raises(RuntimeError), atomic_path(path) as temporary:
         temporary.write_text("ne")
         assert temporary.suffix == ".txt" and temporary.parent == tmp_path
         raise RuntimeError
-    assert path.read_text() == "old" and names(tmp_path) == ["note.txt"]
+    assert path.read_text() == "old" and file_names(tmp_path) == ["note.txt"]
 
 
-def test_two_processes_never_write_into_one_file(tmp_path):
+def test_processes_write_to_different_temporary_files(tmp_path):
     path = tmp_path / "note.txt"
     program = (
         "import sys\n"
@@ -51,30 +51,30 @@ def test_two_processes_never_write_into_one_file(tmp_path):
         assert temporary.name != theirs
         temporary.write_text("ours")
     assert path.read_text() == "ours"
-    assert (tmp_path / theirs).read_text() == "theirs"  # It still runs.
+    assert (tmp_path / theirs).read_text() == "theirs"  # not renamed yet
     other.communicate("\n", timeout=30)
-    assert path.read_text() == "theirs" and names(tmp_path) == ["note.txt"]
+    assert path.read_text() == "theirs" and file_names(tmp_path) == ["note.txt"]
 
 
-def test_what_a_killed_process_left_goes_away(tmp_path):
+def test_temporary_files_of_killed_processes_are_removed(tmp_path):
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     host = socket.gethostname()
-    left = {
+    keeps = {
         f".partial-{host}-{ended.pid}-a.txt": False,
-        f".partial-{host}-{ended.pid}-b.txt": True,  # Of another file.
-        f".partial-{host}-{os.getppid()}-a.txt": True,  # Running.
+        f".partial-{host}-{ended.pid}-b.txt": True,  # of another file
+        f".partial-{host}-{os.getppid()}-a.txt": True,  # still running
         f".partial-elsewhere-{ended.pid}-a.txt": True,
     }
-    for name in left:
+    for name in keeps:
         (tmp_path / name).write_text("half")
     write_text(tmp_path / "a.txt", "whole")
-    stays = {name for name, kept in left.items() if kept}
-    assert set(names(tmp_path)) == stays | {"a.txt"}
+    kept = {name for name, keep in keeps.items() if keep}
+    assert set(file_names(tmp_path)) == kept | {"a.txt"}
 
 
 @pytest.mark.parametrize(
-    "number, said",
+    "number, reason",
     [
         (errno.ENOSPC, "the disk is full"),
         (errno.EROFS, "read-only"),
@@ -82,8 +82,8 @@ def test_what_a_killed_process_left_goes_away(tmp_path):
     ],
 )
 @pytest.mark.parametrize("place", ["write", "replace", "sync"])
-def test_a_disk_that_takes_no_more_is_named(
-    tmp_path, monkeypatch, number, said, place
+def test_disk_errors_name_the_file_and_the_reason(
+    tmp_path, monkeypatch, number, reason, place
 ):
     path = tmp_path / "note.txt"
     write_text(path, "old")
@@ -96,7 +96,7 @@ def test_a_disk_that_takes_no_more_is_named(
     elif place == "sync":
         monkeypatch.setattr(os, "fsync", fail)
     with (
-        pytest.raises(OSError, match=said) as raised,
+        pytest.raises(OSError, match=reason) as raised,
         atomic_path(path) as temporary,
     ):
         temporary.write_text("new")
@@ -104,15 +104,15 @@ def test_a_disk_that_takes_no_more_is_named(
             fail(temporary)
     assert raised.value.errno == number
     assert f"{path} is as it was" in str(raised.value)
-    assert path.read_text() == "old" and names(tmp_path) == ["note.txt"]
+    assert path.read_text() == "old" and file_names(tmp_path) == ["note.txt"]
 
 
-def test_another_error_stays_what_it_is(tmp_path):
+def test_other_errors_are_raised_unchanged(tmp_path):
     with pytest.raises(IsADirectoryError), atomic_path(tmp_path / "a"):
         raise IsADirectoryError(errno.EISDIR, "a folder")
 
 
-def test_processes_are_told_apart():
+def test_is_running_is_false_for_an_ended_process():
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     assert atomic_file.is_running(os.getppid())
@@ -122,14 +122,14 @@ def test_processes_are_told_apart():
 @pytest.mark.parametrize(
     "content", [b"{", b"[1]", b'"a"', b"\xff{}", b"", b'{"a": 1'], ids=repr
 )
-def test_damaged_json_is_named(tmp_path, content):
+def test_errors_of_damaged_json_name_the_file(tmp_path, content):
     path = tmp_path / "data.json"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"a seed in .*data\.json.*Do this\."):
         read_json(path, "a seed", "Do this.")
 
 
-def test_json_has_no_nan(tmp_path):
+def test_nan_is_not_written_as_json(tmp_path):
     with pytest.raises(ValueError, match="JSON"):
         write_json(tmp_path / "data.json", {"loss": float("nan")})
-    assert names(tmp_path) == []
+    assert file_names(tmp_path) == []

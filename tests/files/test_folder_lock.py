@@ -21,7 +21,7 @@ HOLDER = (
 
 @pytest.fixture
 def holder(tmp_path):
-    """Another process that has the lock."""
+    """Start another process that holds the lock."""
     process = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(tmp_path)],
         env={**os.environ, "LUONG_KERAS_LAZY": "1"},  # without Keras
@@ -37,7 +37,7 @@ def holder(tmp_path):
         stream.close()
 
 
-def test_a_second_process_is_refused_and_told_who_has_it(tmp_path, holder):
+def test_errors_of_a_locked_folder_name_the_owner(tmp_path, holder):
     who = f"process {holder.pid} on {re.escape(socket.gethostname())} since 2"
     with pytest.raises(FolderInUseError, match=who), locked(tmp_path):
         pass
@@ -49,7 +49,7 @@ def test_a_second_process_is_refused_and_told_who_has_it(tmp_path, holder):
         assert owner["process"] == os.getpid()
 
 
-def test_a_killed_process_leaves_no_lock(tmp_path, holder):
+def test_locks_of_killed_processes_are_released(tmp_path, holder):
     (tmp_path / f".partial-{socket.gethostname()}-{holder.pid}-a").touch()
     holder.send_signal(signal.SIGKILL)
     holder.wait(30)
@@ -58,37 +58,37 @@ def test_a_killed_process_leaves_no_lock(tmp_path, holder):
     assert [path.name for path in tmp_path.iterdir()] == [".lock"]
 
 
-def test_an_owner_who_has_not_said_so_is_another_process(tmp_path, holder):
+def test_owners_without_a_valid_record_are_another_process(tmp_path, holder):
     (tmp_path / ".lock-owner.json").write_text('{"process"')
     with pytest.raises(FolderInUseError, match="another process"):
         locked(tmp_path).__enter__()
-    # What a killed process left says nothing of who has it now.
+    # The record of an ended process does not name the present owner.
     gone = {"process": 2**22 + 1, "host": socket.gethostname(), "since": "x"}
     (tmp_path / ".lock-owner.json").write_text(json.dumps(gone))
     with pytest.raises(FolderInUseError, match="another process"):
         locked(tmp_path).__enter__()
 
 
-def test_the_lock_ends_with_an_error(tmp_path):
+def test_errors_release_the_lock(tmp_path):
     with pytest.raises(KeyError), locked(tmp_path / "new" / "run"):
         raise KeyError
     with locked(tmp_path / "new" / "run"):
         pass
 
 
-def test_a_file_has_a_lock_of_its_own(tmp_path):
+def test_files_are_locked_separately(tmp_path):
     one, other = tmp_path / "one.npz", tmp_path / "other.npz"
-    left = f".partial-{socket.gethostname()}-{2**22 + 1}-"
+    prefix = f".partial-{socket.gethostname()}-{2**22 + 1}-"
     for path in (one, other):
-        (tmp_path / (left + path.name)).touch()
+        (tmp_path / (prefix + path.name)).touch()
     with locked(tmp_path), locked(tmp_path, one.name):
-        # Taking the folder's lock has removed what was left of all files.
+        # Locking the folder removed the partial files of all names.
         assert not list(tmp_path.glob(".partial-*"))
-        (tmp_path / (left + one.name)).touch()
+        (tmp_path / (prefix + one.name)).touch()
         with locked(tmp_path, other.name):
-            assert (tmp_path / (left + one.name)).exists()
-        said = f"{one} is in use by process {os.getpid()} .*one.npz.lock"
-        with pytest.raises(FolderInUseError, match=said):
+            assert (tmp_path / (prefix + one.name)).exists()
+        message = f"{one} is in use by process {os.getpid()} .*one.npz.lock"
+        with pytest.raises(FolderInUseError, match=message):
             locked(tmp_path, one.name).__enter__()
     with locked(tmp_path, one.name):
         assert not list(tmp_path.glob(".partial-*"))

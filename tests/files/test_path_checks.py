@@ -1,4 +1,4 @@
-"""A run from somebody else, whose files lead to those of its reader."""
+"""Links in run folders from elsewhere that lead to other files."""
 
 import os
 
@@ -21,22 +21,22 @@ from luong_keras.training.snapshot_file import read_arrays, write_arrays
 from tests.report.made_up_run import GOOD, made_up_run
 
 
-def sessions(run):
+def write_session(run):
     with session(run.sessions, ONE_DEVICE, lambda: 1):
         pass
 
 
-def locks(run):
+def lock(run):
     with locked(run.path):
         pass
 
 
-def logs(run):
+def write_log(run):
     JsonLinesLog(run.log).on_epoch_end(7, {"loss": 1.0})
 
 
-def written(name):
-    """Writes a file of this name as the library writes most files."""
+def writer(name):
+    """Return a function that atomically writes a file of this name."""
 
     def write(run):
         with atomic_path(run.path / name) as temporary:
@@ -56,57 +56,59 @@ USES = [
     ("results.jsonl", lambda run: read_run(run.path)),
     ("results.jsonl", lambda run: write_results(run.results, {"a": 1})),
     ("sessions.jsonl", lambda run: read_run(run.path)),
-    ("sessions.jsonl", sessions),
+    ("sessions.jsonl", write_session),
     ("log.jsonl", lambda run: read_run(run.path)),
-    ("log.jsonl", logs),
+    ("log.jsonl", write_log),
     ("snapshot.npz", lambda run: read_arrays(run.snapshot)),
     ("snapshot.npz", lambda run: write_arrays(run.snapshot, {}, {})),
-    (".lock", locks),
-    (".lock-owner.json", locks),
+    (".lock", lock),
+    (".lock-owner.json", lock),
     *(
         (f"{name}.weights.h5", lambda run, name=name: run.weights(name))
         for name in WEIGHTS
     ),
     *(
-        (name, written(name))
+        (name, writer(name))
         for name in ("test.txt", "report.html", "finished.json", "dev.jsonl")
     ),
 ]
 
 
-@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize("target_exists", [True, False])
 @pytest.mark.parametrize("name, use", USES)
-def test_a_file_of_a_run_is_no_link(tmp_path, name, use, there):
+def test_links_in_place_of_run_files_are_refused(
+    tmp_path, name, use, target_exists
+):
     run = made_up_run(tmp_path / "run", GOOD)
     run.dev.write_text('["a", "b"]\n')
     write_corpus([("a", "b")], run.corpus)
-    own, secret = run.path / name, tmp_path / "secret"
-    if there:
-        content = own.read_bytes() if own.exists() else b"{}"
+    link, secret = run.path / name, tmp_path / "secret"
+    if target_exists:
+        content = link.read_bytes() if link.exists() else b"{}"
         secret.write_bytes(content)
-    own.unlink(missing_ok=True)
-    own.symlink_to(secret)
+    link.unlink(missing_ok=True)
+    link.symlink_to(secret)
     before = sorted(path.name for path in tmp_path.rglob("*"))
     with pytest.raises(ValueError, match=f"at .*{name}. Received: a link to"):
         use(run)
     assert sorted(path.name for path in tmp_path.rglob("*")) == before
-    if there:
+    if target_exists:
         assert secret.read_bytes() == content
 
 
 @pytest.mark.parametrize("name", ["source.txt", "target.ids.bin"])
-def test_a_link_in_place_of_a_corpus_is_replaced(tmp_path, name):
+def test_links_in_place_of_corpus_files_are_replaced(tmp_path, name):
     (tmp_path / "corpus").mkdir()
-    secret, own = tmp_path / "secret", tmp_path / "corpus" / name
+    secret, link = tmp_path / "secret", tmp_path / "corpus" / name
     secret.write_bytes(b"secret")
-    own.symlink_to(secret)
+    link.symlink_to(secret)
     assert len(write_corpus([("a", "b")], tmp_path / "corpus")) == 1
-    assert secret.read_bytes() == b"secret" and not own.is_symlink()
+    assert secret.read_bytes() == b"secret" and not link.is_symlink()
 
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("kind", ["ids.*.bin", "offsets.*.npy"])
-def test_ids_are_no_link(tmp_path, kind):
+def test_links_in_place_of_token_ids_are_refused(tmp_path, kind):
     from luong_keras.data.token_ids import token_ids
     from luong_keras.text.word_tokenizer import WordTokenizer
 
@@ -123,22 +125,24 @@ def test_ids_are_no_link(tmp_path, kind):
     assert secret.read_bytes() == b"secret"
 
 
-@pytest.mark.parametrize("use", [sessions, locks, logs])
-def test_a_file_of_another_user_is_not_added_to(tmp_path, monkeypatch, use):
+@pytest.mark.parametrize("use", [write_session, lock, write_log])
+def test_files_of_other_users_are_not_changed_in_place(
+    tmp_path, monkeypatch, use
+):
     run = made_up_run(tmp_path / "run")
     (run.path / ".lock-owner.json").write_text("{}")
     before = run.sessions.read_text()
-    me = os.geteuid()
-    monkeypatch.setattr(os, "geteuid", lambda: me + 1)
-    if use is logs:  # It is replaced, not changed.
+    user = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+    if use is write_log:  # replaces the file
         use(run)
         return
-    with pytest.raises(ValueError, match=f"Received: a file of user {me}"):
+    with pytest.raises(ValueError, match=f"Received: a file of user {user}"):
         use(run)
     assert run.sessions.read_text() == before
 
 
-def test_folders_of_a_run_may_be_links(tmp_path):
+def test_folders_of_a_run_can_be_links(tmp_path):
     run = RunFolder(tmp_path / "run")
     (tmp_path / "elsewhere").mkdir()
     run.path.mkdir()
@@ -165,7 +169,9 @@ def test_folders_of_a_run_may_be_links(tmp_path):
         ["report", "run", "--output", "gs://bucket/report.html"],
     ],
 )
-def test_addresses_are_no_paths(tmp_path, monkeypatch, capsys, arguments):
+def test_commands_refuse_urls_as_paths(
+    tmp_path, monkeypatch, capsys, arguments
+):
     monkeypatch.chdir(tmp_path)
     made_up_run("run", GOOD)
     address = next(each for each in arguments if "://" in each)
@@ -174,7 +180,7 @@ def test_addresses_are_no_paths(tmp_path, monkeypatch, capsys, arguments):
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
-def test_an_export_or_a_run_is_at_no_address(tmp_path, monkeypatch):
+def test_exports_and_run_folders_refuse_urls(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match="begins with gs:"):
         export_saved_model(None, "gs://bucket/model/1")
@@ -184,9 +190,9 @@ def test_an_export_or_a_run_is_at_no_address(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="is for root"
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root"
 )
-def test_root_may_add_to_the_files_of_a_folder_that_is_mounted(tmp_path):
+def test_root_can_change_files_of_the_owner_of_a_mounted_folder(tmp_path):
     file = tmp_path / "results.jsonl"
     file.touch()
     os.chown(file, 12_345, -1)

@@ -961,7 +961,7 @@ MUTATIONS = [
         "autoescape=True",
         "autoescape=False",
         ("tests/report/test_page.py",),
-        "text_is_text",
+        "escaped_in_html",
     ),
     Mutation(
         "two runs are compared on pairs that are not the same",

@@ -1,4 +1,4 @@
-"""The folder of a run that nobody has trained."""
+"""Run folders with invented logs, scores and translations."""
 
 import json
 

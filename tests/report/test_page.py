@@ -1,4 +1,4 @@
-"""The page of a run: what it says, and that it asks for nothing."""
+"""Content of the page of one or two runs."""
 
 import html.parser
 import json
@@ -21,7 +21,7 @@ from tests.report.made_up_run import BAD, GOOD, PAIRS, made_up_run
 
 
 class Elements(html.parser.HTMLParser):
-    """The elements of a page with their attributes, and its text."""
+    """Parser that collects the text and the elements of a page."""
 
     def __init__(self, text):
         super().__init__()
@@ -39,7 +39,7 @@ class Elements(html.parser.HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def one(tmp_path_factory):
+def one_run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("one") / "mine"
     made_up_run(folder, BAD, **{"model.units": 48})
     path = write_page([folder], folder / "report.html", 2, alignments=False)
@@ -47,7 +47,7 @@ def one(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def two(tmp_path_factory):
+def two_runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("two")
     made_up_run(folder / "base", BAD)
     made_up_run(folder / "better", GOOD, epochs=2, seed=9)
@@ -60,8 +60,8 @@ def two(tmp_path_factory):
     return path.read_text()
 
 
-def test_a_page_asks_for_nothing(one, two):
-    for text in (one, two):
+def test_pages_load_no_other_resources(one_run, two_runs):
+    for text in (one_run, two_runs):
         elements = Elements(text)
         for attributes in (a for _, a in elements.found):
             for name in ("src", "srcset", "data", "action", "poster"):
@@ -78,22 +78,22 @@ def test_a_page_asks_for_nothing(one, two):
         assert policy.startswith("default-src 'none'")
 
 
-def test_text_is_text(one):
-    assert "<script>alert" not in one and "<img" not in one
-    assert len(Elements(one).of("script")) == 1
-    assert "<b>bold</b>" in Elements(one).text
+def test_translations_are_escaped_in_html(one_run):
+    assert "<script>alert" not in one_run and "<img" not in one_run
+    assert len(Elements(one_run).of("script")) == 1
+    assert "<b>bold</b>" in Elements(one_run).text
 
 
-def test_scores_have_their_signatures(one):
-    text = Elements(one).text
+def test_scores_show_their_signatures(one_run):
+    text = Elements(one_run).text
     bleu = corpus_bleu(BAD, GOOD)
     assert f"{bleu.score:.2f}" in text and bleu.signature in text
     for part in ("chrF2", "nc:6", "TER", "tok:tercom", "4.25", "12.5%"):
         assert part in text
 
 
-def test_every_drawing_has_a_title_axes_and_numbers(one):
-    drawings = re.findall(r"<svg.*?</svg>", one, re.S)
+def test_charts_have_titles_axes_and_values(one_run):
+    drawings = re.findall(r"<svg.*?</svg>", one_run, re.S)
     assert len(drawings) == 6
     titles = set()
     for svg in drawings:
@@ -103,18 +103,18 @@ def test_every_drawing_has_a_title_axes_and_numbers(one):
         text = Elements(svg).text
         assert attributes["aria-label"] in text
         assert "epoch" in text or "words of the source" in text
-        # In the colours of the page, and of the width that it has.
+        # Charts take the colours and the width of the page.
         assert "var(--ink)" in svg and not re.search(r"#0102", svg)
         assert "width" not in attributes
     assert "Perplexity of a target token" in titles
-    # Two points: the first epoch has no BLEU.
-    assert one.count("<title>BLEU, epoch") == 2
-    assert "BLEU, epoch 3: 30" in one
-    ids = [a["id"] for _, a in Elements(one).found if "id" in a]
+    # two points, because the first epoch has no BLEU
+    assert one_run.count("<title>BLEU, epoch") == 2
+    assert "BLEU, epoch 3: 30" in one_run
+    ids = [a["id"] for _, a in Elements(one_run).found if "id" in a]
     assert len(ids) == len(set(ids))
 
 
-def test_a_page_has_the_last_scores_of_the_test_pairs(tmp_path):
+def test_pages_show_the_last_scores_of_the_test_set(tmp_path):
     run = made_up_run(tmp_path / "mine", BAD)
     before = run.results.read_text()
     old = json.dumps({"set": "test", "perplexity": 9.5})
@@ -123,7 +123,7 @@ def test_a_page_has_the_last_scores_of_the_test_pairs(tmp_path):
     assert read_run(run.path).results["perplexity"] == 4.25
 
 
-def test_what_chose_the_epoch_stands_first(tmp_path):
+def test_the_metric_that_chose_the_epoch_is_shown_first(tmp_path):
     settings = {"data.source_language": None, "data.target_language": None}
     run = made_up_run(tmp_path / "mine", GOOD, **settings)
     results = json.loads(run.results.read_text())
@@ -133,25 +133,25 @@ def test_what_chose_the_epoch_stands_first(tmp_path):
     elements = Elements(path.read_text())
     text = " ".join(elements.text.split())
     assert re.search(r"exact match\W*98.00.*BLEU\W*\d", text)
-    # Nobody knows the languages.
+    # The languages are unknown.
     assert "und →" not in text and "mine 6 test pairs" in text
 
 
-def test_time_machine_and_settings_are_told(one):
-    text = Elements(one).text
+def test_pages_show_time_machine_and_settings(one_run):
+    text = Elements(one_run).text
     assert "3 of 5" in text and "1 h 2 min, in 2 calls" in text
     assert "A processor, 7 cores" in text
     assert re.search(r"model\.units\s*48", text)
 
 
-def test_texts_say_their_language_and_find_their_direction(one):
-    found = [a.get("lang") for a in Elements(one).of("dd") if "dir" in a]
-    assert set(found) == {"en", "de"}
-    assert all(a["dir"] == "auto" for a in Elements(one).of("dd") if "dir" in a)
+def test_texts_have_a_language_and_an_automatic_direction(one_run):
+    texts = [a for a in Elements(one_run).of("dd") if "dir" in a]
+    assert {a.get("lang") for a in texts} == {"en", "de"}
+    assert all(a["dir"] == "auto" for a in texts)
 
 
-def test_two_runs_stand_side_by_side(two):
-    text = Elements(two).text
+def test_two_runs_are_compared_side_by_side(two_runs):
+    text = Elements(two_runs).text
     assert "Is the difference more than chance?" in text
     assert "bs:50" in text and "Better in better" in text
     assert "base, training" in text and "better, validation" in text
@@ -159,7 +159,7 @@ def test_two_runs_stand_side_by_side(two):
     assert re.search(r"training\.seed\s*\d+\s*9", differing)
 
 
-def test_names_of_runs_are_no_formulas(tmp_path):
+def test_names_of_runs_are_not_drawn_as_formulas(tmp_path):
     names = ["a$\\bad{$", "_cost$5_vs$6"]
     folders = [tmp_path / name for name in names]
     for folder in folders:
@@ -178,7 +178,7 @@ def test_names_of_runs_are_no_formulas(tmp_path):
         assert all(name in Elements(svg).text for svg in legends)
 
 
-def test_lower_cased_runs_are_compared_without_case(tmp_path):
+def test_lowercased_runs_are_compared_without_case(tmp_path):
     lowered = {"data.lowercase": True}
     made_up_run(tmp_path / "a", [t.lower() for t in GOOD], **lowered)
     made_up_run(tmp_path / "b", [t.lower() for t in BAD], **lowered)
@@ -193,7 +193,7 @@ def test_lower_cased_runs_are_compared_without_case(tmp_path):
     assert bleu.groups() == chrf.groups() == ("100.00", "case:lc")
 
 
-def test_tokenised_runs_are_compared_by_their_tokens(tmp_path):
+def test_pretokenised_runs_are_compared_by_their_tokens(tmp_path):
     runs = [tmp_path / "a", tmp_path / "b"]
     for run, lines in zip(runs, (GOOD, BAD), strict=True):
         made_up_run(run, lines, **{"data.pretokenized": True})
@@ -204,7 +204,7 @@ def test_tokenised_runs_are_compared_by_their_tokens(tmp_path):
     assert "tok:none" in table and "tok:none" in compared
 
 
-def test_other_searches_are_not_those_of_the_translations(tmp_path):
+def test_scores_of_other_evaluations_are_ignored(tmp_path):
     made_up_run(tmp_path, GOOD)
     for name in ("test", "wmt15"):
         line = {"set": name, "weights": "last", "decoding": {}, "aer": 0.5}
@@ -220,7 +220,7 @@ def test_two_runs_need_the_same_test_pairs(tmp_path):
         write_page([tmp_path / "a", tmp_path / "b"], tmp_path / "x.html")
 
 
-def test_a_run_that_goes_on_has_a_page(tmp_path):
+def test_unfinished_runs_have_a_page(tmp_path):
     made_up_run(tmp_path / "a", epochs=0, sessions=False)
     path = write_page([tmp_path / "a"], tmp_path / "x.html")
     text = Elements(path.read_text()).text
@@ -228,7 +228,7 @@ def test_a_run_that_goes_on_has_a_page(tmp_path):
         assert part in text
 
 
-def test_the_best_and_the_worst_are_those(tmp_path):
+def test_examples_have_the_best_and_worst_scores(tmp_path):
     made_up_run(tmp_path / "a", BAD)
     run = read_run(tmp_path / "a")
     best, worst = examples([run], 2)
@@ -236,12 +236,12 @@ def test_the_best_and_the_worst_are_those(tmp_path):
     scores = [e.shown[0].chrf for g in (best, worst) for e in g.examples]
     assert scores[0] == pytest.approx(100)
     assert scores[2] == min(sentence_chrf(BAD, GOOD)) < scores[3] < scores[1]
-    # Few pairs are shown once.
+    # With few pairs, each is shown once.
     best, worst = examples([run], 10)
     assert len(best.examples) == 6 and not worst.examples
 
 
-def test_two_runs_are_shown_where_they_differ_most(tmp_path):
+def test_examples_of_two_runs_differ_most_in_score(tmp_path):
     made_up_run(tmp_path / "a", [*BAD[:5], GOOD[5]])
     made_up_run(tmp_path / "b", [*GOOD[:5], BAD[5]])
     second, first = examples([read_run(tmp_path / n) for n in "ab"], 3)
@@ -262,7 +262,7 @@ def test_two_runs_are_shown_where_they_differ_most(tmp_path):
         ("", "ein Hund", []),
     ],
 )
-def test_what_the_reference_has_not_is_marked(
+def test_words_missing_from_the_reference_are_marked(
     translation, reference, differing
 ):
     found = pieces(translation, reference)
@@ -270,14 +270,14 @@ def test_what_the_reference_has_not_is_marked(
     assert [p.text for p in found if p.differs] == differing
 
 
-def test_a_word_that_comes_often_is_compared_as_well():
-    often = "der " * 300
-    found = pieces(f"Hund {often}", often)
+def test_frequent_words_are_compared():
+    repeated = "der " * 300
+    found = pieces(f"Hund {repeated}", repeated)
     differing = [piece.text.strip() for piece in found if piece.differs]
     assert differing == ["Hund"]
 
 
-def test_alignments_are_tables_to_point_at(tmp_path, monkeypatch):
+def test_alignments_are_tables(tmp_path, monkeypatch):
     made_up_run(tmp_path / "a", GOOD)
 
     def align(groups, runs):
@@ -297,7 +297,7 @@ def test_alignments_are_tables_to_point_at(tmp_path, monkeypatch):
     assert "قطة" in elements.text
 
 
-def test_settings_say_what_changed_and_differs(tmp_path):
+def test_settings_mark_changes_and_differences(tmp_path):
     made_up_run(tmp_path / "a")
     made_up_run(tmp_path / "b", seed=7)
     rows = settings([read_run(tmp_path / n) for n in "ab"])
@@ -309,7 +309,7 @@ def test_settings_say_what_changed_and_differs(tmp_path):
     assert not rows["data.dataset"]["differs"]
 
 
-def test_translations_of_other_pairs_are_refused(tmp_path):
+def test_a_wrong_number_of_translations_is_refused(tmp_path):
     made_up_run(tmp_path / "a", GOOD[1:])
     with pytest.raises(ValueError, match="Received: 5 and 6"):
         read_run(tmp_path / "a")
@@ -330,7 +330,9 @@ def test_the_command_writes_the_page(tmp_path, capsys):
         (["a", "--examples", "0"], "at least 1. Received: 0"),
     ],
 )
-def test_a_wrong_command_is_one_line(tmp_path, monkeypatch, capsys, argv, part):
+def test_errors_of_the_command_are_one_line(
+    tmp_path, monkeypatch, capsys, argv, part
+):
     monkeypatch.chdir(tmp_path)
     assert main(["report", *argv]) == 2
     error = capsys.readouterr().err

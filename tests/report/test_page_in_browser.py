@@ -1,4 +1,4 @@
-"""The page of a run in a real browser: found its way in by all who read it."""
+"""Accessibility of the page of a run, in a real browser."""
 
 import pytest
 
@@ -35,11 +35,11 @@ def pages(tmp_path_factory):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [320, 1400])
 @pytest.mark.parametrize("name", ["one.html", "two.html"])
-def test_axe_finds_nothing_and_nothing_is_cut(opened, name, width, scheme):
+def test_pages_pass_axe_and_no_text_is_cut(opened, name, width, scheme):
     check_at_all_sizes(opened, name, width, scheme)
 
 
-def test_a_cell_is_pointed_at(opened):
+def test_hovering_a_cell_shows_its_weight(opened):
     tab = opened("one.html")
     tab.locator(".example summary").first.click()
     tab.locator(".alignment tbody td").nth(1).hover()
@@ -48,19 +48,19 @@ def test_a_cell_is_pointed_at(opened):
     assert chosen.get_attribute("aria-live") == "polite"
 
 
-def test_a_cell_is_chosen_by_keys(opened):
+def test_arrow_keys_choose_a_cell(opened):
     tab = opened("one.html", 320)
     tab.locator(".example summary").first.press("Enter")
     tab.keyboard.press("Tab")
     chosen = tab.locator(".chosen").first
-    said = []
+    weights = []
     for key in ("Down", "Right", "Right", "Right", "Down", "Left", "Up"):
         tab.keyboard.press(f"Arrow{key}")
-        said.append(chosen.inner_text().split()[-2])
-    assert said == ["7", "93", "0", "0", "97", "2", "93"]
+        weights.append(chosen.inner_text().split()[-2])
+    assert weights == ["7", "93", "0", "0", "97", "2", "93"]
 
 
-def test_the_skip_link_is_the_first_stop(opened):
+def test_the_skip_link_is_the_first_tab_stop(opened):
     tab = opened("two.html")
     tab.keyboard.press("Tab")
     link = tab.locator(".skip")
@@ -68,7 +68,7 @@ def test_the_skip_link_is_the_first_stop(opened):
     assert link.bounding_box()["x"] >= 0
 
 
-def test_it_reads_without_a_program_and_on_paper(opened):
+def test_pages_work_without_javascript_and_in_print(opened):
     tab = opened("one.html", java_script_enabled=False)
     assert tab.locator(".chart").count() == 6
     tab.emulate_media(media="print")
