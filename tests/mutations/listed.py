@@ -562,7 +562,7 @@ MUTATIONS = [
         "due = position // self.every_steps > self._begin // self.every_steps",
         "due = position % self.every_steps == 0",
         ("tests/training/test_fit.py",),
-        "snapshots_come",
+        "snapshots_are_written",
     ),
     Mutation(
         "the clips of the encoder exchanged",
@@ -849,7 +849,7 @@ MUTATIONS = [
         "sums, gradients = jax.lax.psum((sums, gradients), axis)",
         "sums = jax.lax.psum(sums, axis)",
         DEVICES,
-        "train_as_one_in_parts",
+        "micro_batches_train_as_one",
         "jax",
     ),
     Mutation(
@@ -858,7 +858,7 @@ MUTATIONS = [
         "np.uint32(0x9E3779B9)",
         "np.uint32(0)",
         DEVICES,
-        "numbers_of_their_own",
+        "different_dropout_masks",
         "jax",
     ),
     Mutation(
@@ -953,7 +953,7 @@ MUTATIONS = [
         "self._step = self._step or batch",
         "pass",
         ("tests/training/test_training_progress.py",),
-        "goes_on",
+        "resumed_runs",
     ),
     Mutation(
         "text of a translation is HTML",

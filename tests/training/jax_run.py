@@ -1,9 +1,9 @@
-"""Small runs on one device of JAX and on several, or in several processes.
+"""Small runs on one or several devices of JAX, or in several processes.
 
-`python -m tests.training.jax_run FOLDER NAME ...` does the named functions
-below, as `alike,global,sgd,word` with arguments, and prints what they return
-as JSON. The devices are four parts of the processor; where the environment
-names several processes, each has one.
+`python -m tests.training.jax_run FOLDER NAME ...` calls the named functions
+below, with arguments as in `compare,2+4,global,sgd,word`, and prints their
+results as JSON. The devices are four parts of the processor; if the environment
+names several processes, each process has one device.
 """
 
 import os
@@ -25,17 +25,17 @@ from tests.training.small_runs import (
     numbers,
 )
 
-ROWS = 12  # of every batch, padding included: for 1 to 4 devices and 3 parts
+ROWS = 12  # per batch with padding rows: for 1 to 4 devices and 3 parts
 
 
 def run(used, epochs=5, parts=1, **options):
-    """The weights after some epochs, and their logs."""
+    """Train for some epochs and return the weights and the logs."""
     model = make(precision="float32", **options)
     model.microbatches = parts
     share = rows_of_process(used, parts)
     history = fit(
         model,
-        # The same rows of padding, whatever the number of devices.
+        # the same padding rows for each number of devices
         Batches(**{**share, "row_multiple": ROWS}),
         epochs=epochs,
         verbose=0,
@@ -43,20 +43,20 @@ def run(used, epochs=5, parts=1, **options):
     return numbers(model.trainable_variables), history
 
 
-def alike(folder, counts, attention, optimizer, loss, parts=1):
-    """How far the weights on several devices are from those on one."""
+def compare(folder, counts, attention, optimizer, loss, parts=1):
+    """Compare the weights trained on several devices with those on one."""
     options = {"attention": attention, "optimizer": optimizer, "loss": loss}
     norms = []
-    plain = optimizers.gradient_norm
+    original = optimizers.gradient_norm
 
-    def noted(*arguments):
-        norm = plain(*arguments)
+    def recording(*arguments):
+        norm = original(*arguments)
         jax.debug.callback(norms.append, norm)
         return norm
 
-    optimizers.gradient_norm = noted
+    optimizers.gradient_norm = recording
     expected, logs = run(devices.share_rows(jax.devices()[:1]), **options)
-    optimizers.gradient_norm = plain
+    optimizers.gradient_norm = original
     clipped = int(sum(norm > CLIP for norm in norms))
     found = {"logs": logs, "clipped": clipped}
     for count in counts.split("+"):
@@ -67,13 +67,13 @@ def alike(folder, counts, attention, optimizer, loss, parts=1):
 
 
 def dropout(folder, count):
-    """The losses of two runs with dropout."""
+    """Return the losses of two runs with dropout."""
     used = devices.share_rows(jax.devices()[: int(count)])
     return [run(used, 2, dropout=0.5)[1]["loss"] for _ in range(2)]
 
 
 def masks(folder):
-    """Whether devices drop other values: the outputs of equal rows."""
+    """Return the losses of equal rows, which differ if the masks do."""
     devices.share_rows(jax.devices()[:2])
     model = make(precision="float32", dropout=0.5)
     (x, _), *_ = Batches(row_multiple=4).dataset(0, 1).as_numpy_iterator()
@@ -90,21 +90,21 @@ def masks(folder):
     ]
     targets = {"word": rows["target_out"], "hits": rows["target_out"]}
     step = jax.jit(model.compute_loss_and_updates, static_argnums=(6,))
-    _, (_, outputs, others, _) = step(
+    _, (_, outputs, seeds, _) = step(
         *state, rows, targets, None, True, optimizer
     )
     return {
         "losses": np.asarray(outputs["word"]).sum(1).tolist(),
-        "seeds moved alike": all(
+        "equal seeds": all(
             len({np.asarray(s.data).tobytes() for s in v.addressable_shards})
             == 1
-            for v in others
+            for v in seeds
         ),
     }
 
 
-def processes(folder):
-    """The weights that this process has come to, as one of several."""
+def one_process(folder):
+    """Save the weights of this process, which is one of several."""
     used = devices.jax_devices(1)
     weights, logs = run(used, attention="global", loss="word")
     np.savez(folder / f"weights-{used.rank}.npz", *weights)
@@ -112,8 +112,8 @@ def processes(folder):
     return {"logs": logs, "world": used.world}
 
 
-def two(folder):
-    """The same of two devices of one process."""
+def two_devices(folder):
+    """Save the weights trained on two devices of one process."""
     used = devices.share_rows(jax.devices()[:2])
     weights, logs = run(used, attention="global", loss="word")
     np.savez(folder / "weights-two.npz", *weights)

@@ -1,10 +1,10 @@
-"""Kills runs of two processes at drawn moments, and compares their ends.
+"""Runs of two processes that are killed at random moments, and resumed.
 
 `python -m tests.training.kills --seed 1 --count 20` trains once without a
-kill, then begins runs of which one process, the other or both are killed at
-moments drawn from the seed, once they have joined. It starts the same command
-again after each kill, and compares every run that has come to its end with the
-first one: the weights bit for bit, and the log.
+kill. It then starts runs and, once their processes have connected, kills one
+process or both at moments drawn from the seed. After each kill it starts the
+same command again. It compares each finished run with the first one: the
+weights bit for bit, and the log.
 """
 
 import argparse
@@ -32,12 +32,12 @@ SETTINGS = [
     *("--learning-rate", "0.5", "--set", "training.snapshot_steps=7"),
     *("data.dataset=files", "decoding.beam_size=2"),
 ]
-# How long the others may take to notice, in seconds.
+# Seconds within which the other process must notice that one was killed.
 PATIENCE = 60
 
 
 def write_text(folder):
-    """Two columns of short sentences, all of one padded length."""
+    """Write files of short sentence pairs, all of one padded length."""
     drawn = random.Random(0)
     for name, count in (("train", 320), ("dev", 16), ("test", 16)):
         lines = []
@@ -60,23 +60,26 @@ def free_port():
 
 
 def start(folder, run, count=2, backend="jax", more=()):
-    """The processes of a run."""
+    """Start the processes of a run."""
     text = [folder / f"{name}.tsv" for name in ("train", "dev", "test")]
     command = [sys.executable, "-m", "luong_keras", "train", text[0]]
     command += ["--dev", text[1], "--test", text[2], *SETTINGS]
     command += ["--run-dir", run, "--backend", backend, *more]
-    several = {
+    addresses = {
         "KERAS_DISTRIBUTION_JOB_ADDRESSES": f"localhost:{free_port()}",
         "KERAS_DISTRIBUTION_NUM_PROCESSES": str(count),
     }
     processes = []
     for rank in range(count):
-        own = {"KERAS_DISTRIBUTION_PROCESS_ID": str(rank)}
+        process = {"KERAS_DISTRIBUTION_PROCESS_ID": str(rank)}
         with open(f"{run}.{rank}.log", "a") as log:
             processes.append(
                 subprocess.Popen(
                     list(map(str, command)),
-                    env={**os.environ, **(several | own if count > 1 else {})},
+                    env={
+                        **os.environ,
+                        **(addresses | process if count > 1 else {}),
+                    },
                     cwd=ROOT,
                     stdout=log,
                     stderr=log,
@@ -85,10 +88,10 @@ def start(folder, run, count=2, backend="jax", more=()):
     return processes
 
 
-def joined(processes, run):
-    """Waits until the processes have found each other.
+def wait_for_connection(processes, run):
+    """Wait until the processes have connected.
 
-    Before that, those that are there wait minutes for the others to start.
+    Before that, a process waits minutes for the other one to start.
     """
     logs = [Path(f"{run}.{rank}.log") for rank in range(len(processes))]
     before = [log.read_text(errors="replace").count("[Gloo]") for log in logs]
@@ -101,7 +104,7 @@ def joined(processes, run):
 
 
 def wait(processes, seconds):
-    """Whether all have ended in time."""
+    """Wait for the processes and return whether all ended in time."""
     end = time.monotonic() + seconds
     for process in processes:
         try:
@@ -112,12 +115,11 @@ def wait(processes, seconds):
 
 
 def kill(processes, ranks):
-    """Kills some; how many seconds the others ran on."""
+    """Kill some processes; return the seconds until the others ended."""
     for rank in ranks:
         processes[rank].send_signal(signal.SIGKILL)
     before = time.monotonic()
-    alone = wait(processes, PATIENCE)
-    if not alone:
+    if not wait(processes, PATIENCE):
         for process in processes:
             process.kill()
         wait(processes, PATIENCE)
@@ -126,7 +128,7 @@ def kill(processes, ranks):
 
 
 def state(run):
-    """What a finished run has come to."""
+    """Return the arrays and the log of a finished run."""
     snapshot = Snapshot.read(run / "snapshot.npz")
     lines = (run / "log.jsonl").read_text().splitlines()
     log = [json.loads(line) for line in lines]
@@ -136,7 +138,7 @@ def state(run):
 
 
 def difference(found, expected):
-    """The largest of two states' arrays; 0 says that all bits are alike."""
+    """Return the largest difference of two states; 0 if all bits are equal."""
     assert set(found) == set(expected)
     return max(
         float(np.abs(found[name].astype("f8") - expected[name]).max())
@@ -153,21 +155,21 @@ def main(argv=None):
     drawn = random.Random(given.seed)
     folder = Path(tempfile.mkdtemp(prefix="kills-"))
     write_text(folder)
-    straight = folder / "straight"
-    processes = start(folder, straight)
-    joined(processes, straight)
+    uninterrupted = folder / "uninterrupted"
+    processes = start(folder, uninterrupted)
+    wait_for_connection(processes, uninterrupted)
     began = time.monotonic()
-    assert wait(processes, 600), "the straight run hangs"
+    assert wait(processes, 600), "the uninterrupted run hangs"
     seconds = time.monotonic() - began
-    arrays, log = state(straight)
-    print(f"straight run: {seconds:.0f} s, {folder}", flush=True)
+    arrays, log = state(uninterrupted)
+    print(f"uninterrupted run: {seconds:.0f} s, {folder}", flush=True)
     number, kills, failed = 0, 0, 0
     while kills < given.count:
         number += 1
         run = folder / f"run-{number}"
         while True:
             processes = start(folder, run)
-            joined(processes, run)
+            wait_for_connection(processes, run)
             moment = drawn.uniform(0, seconds)
             if kills >= given.count or wait(processes, moment):
                 assert wait(processes, 600), f"{run} hangs"
@@ -190,7 +192,7 @@ def main(argv=None):
             f"{'the same' if lines == log else 'another'}, exit {codes}",
             flush=True,
         )
-    print(f"{kills} kills, {number} runs, {failed} not as the straight one")
+    print(f"{kills} kills, {number} runs, {failed} with other results")
     return failed
 
 

@@ -1,9 +1,9 @@
-"""Small runs on one device and on several, in one process.
+"""Small runs on one or several devices of TensorFlow, in one process.
 
-`python -m tests.training.mirrored_run FOLDER NAME ...` does the named
-functions below, as `steps,sgd,skip` with arguments, and prints what they
-return as JSON. The devices are parts of the CPU, to be made before TensorFlow
-looks for them.
+`python -m tests.training.mirrored_run FOLDER NAME ...` calls the named
+functions below, with arguments as in `steps,sgd,skip`, and prints their results
+as JSON. The devices are parts of the CPU, which must be configured before
+TensorFlow initialises its devices.
 """
 
 import sys
@@ -35,13 +35,13 @@ from tests.training.small_runs import (
 def strategy(devices):
     if devices is None:
         return tf.distribute.get_strategy()
-    if devices == "own":  # as TensorFlow makes it
+    if devices == "tensorflow":  # not made by `mirrored`
         return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
     return mirrored(int(devices))
 
 
 def run(devices, epochs=EPOCHS, callbacks=(), path=None, **options):
-    """The weights after some epochs, and their logs."""
+    """Train for some epochs and return the weights and the logs."""
     with strategy(devices).scope():
         model = make(**options)
         history = fit(
@@ -56,23 +56,23 @@ def run(devices, epochs=EPOCHS, callbacks=(), path=None, **options):
     return numbers(model.trainable_variables), history
 
 
-def alike(folder, devices, attention, precision, optimizer, loss):
-    """How far the weights on several devices are from those on one."""
+def compare(folder, devices, attention, precision, optimizer, loss):
+    """Compare the weights trained on several devices with those on one."""
     options = {
         **{"attention": attention, "precision": precision},
         **{"optimizer": optimizer, "loss": loss},
     }
     norms = []
-    plain = optimizers.gradient_norm
+    original = optimizers.gradient_norm
 
-    def noted(*arguments):
-        norm = plain(*arguments)
+    def recording(*arguments):
+        norm = original(*arguments)
         tf.numpy_function(norms.append, [norm], [])
         return norm
 
-    optimizers.gradient_norm = noted
+    optimizers.gradient_norm = recording
     expected, logs = run(None, **options)
-    optimizers.gradient_norm = plain
+    optimizers.gradient_norm = original
     found = {"clipped": int(sum(norm > CLIP for norm in norms)), "logs": logs}
     for count in devices.split("+"):
         weights, logs = run(count, **options)
@@ -80,8 +80,8 @@ def alike(folder, devices, attention, precision, optimizer, loss):
     return found
 
 
-class Interrupted(keras.callbacks.Callback):
-    """Ends the process, as far as a run can tell, in its second epoch."""
+class Interrupt(keras.callbacks.Callback):
+    """Callback that interrupts a run in its second epoch."""
 
     def on_train_batch_begin(self, batch, logs=None):
         if self.model.optimizer.iterations.numpy() > STEPS + 5:
@@ -89,7 +89,7 @@ class Interrupted(keras.callbacks.Callback):
 
 
 def resumed(folder):
-    """Runs that continue with another number of devices."""
+    """Continue runs with another number of devices."""
 
     def callbacks(name):
         return [
@@ -109,7 +109,7 @@ def resumed(folder):
         try:
             run(
                 before,
-                callbacks=[*callbacks(name), Interrupted()],
+                callbacks=[*callbacks(name), Interrupt()],
                 path=path,
                 **options,
             )
@@ -137,9 +137,10 @@ def best_weights(path):
 
 
 def steps(folder, name, on_nonfinite):
-    """Steps of an optimizer by hand, one with a NaN on the last replica.
+    """Apply three steps of an optimizer, one with a NaN on the last replica.
 
-    The sum of the kernel's gradients is (3, 4), of the table's second row 12.
+    The summed gradient is (3, 4) for the kernel and 12 for the second row of
+    the table.
     """
     shared = mirrored(2)
     with shared.scope():
@@ -176,7 +177,7 @@ def steps(folder, name, on_nonfinite):
         )
         found.append(
             {
-                # Of each replica, the same.
+                # one copy per replica
                 "kernel": [copy.numpy().tolist() for copy in copies(kernel)],
                 "table": [copy.numpy().tolist() for copy in copies(table)],
                 "steps": [int(v) for v in copies(optimizer.nonfinite_steps)],
@@ -192,7 +193,7 @@ def copies(variable):
 
 
 def plateau(folder):
-    """The rates that `ReduceOnPlateau` sets."""
+    """Return the learning rates that `ReduceOnPlateau` sets."""
     with mirrored(2).scope():
         model = make()
     callback = ReduceOnPlateau("loss")
@@ -206,7 +207,7 @@ def plateau(folder):
 
 
 def shares(folder):
-    """The target words of each replica, in an epoch's last batch."""
+    """Return the target tokens per replica in the last batch of an epoch."""
     found = {}
     for count in (1, 2, 4):
         shared = mirrored(count)
@@ -222,7 +223,7 @@ def shares(folder):
 
 
 def refused(folder):
-    """What `fit` says of other strategies, and of other models."""
+    """Return the messages of `fit` for unsupported strategies and models."""
     found = {}
     with mirrored(2).scope():
         model = make()

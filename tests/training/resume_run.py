@@ -1,7 +1,7 @@
-"""A small run to interrupt: `python resume_run.py FOLDER STEP` kills itself.
+"""Small run to interrupt: `python resume_run.py FOLDER STEP` kills itself.
 
-The model has the shape of the real one: word losses and hits as outputs,
-dropout so that the seeds matter, Adam so that the optimizer's state does.
+The outputs are those of a translation model, word losses and hits. Dropout
+makes the seeds matter, and Adam the state of the optimizer.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ STEPS, EPOCHS, SNAPSHOT_STEPS, SIZE, LENGTH, WORDS = 7, 3, 3, 4, 5, 13
 
 
 class Batches:
-    """Rows in an order that is a function of the epoch alone."""
+    """Batches whose order depends only on the epoch."""
 
     steps_per_epoch = STEPS
 
@@ -69,12 +69,12 @@ def build_model():
     source = keras.Input((LENGTH,), dtype="int32", name="source")
     target_out = keras.Input((LENGTH,), dtype="int32", name="target_out")
     x = keras.layers.Embedding(WORDS, 8)(source)
-    # Without a seed torch draws from a state of its own.
+    # Without a seed, torch draws from a separate state.
     x = keras.layers.Dropout(0.3, seed=4)(x)
     x = keras.layers.Dense(8, "tanh")(x)
     logits = keras.layers.Dense(WORDS)(x)
     losses, hits = WordLosses(name="losses")(logits, target_out)
-    # Keras before 3.12 knows outputs by the names of layers alone.
+    # Keras before 3.12 names outputs only by their layers.
     model = keras.Model(
         {"source": source, "target_out": target_out},
         {
@@ -92,7 +92,7 @@ def build_model():
 
 
 class SignalAt(keras.callbacks.Callback):
-    """Send a signal to the process itself after some batches."""
+    """Callback that sends a signal to this process after some batches."""
 
     def __init__(self, number, step):
         super().__init__()
@@ -107,7 +107,7 @@ class SignalAt(keras.callbacks.Callback):
 
 
 def train(folder, *others):
-    """Run to the end, or as far as it goes; return what must be equal."""
+    """Train, and return results that a resumed run must reproduce."""
     folder = Path(folder)
     model = build_model()
     best = BestWeights(

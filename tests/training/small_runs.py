@@ -1,4 +1,4 @@
-"""What the runs on several devices have in common: model, text, comparison."""
+"""Model, data and comparison of the runs on several devices."""
 
 import json
 from pathlib import Path
@@ -38,7 +38,7 @@ CLIP = 0.1
 
 
 class Batches:
-    """Rows of unequal length; an epoch's last batch has fewer."""
+    """Rows of unequal length; the last batch of an epoch is smaller."""
 
     steps_per_epoch = STEPS
 
@@ -128,7 +128,7 @@ def difference(found, expected):
 
 
 def answer(functions, folder, names):
-    """Prints as JSON what each named function finds, `name,argument,...`."""
+    """Print as JSON the results of the functions `name,argument,...`."""
     for name in names:
         check, *options = name.split(",")
         found = functions[check](Path(folder), *options)

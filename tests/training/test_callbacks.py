@@ -28,12 +28,12 @@ def exact_match(translations, references):
     return 100 * np.mean(np.array(translations) == np.array(references))
 
 
-def test_validation_reaches_the_callbacks_after_it(tmp_path):
+def test_later_callbacks_see_the_validation_score(tmp_path):
     model = small_model()
     kernels = []
 
     def translate(lines):
-        # Its own view of the weights: the trained ones, also on JAX.
+        # The model has the trained weights here, on JAX too.
         kernels.append(float(model.layers[0].kernel[0, 0]))
         return [line if len(kernels) == 2 else "?" for line in lines]
 
@@ -58,13 +58,13 @@ def test_validation_reaches_the_callbacks_after_it(tmp_path):
     assert len(set(kernels)) == 3
     written = (tmp_path / "samples" / "epoch-002.txt").read_text()
     assert written == "a\nb\n"
-    # The best file holds the weights of the second epoch.
+    # The second epoch is the best.
     model.load_weights(best.path)
     assert float(model.layers[0].kernel[0, 0]) == kernels[1]
     assert best.best == 50
 
 
-def test_samples_are_spread_over_the_set(capsys):
+def test_samples_are_spread_over_the_validation_set(capsys):
     lines = [f"line {index}" for index in range(10)]
     TranslationValidation(
         lambda lines: lines, lines, lines, exact_match, samples=2
@@ -77,7 +77,7 @@ def test_samples_are_spread_over_the_set(capsys):
     assert sources == ["line 0", "line 5"]
 
 
-def test_validation_refuses_what_does_not_pair_up():
+def test_validation_needs_one_reference_per_source():
     with pytest.raises(ValueError, match="2 sources, 1 references"):
         TranslationValidation(list, ["a", "b"], ["a"], exact_match)
     short = TranslationValidation(lambda lines: [], ["a"], ["a"], exact_match)
@@ -99,7 +99,7 @@ def test_best_weights_of_a_resumed_run(tmp_path, mode, sign):
 
 
 @pytest.mark.parametrize("mode, sign", [("max", 1), ("min", -1)])
-def test_a_first_value_that_is_no_number_is_not_the_best(tmp_path, mode, sign):
+def test_a_first_value_of_nan_is_not_the_best(tmp_path, mode, sign):
     best = BestWeights(tmp_path / "best.weights.h5", "value", mode)
     best.set_model(small_model())
     best.on_epoch_end(0, {"value": float("nan")})
@@ -116,10 +116,8 @@ EPOCHS = [(0, 5.0), (0, 4.0), (0, 4.5), (0, 4.0), (2, 9.0), (2, 8.0), (1, 1.0)]
 
 @pytest.mark.parametrize("mode, sign", [("max", 1), ("min", -1)])
 @pytest.mark.parametrize("stop", [None, 2, 4, 5])
-def test_of_equal_epochs_the_one_of_less_loss_is_the_best(
-    tmp_path, mode, sign, stop
-):
-    """Also in a run that was interrupted: states go through JSON."""
+def test_ties_are_decided_by_the_lower_loss(tmp_path, mode, sign, stop):
+    """Decide ties by the loss, also after states are restored from JSON."""
 
     def make():
         made = [
@@ -164,7 +162,7 @@ def test_of_equal_epochs_the_one_of_less_loss_is_the_best(
 
 
 @pytest.mark.parametrize(
-    "scores, losses, said",
+    "scores, losses, reported",
     [
         ([0, 0, 0, 0], [4, 3, 2, 1], [3, 4]),
         ([0, 0, 0], [4, 3, 2], [3]),
@@ -177,8 +175,8 @@ def test_of_equal_epochs_the_one_of_less_loss_is_the_best(
     ],
 )
 @pytest.mark.parametrize("stop", [None, 3])
-def test_a_score_that_stays_0_is_told(
-    tmp_path, capsys, scores, losses, said, stop
+def test_scores_that_stay_0_are_reported(
+    tmp_path, capsys, scores, losses, reported, stop
 ):
     best = BestWeights(tmp_path / "best.weights.h5")
     best.set_model(small_model())
@@ -192,10 +190,10 @@ def test_a_score_that_stays_0_is_told(
     best.on_train_end()
     printed = capsys.readouterr().out
     found = re.findall(r"val_bleu has been 0 in all (\d) epochs", printed)
-    assert [int(number) for number in found] == said
+    assert [int(number) for number in found] == reported
 
 
-def test_best_weights_of_a_model_that_shares_layers(tmp_path):
+def test_best_weights_of_another_model_that_shares_layers(tmp_path):
     shown = small_model()
     trained = keras.Sequential([shown, keras.layers.Dense(1)])
     trained.compile("sgd", "mse", jit_compile=False)
@@ -209,7 +207,7 @@ def test_best_weights_of_a_model_that_shares_layers(tmp_path):
     )
 
 
-def test_best_weights_arguments(tmp_path):
+def test_wrong_arguments_of_best_weights_are_refused(tmp_path):
     with pytest.raises(ValueError, match="'best.h5'"):
         BestWeights("best.h5")
     with pytest.raises(ValueError, match="mode='auto'"):
@@ -227,7 +225,7 @@ def test_an_epoch_logged_twice_has_one_line(tmp_path):
     assert lines == [{"epoch": 1, "loss": 0.5}, {"epoch": 2, "loss": 0.25}]
 
 
-def test_tokens_per_second_counts_training_alone(monkeypatch):
+def test_tokens_per_second_excludes_validation(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(time, "perf_counter", lambda: now[0])
 
@@ -235,7 +233,7 @@ def test_tokens_per_second_counts_training_alone(monkeypatch):
         for _ in range(2):
             now[0] += seconds / 2
             speed.on_train_batch_end(0)
-        now[0] += 1000  # The validation.
+        now[0] += 1000  # validation
 
     speed = TokensPerSecond()
     speed.on_epoch_begin(0)
@@ -245,7 +243,7 @@ def test_tokens_per_second_counts_training_alone(monkeypatch):
     assert logs["tokens_per_second"] == 50.0
     speed.on_epoch_begin(1)
     epoch(speed, 1.0)
-    # Interrupted here: the rest takes three seconds.
+    # interrupted here: the other batches take three seconds
     resumed = TokensPerSecond()
     resumed.set_state(speed.get_state())
     resumed.on_epoch_begin(1)
@@ -256,20 +254,20 @@ def test_tokens_per_second_counts_training_alone(monkeypatch):
     assert resumed.get_state() == {"seconds": 0.0}
 
 
-def test_an_epoch_that_took_no_time_has_no_speed():
+def test_an_epoch_without_time_has_no_speed():
     speed, logs = TokensPerSecond(), {"words": 100.0}
     speed.on_epoch_end(0, logs)
     assert logs == {"words": 100.0}
 
 
-def test_tokens_per_second_needs_a_count():
+def test_tokens_per_second_needs_a_token_count():
     speed = TokensPerSecond()
     speed.set_state({"seconds": 1.0})
     with pytest.raises(ValueError, match="TokenCount"):
         speed.on_epoch_end(0, {"loss": 1.0})
 
 
-def test_the_log_is_always_json(tmp_path):
+def test_non_finite_values_are_logged_as_null(tmp_path):
     log = JsonLinesLog(tmp_path / "log.jsonl")
     log.on_epoch_end(0, {"loss": np.float32("nan"), "bleu": float("inf")})
     log.on_epoch_end(1, {"loss": np.float32(0.5)})
@@ -287,7 +285,7 @@ def test_the_log_is_always_json(tmp_path):
 
 
 @pytest.mark.parametrize("cut", [1, 5, 14, 19])
-def test_a_last_line_that_was_cut_is_written_anew(tmp_path, cut):
+def test_an_incomplete_last_line_is_replaced(tmp_path, cut):
     log = JsonLinesLog(tmp_path / "log.jsonl")
     log.on_epoch_end(0, {"loss": 2.0})
     whole = log.path.read_bytes()
@@ -299,7 +297,7 @@ def test_a_last_line_that_was_cut_is_written_anew(tmp_path, cut):
 
 
 @pytest.mark.parametrize("line", ["", "half", "[]", "{}", '{"epoch": "1"}'])
-def test_another_damaged_line_is_named(tmp_path, line):
+def test_errors_of_damaged_log_lines_name_the_line(tmp_path, line):
     path = tmp_path / "log.jsonl"
     path.write_text(f'{{"epoch": 1}}\n{line}\n{{"epoch": 3}}\n')
     with pytest.raises(ValueError, match=r"log\.jsonl, line 2"):
@@ -307,33 +305,33 @@ def test_another_damaged_line_is_named(tmp_path, line):
 
 
 def test_processes_stop_after_the_same_batch():
-    asked = []
+    calls = []
 
-    def agree(here):
-        asked.append(here)
-        return len(asked) == 3  # The other one is to stop then.
+    def agree(stopping):
+        calls.append(stopping)
+        return len(calls) == 3  # The other process must stop.
 
     stop = StopOnSignal(agree=agree, agree_every=4)
     stop.set_model(types.SimpleNamespace(stop_training=False))
     for batch in range(11):
         stop.on_train_batch_end(batch)
-    assert asked == [False, False] and not stop.stopping
-    stop.received = signal.SIGTERM  # Not at once: the other continues.
+    assert calls == [False, False] and not stop.stopping
+    stop.received = signal.SIGTERM  # The other process continues.
     assert not stop.stopping and not stop.model.stop_training
     stop.on_train_batch_end(11)
-    assert asked == [False, False, True]
+    assert calls == [False, False, True]
     assert stop.stopping and stop.model.stop_training
 
 
 def test_processes_agree_after_an_epoch():
-    stop = StopOnSignal(deadline=0, agree=lambda here: here)
+    stop = StopOnSignal(deadline=0, agree=lambda stopping: stopping)
     stop.set_model(types.SimpleNamespace(stop_training=False))
     assert not stop.stopping
     stop.on_epoch_end(0)
     assert stop.stopping and stop.model.stop_training
 
 
-def test_a_score_is_agreed_on():
+def test_processes_agree_on_the_score():
     validation = TranslationValidation(
         list,
         ["a"],

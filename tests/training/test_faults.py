@@ -1,8 +1,8 @@
-"""A disk that fails at any moment: what happens, and what is lost.
+"""Training runs on a disk that fails at any moment.
 
-A small run is made once to count everything that it asks of the disk. Then
-each of these calls fails in a run of its own, which ends with one clear line,
-or continues; given again, the run ends with the bits of the straight one.
+A first run counts the calls to the disk. Then, for each call, a run in which
+this call fails ends with a clear error, or continues. The same run started
+again ends with exactly the results of the first run.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ import shutil
 import keras
 import pytest
 
-# Nothing of it depends on the backend.
+# independent of the backend
 pytestmark = pytest.mark.slow_on_jax
 
 SCRIPT = pathlib.Path(__file__).with_name("resume_run.py")
@@ -29,13 +29,13 @@ PLACES = [
     (pathlib.Path, "write_bytes"),
     (keras.Model, "save_weights"),
 ]
-CALLS = 80  # of the whole run; a test counts them
+CALLS = 80  # in a whole run; a test counts them
 SAMPLE = range(3, CALLS, 19)
 
 
 @contextlib.contextmanager
 def failing(number=None, error=errno.ENOSPC):
-    """Lets one of the calls fail; the list has what was called."""
+    """Let one of the calls fail; yield the list of all calls."""
     calls = []
 
     def wrapped(name, original):
@@ -54,15 +54,20 @@ def failing(number=None, error=errno.ENOSPC):
 
 
 @pytest.fixture(scope="module")
-def straight(tmp_path_factory):
+def uninterrupted(tmp_path_factory):
     with failing() as calls:
-        result = RUN["train"](tmp_path_factory.mktemp("straight"))
+        result = RUN["train"](tmp_path_factory.mktemp("uninterrupted"))
     return {**result, "calls": calls}
 
 
-def test_the_calls_are_counted(straight):
-    assert len(straight["calls"]) == CALLS
-    assert {*straight["calls"]} >= {"fsync", "replace", "link", "write_text"}
+def test_the_disk_calls_of_a_run_are_counted(uninterrupted):
+    assert len(uninterrupted["calls"]) == CALLS
+    assert {*uninterrupted["calls"]} >= {
+        "fsync",
+        "replace",
+        "link",
+        "write_text",
+    }
 
 
 @pytest.mark.parametrize(
@@ -72,10 +77,12 @@ def test_the_calls_are_counted(straight):
         for n in range(CALLS)
     ],
 )
-def test_a_disk_that_is_full_loses_nothing(tmp_path, straight, number):
-    name = straight["calls"][number]
+def test_runs_resume_after_any_failed_disk_call(
+    tmp_path, uninterrupted, number
+):
+    name = uninterrupted["calls"][number]
     with failing(number) as calls:
-        if name == "link":  # There is another way to keep the file.
+        if name == "link":  # The file is renamed instead.
             RUN["train"](tmp_path)
         else:
             with pytest.raises(OSError, match="the disk is full") as raised:
@@ -86,7 +93,7 @@ def test_a_disk_that_is_full_loses_nothing(tmp_path, straight, number):
     assert not list(tmp_path.glob(".partial-*"))
     resumed = RUN["train"](tmp_path)
     for key in ("log", "best", "digests"):
-        assert resumed[key] == straight[key]
-    # The file that is locked stays: another process may be waiting for it.
+        assert resumed[key] == uninterrupted[key]
+    # The lock file stays, because another process may be waiting for it.
     hidden = [p.name for p in tmp_path.iterdir() if p.name[0] == "."]
     assert hidden == [".snapshot.npz.lock"]

@@ -21,22 +21,24 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def straight(tmp_path_factory):
-    return RUN["train"](tmp_path_factory.mktemp("straight"))
+def uninterrupted(tmp_path_factory):
+    return RUN["train"](tmp_path_factory.mktemp("uninterrupted"))
 
 
-def equal_but_for_epochs(resumed, straight):
-    # Compared piece by piece for a readable failure.
-    assert resumed["log"] == straight["log"]
-    assert resumed["best"] == straight["best"]
-    assert resumed["digests"] == straight["digests"]
+def check_same_results(resumed, uninterrupted):
+    # separate assertions for a readable failure
+    assert resumed["log"] == uninterrupted["log"]
+    assert resumed["best"] == uninterrupted["best"]
+    assert resumed["digests"] == uninterrupted["digests"]
 
 
 @pytest.mark.slow
-def test_a_killed_run_ends_with_the_bits_of_a_straight_one(tmp_path, straight):
+def test_a_killed_run_resumes_to_exactly_the_same_result(
+    tmp_path, uninterrupted
+):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     environment["KERAS_BACKEND"] = keras.backend.backend()
-    # XLA must compile both halves alike: as tests/conftest.py has it.
+    # XLA must compile both parts with the option of tests/conftest.py.
     environment.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "true")
     killed = subprocess.run(
         [sys.executable, SCRIPT, tmp_path, "12"],
@@ -44,20 +46,20 @@ def test_a_killed_run_ends_with_the_bits_of_a_straight_one(tmp_path, straight):
         capture_output=True,
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
-    # Batch 12 is in the second epoch of 7; the last snapshot was of batch 9.
+    # The second epoch has batches 8 to 14; the last snapshot is of batch 9.
     assert Snapshot.read(tmp_path / "snapshot.npz").position == 9
     resumed = RUN["train"](tmp_path)
     assert resumed["epochs"] == [1, 2]
-    equal_but_for_epochs(resumed, straight)
+    check_same_results(resumed, uninterrupted)
 
 
 @pytest.mark.parametrize("step", [11, 14])
-def test_a_signal_stops_after_the_batch_and_loses_nothing(
-    tmp_path, straight, capsys, step
+def test_a_signal_stops_after_the_batch_and_the_run_resumes(
+    tmp_path, uninterrupted, capsys, step
 ):
     handlers = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
     stopped = RUN["train"](tmp_path, RUN["SignalAt"](signal.SIGTERM, step))
-    # Step 14 is the last of its epoch, which therefore has an end.
+    # Step 14 is the last of its epoch, so this epoch ends.
     assert stopped["epochs"] == ([0] if step == 11 else [0, 1])
     assert Snapshot.read(tmp_path / "snapshot.npz").position == step
     assert f"Stopped after batch {step}" in capsys.readouterr().out
@@ -65,15 +67,15 @@ def test_a_signal_stops_after_the_batch_and_loses_nothing(
         signal.getsignal(signal.SIGTERM),
         signal.getsignal(signal.SIGINT),
     )
-    equal_but_for_epochs(RUN["train"](tmp_path), straight)
-    if step == 14:  # A finished run does nothing more.
+    check_same_results(RUN["train"](tmp_path), uninterrupted)
+    if step == 14:  # A finished run is not trained further.
         again = RUN["train"](tmp_path)
         assert again["epochs"] == []
-        equal_but_for_epochs(again, straight)
+        check_same_results(again, uninterrupted)
 
 
 class Rows:
-    """Four batches an epoch of one number each, the number of the batch."""
+    """Four batches per epoch, each with its number as the only value."""
 
     steps_per_epoch = 4
 
@@ -121,8 +123,8 @@ def small_model(optimizer="sgd", **options):
 
 
 @pytest.mark.parametrize("kill_in", [(0, 3), (0, "end")])
-def test_callbacks_see_one_run(tmp_path, kill_in):
-    # A run that is killed in its validation does the validation again.
+def test_callbacks_see_one_run_after_resuming(tmp_path, kill_in):
+    # A run that is killed in validation repeats the validation.
     def run(events):
         data = (np.zeros((1, 1)), np.zeros((1, 1)))
         fit(
@@ -149,13 +151,11 @@ def test_callbacks_see_one_run(tmp_path, kill_in):
 
 
 @pytest.mark.parametrize("stop_after, validated", [(6, [3]), (8, [3, 7])])
-def test_an_epoch_that_is_stopped_midway_is_not_validated(
-    stop_after, validated
-):
+def test_epochs_stopped_midway_are_not_validated(stop_after, validated):
     seen = []
 
     class Stop(keras.callbacks.Callback):
-        """Notes after which batch a validation comes, and stops."""
+        """Callback that records the batch before a validation, and stops."""
 
         batches = 0
 
@@ -173,7 +173,7 @@ def test_an_epoch_that_is_stopped_midway_is_not_validated(
     assert seen == validated
 
 
-def test_one_process_at_a_time_trains_with_a_snapshot(tmp_path):
+def test_only_one_process_trains_with_a_snapshot(tmp_path):
     path = tmp_path / "snapshot.npz"
 
     def run(**options):
@@ -190,9 +190,9 @@ def test_one_process_at_a_time_trains_with_a_snapshot(tmp_path):
         with pytest.raises(FolderInUseError, match="snapshot.npz is in use"):
             run()
         assert not path.exists()
-        # The others of several processes that train together.
+        # another process of the same run
         assert run(writes_snapshots=False) == [0]
-    # The lock of a whole run folder is another one.
+    # The lock of a run folder is a different one.
     with locked(tmp_path):
         assert run() == [0]
     assert path.exists() and run() == []
@@ -206,13 +206,13 @@ def test_one_process_at_a_time_trains_with_a_snapshot(tmp_path):
         (iter([]), "a list_iterator"),
     ],
 )
-def test_data_without_a_position_are_refused(batches, received):
+def test_data_without_a_dataset_method_are_refused(batches, received):
     message = rf"`dataset\(start_step, stop_step\)`.*{received}.*`model.fit`"
     with pytest.raises(ValueError, match=message):
         fit(small_model(), batches, epochs=1, verbose=0)
 
 
-def test_too_few_batches_are_an_error():
+def test_too_few_batches_raise_an_error():
     with (
         pytest.warns(UserWarning, match="ran out of data"),
         pytest.raises(ValueError, match=r"must give 8 batches. Received: 7"),
@@ -221,7 +221,7 @@ def test_too_few_batches_are_an_error():
 
 
 class Ending:
-    """The batches of a run, which end after some of them."""
+    """Batches of a run that end early, with or without a known number."""
 
     steps_per_epoch = RUN["STEPS"]
 
@@ -232,7 +232,7 @@ class Ending:
         data = self.batches.dataset(start_step, min(stop_step, self.end))
         if self.counted or not hasattr(data, "filter"):
             return data
-        return data.filter(lambda *_: True)  # Now nobody knows the number.
+        return data.filter(lambda *_: True)  # Its length is unknown.
 
 
 def end_early(monkeypatch, tmp_path, end, counted):
@@ -243,31 +243,31 @@ def end_early(monkeypatch, tmp_path, end, counted):
             RUN["train"](tmp_path)
 
 
-# In the first epoch, at its end, and in the second one.
+# in the first epoch, at its end, and in the second epoch
 @pytest.mark.filterwarnings("ignore:Your input ran out of data")
 @pytest.mark.parametrize("end", [5, 7, 12])
-def test_data_that_end_early_are_told_before_the_epoch_is_saved(
-    tmp_path, straight, monkeypatch, end
+def test_data_ending_early_raise_before_the_epoch_is_saved(
+    tmp_path, uninterrupted, monkeypatch, end
 ):
     end_early(monkeypatch, tmp_path, end, counted=False)
     saved = Snapshot.read(tmp_path / "snapshot.npz")
     assert saved.position == {5: 3, 7: 7, 12: 12}[end]
-    # Nothing of an epoch that did not end is in the log.
+    # The log has no line of an unfinished epoch.
     assert (tmp_path / "log.jsonl").exists() == (end >= 7)
-    equal_but_for_epochs(RUN["train"](tmp_path), straight)
+    check_same_results(RUN["train"](tmp_path), uninterrupted)
 
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("end", [5, 7])
-def test_data_that_say_that_they_end_early_begin_nothing(
+def test_data_known_to_end_early_raise_before_training(
     tmp_path, monkeypatch, end
 ):
-    # Keras would take them from the begin again.
+    # Keras would start them again.
     end_early(monkeypatch, tmp_path, end, counted=True)
     assert not (tmp_path / "snapshot.npz").exists()
 
 
-def test_a_run_goes_on_with_epochs_of_its_length(tmp_path):
+def test_resumed_runs_need_the_same_number_of_steps_per_epoch(tmp_path):
     rows = Rows()
     options = {"snapshot_path": tmp_path / "snapshot.npz", "verbose": 0}
     fit(small_model(), rows, epochs=1, **options)
@@ -280,12 +280,12 @@ def test_a_run_goes_on_with_epochs_of_its_length(tmp_path):
 
 SEVERAL_STEPS = pytest.mark.skipif(
     keras.backend.backend() == "torch",
-    reason="Keras on torch makes one step an execution",
+    reason="Keras on torch runs one step per execution",
 )
 
 
 @SEVERAL_STEPS
-def test_several_steps_an_execution_must_divide_the_epoch(tmp_path):
+def test_steps_per_execution_must_divide_the_epoch(tmp_path):
     model = small_model(steps_per_execution=3)
     with pytest.raises(ValueError, match="steps_per_execution=3"):
         fit(model, Rows(), epochs=1)
@@ -300,7 +300,7 @@ def test_several_steps_an_execution_must_divide_the_epoch(tmp_path):
 
 @pytest.fixture
 def saved(monkeypatch):
-    """The positions of the snapshots that are written."""
+    """Record the positions of the snapshots that are written."""
     positions = []
     write = Snapshot.write
 
@@ -313,23 +313,23 @@ def saved(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "together, every, expected",
+    "steps_per_execution, every, expected",
     [
         (1, 3, [3, 6, 8]),
-        # Batch 3 ends within a step of two.
+        # Batch 3 ends within an execution of two steps.
         pytest.param(2, 3, [4, 6, 8], marks=SEVERAL_STEPS),
         pytest.param(2, 5, [6, 8], marks=SEVERAL_STEPS),
         pytest.param(4, 3, [4, 8], marks=SEVERAL_STEPS),
     ],
 )
-def test_snapshots_come_after_the_step_that_reaches_them(
-    tmp_path, saved, together, every, expected
+def test_snapshots_are_written_after_the_step_that_reaches_them(
+    tmp_path, saved, steps_per_execution, every, expected
 ):
-    """The positions saved: after every N batches, and after the epoch's 8."""
+    """Save after every N batches, and at the end of the epoch."""
     rows = Rows()
     rows.steps_per_epoch = 8
     fit(
-        small_model(steps_per_execution=together),
+        small_model(steps_per_execution=steps_per_execution),
         rows,
         epochs=1,
         snapshot_path=tmp_path / "snapshot.npz",
@@ -344,8 +344,8 @@ def test_averaged_weights_are_refused():
         fit(small_model(keras.optimizers.SGD(use_ema=True)), Rows(), epochs=1)
 
 
-class At(keras.callbacks.Callback):
-    """Calls a function after a batch."""
+class CallAfterBatch(keras.callbacks.Callback):
+    """Callback that calls a function after a batch."""
 
     def __init__(self, batch, function):
         super().__init__()
@@ -356,8 +356,8 @@ class At(keras.callbacks.Callback):
             self.function()
 
 
-def test_a_signal_asks_for_a_snapshot_and_the_run_goes_on(tmp_path, saved):
-    def ask():
+def test_a_signal_requests_a_snapshot_and_training_continues(tmp_path, saved):
+    def request():
         os.kill(os.getpid(), signal.SIGUSR1)
 
     handler = signal.getsignal(signal.SIGUSR1)
@@ -365,8 +365,7 @@ def test_a_signal_asks_for_a_snapshot_and_the_run_goes_on(tmp_path, saved):
         small_model(),
         Rows(),
         epochs=2,
-        # The batch after it sees the signal, or this one already.
-        callbacks=[At(1, ask), StopOnSignal()],
+        callbacks=[CallAfterBatch(1, request), StopOnSignal()],
         snapshot_path=tmp_path / "snapshot.npz",
         verbose=0,
     )
@@ -374,24 +373,24 @@ def test_a_signal_asks_for_a_snapshot_and_the_run_goes_on(tmp_path, saved):
     assert signal.getsignal(signal.SIGUSR1) is handler
 
 
-def test_a_run_stops_when_its_time_is_up(tmp_path, saved, capsys):
+def test_runs_stop_at_their_deadline(tmp_path, saved, capsys):
     stop = StopOnSignal(deadline=time.monotonic() + 3600)
 
-    def late():
+    def set_deadline():
         stop.deadline = time.monotonic()
 
     history = fit(
         small_model(),
         Rows(),
         epochs=2,
-        callbacks=[At(2, late), stop],
+        callbacks=[CallAfterBatch(2, set_deadline), stop],
         snapshot_path=tmp_path / "snapshot.npz",
         verbose=0,
     )
     assert (saved, history.epoch, stop.stopping) == ([3], [], True)
     assert stop.received is None
     assert "Stopped after batch 3" in capsys.readouterr().out
-    # Without a deadline it continues from there.
+    # Without a deadline the run continues.
     fit(
         small_model(),
         Rows(),

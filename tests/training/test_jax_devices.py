@@ -1,6 +1,6 @@
-"""Several devices of JAX, and several processes, train as one device does.
+"""Runs on several devices of JAX, or in several processes, against one device.
 
-See `jax_run`; the command's own processes are killed in `kills`.
+`jax_run` has the runs; `kills` has runs of the command that are killed.
 """
 
 import json
@@ -17,14 +17,14 @@ from luong_keras.training.snapshot import Snapshot
 from tests.training import kills
 
 pytestmark = pytest.mark.skipif(
-    keras.backend.backend() != "jax", reason="several devices are JAX's"
+    keras.backend.backend() != "jax", reason="needs several devices of JAX"
 )
 ROOT = Path(__file__).parents[2]
 MANY = [
-    "alike,1+2+4,global,adam,word",
-    "alike,2+4,local,sgd,sentence",
-    "alike,4,local,adam,nominal",
-    "alike,1+2,global,sgd,sentence,3",
+    "compare,1+2+4,global,adam,word",
+    "compare,2+4,local,sgd,sentence",
+    "compare,4,local,adam,nominal",
+    "compare,1+2,global,sgd,sentence,3",
 ]
 
 
@@ -51,7 +51,7 @@ def answers(process):
 
 @pytest.fixture(scope="module")
 def few(tmp_path_factory):
-    names = ["alike,2,global,sgd,word,2", "masks"]
+    names = ["compare,2,global,sgd,word,2", "masks"]
     return answers(in_a_process(tmp_path_factory.mktemp("few"), *names))
 
 
@@ -61,9 +61,9 @@ def many(tmp_path_factory):
     return answers(in_a_process(folder, *MANY, "dropout,2"))
 
 
-def check_alike(found):
+def check_equal_training(found):
     logs = found.pop("logs")
-    # The clip norm is exceeded, or nothing that clips wrongly is noticed.
+    # If no gradient were clipped, wrong clipping would not be noticed.
     assert found.pop("clipped") > 0.8 * 50
     for several in found.values():
         assert several["weights"] < 1e-5
@@ -71,56 +71,56 @@ def check_alike(found):
             np.testing.assert_allclose(several["logs"][name], values, 1e-5)
 
 
-def test_two_devices_train_as_one_in_parts(few):
-    check_alike(few["alike,2,global,sgd,word,2"])
+def test_two_devices_with_micro_batches_train_as_one(few):
+    check_equal_training(few["compare,2,global,sgd,word,2"])
 
 
-def test_devices_draw_numbers_of_their_own(few):
-    # Four equal rows: without a stride both devices would drop the same.
+def test_devices_draw_different_dropout_masks(few):
+    # Without a stride both devices would drop the same values of equal rows.
     losses = few["masks"]["losses"]
     assert len({round(loss, 4) for loss in losses}) == 4
-    assert few["masks"]["seeds moved alike"]
+    assert few["masks"]["equal seeds"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MANY)
-def test_several_devices_train_as_one(many, name):
-    check_alike(many[name])
+def test_several_devices_train_as_one_device(many, name):
+    check_equal_training(many[name])
 
 
 @pytest.mark.slow
-def test_dropout_on_the_same_devices_gives_the_same_losses(many):
+def test_runs_with_dropout_have_reproducible_losses(many):
     first, second = many["dropout,2"]
     assert first == second
 
 
 @pytest.mark.slow
 def test_two_processes_train_as_two_devices(tmp_path):
-    names = {
+    addresses = {
         "KERAS_DISTRIBUTION_JOB_ADDRESSES": f"localhost:{kills.free_port()}",
         "KERAS_DISTRIBUTION_NUM_PROCESSES": "2",
     }
     processes = [
         in_a_process(
             tmp_path,
-            "processes",
-            **names,
+            "one_process",
+            **addresses,
             KERAS_DISTRIBUTION_PROCESS_ID=str(rank),
         )
         for rank in range(2)
     ]
-    found = [answers(process)["processes"] for process in processes]
-    alone = answers(in_a_process(tmp_path, "two"))["two"]
-    assert [own["world"] for own in found] == [2, 2]
+    found = [answers(process)["one_process"] for process in processes]
+    expected = answers(in_a_process(tmp_path, "two_devices"))["two_devices"]
+    assert [each["world"] for each in found] == [2, 2]
     weights = [
         dict(np.load(tmp_path / f"weights-{name}.npz"))
         for name in (0, 1, "two")
     ]
-    for own in weights[:2]:
-        for name, expected in weights[2].items():
-            np.testing.assert_array_equal(own[name], expected)
-    for own in found:
-        assert own["logs"] == alone["logs"]
+    for arrays in weights[:2]:
+        for name, array in weights[2].items():
+            np.testing.assert_array_equal(arrays[name], array)
+    for each in found:
+        assert each["logs"] == expected["logs"]
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +130,7 @@ def text(tmp_path_factory):
     return folder
 
 
-def finished(text, run, **options):
+def run_to_the_end(text, run, **options):
     processes = kills.start(text, run, **options)
     assert kills.wait(processes, 600)
     log = Path(f"{run}.0.log").read_text()
@@ -139,10 +139,10 @@ def finished(text, run, **options):
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_on_another_backend_and_with_other_devices(text):
-    """Begun by two processes of JAX, ended by one device of TensorFlow."""
-    # Of the same seed, TensorFlow would begin with other weights.
-    expected, log = finished(text, text / "alone", count=1)
+def test_runs_continue_on_another_backend_with_other_devices(text):
+    """Continue a run of two JAX processes on one device of TensorFlow."""
+    # TensorFlow draws other initial weights from the same seed.
+    expected, log = run_to_the_end(text, text / "expected", count=1)
     run = text / "moved"
     stop = ("--stop-after", "1s")
     for count, backend in ((2, "jax"), (1, "tensorflow"), (1, "jax")):
@@ -150,7 +150,7 @@ def test_a_run_goes_on_on_another_backend_and_with_other_devices(text):
         assert kills.wait(processes, 600)
         assert [process.returncode for process in processes] == [0] * count
     assert 0 < Snapshot.read(run / "snapshot.npz").position < 80
-    found, moved_log = finished(text, run, count=1, backend="tensorflow")
+    found, moved_log = run_to_the_end(text, run, count=1, backend="tensorflow")
     assert kills.difference(found, expected) < 1e-4
     for line, other in zip(moved_log, log, strict=True):
         for name, value in other.items():
@@ -158,10 +158,10 @@ def test_a_run_goes_on_on_another_backend_and_with_other_devices(text):
 
 
 @pytest.mark.slow
-def test_the_death_of_a_process_ends_the_others(text):
+def test_a_killed_process_ends_the_other_process(text):
     run = text / "killed"
     processes = kills.start(text, run)
-    kills.joined(processes, run)
+    kills.wait_for_connection(processes, run)
     while not (run / "snapshot.npz").exists():
         assert all(process.poll() is None for process in processes)
     assert kills.kill(processes, [1]) < 60
@@ -169,6 +169,6 @@ def test_the_death_of_a_process_ends_the_others(text):
     last = Path(f"{run}.0.log").read_text().strip().splitlines()[-1]
     assert "Process 0 of 2 lost its connection to the others" in last
     assert "the run continues from its last snapshot" in last
-    one, _ = finished(text, run, count=1)
-    straight, _ = finished(text, text / "straight")
-    assert kills.difference(one, straight) < 1e-5
+    one, _ = run_to_the_end(text, run, count=1)
+    uninterrupted, _ = run_to_the_end(text, text / "uninterrupted")
+    assert kills.difference(one, uninterrupted) < 1e-5

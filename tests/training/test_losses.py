@@ -26,14 +26,14 @@ def reference_cross_entropy(logits, targets, smoothing):
     shifted = logits - logits.max(-1, keepdims=True)
     log_p = shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
     words = logits.shape[-1]
-    wanted = np.full(logits.shape, smoothing / words)
-    wanted += (1 - smoothing) * np.eye(words)[targets]
-    return -(wanted * log_p).sum(-1) * (targets != 0)
+    smoothed = np.full(logits.shape, smoothing / words)
+    smoothed += (1 - smoothing) * np.eye(words)[targets]
+    return -(smoothed * log_p).sum(-1) * (targets != 0)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-def test_cross_entropy_is_that_of_a_smoothed_distribution(smoothing, dtype):
+def test_cross_entropy_matches_numpy_with_label_smoothing(smoothing, dtype):
     logits = np.random.default_rng(0).normal(size=(2, 3, 7)) * 20
     logits = keras.ops.cast(logits, dtype)
     losses = masked_cross_entropy(logits, TARGETS, smoothing)
@@ -45,31 +45,31 @@ def test_cross_entropy_is_that_of_a_smoothed_distribution(smoothing, dtype):
 
 
 @pytest.mark.parametrize("options, expected", CASES)
-def test_normalization(options, expected):
+def test_losses_are_normalised_and_ignore_padding(options, expected):
     loss = TranslationLoss(**options)
     assert float(loss(TARGETS, WORD_LOSSES)) == pytest.approx(expected)
     again = TranslationLoss.from_config(loss.get_config())
     garbage = WORD_LOSSES.copy()
-    garbage[1, 2] = np.nan  # At the padding.
+    garbage[1, 2] = np.nan  # padding
     assert float(again(TARGETS, garbage)) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_long_sentences_are_added_up_in_float32(dtype):
+def test_losses_are_summed_in_float32(dtype):
     losses = keras.ops.full((2, 700), 128.5, dtype=dtype)
     number = float(losses[0, 0])
     found = TranslationLoss()(np.ones((2, 700), "int32"), losses)
-    # More than the largest float16, 65,504.
+    # exceeds the largest float16, 65,504
     assert float(found) == 700 * number
 
 
 @pytest.mark.parametrize("options, expected", CASES)
-def test_rows_of_padding_are_no_sentences(options, expected):
+def test_rows_of_padding_are_not_counted_as_sentences(options, expected):
     loss = TranslationLoss(**options)
     rows = [(0, 2), (0, 0)]
     losses = np.pad(WORD_LOSSES, rows, constant_values=np.nan)
     found = loss(np.pad(TARGETS, rows), losses)
-    # Bit for bit what the batch without them has.
+    # equal bit for bit to the batch without padding rows
     assert float(found) == float(loss(TARGETS, WORD_LOSSES))
     assert float(found) == pytest.approx(expected)
     assert float(loss(np.zeros((2, 3), "int32"), losses[2:])) == 0
@@ -81,7 +81,7 @@ def test_sentences_can_be_weighted():
     assert float(loss) == pytest.approx((6 + 0.5 * 9) / 2)
 
 
-class First(keras.layers.Layer):
+class FirstUnit(keras.layers.Layer):
     def __init__(self):
         super().__init__()
         self.supports_masking = True
@@ -91,7 +91,7 @@ class First(keras.layers.Layer):
 
 
 def one_weight_model(optimizer, loss):
-    """A model whose word losses are one weight, with a mask on them."""
+    """Build a model whose word losses equal one weight and have a mask."""
     ids = keras.Input((None,), dtype="int32")
     ones = keras.layers.Embedding(
         6, 1, embeddings_initializer="ones", mask_zero=True, trainable=False
@@ -99,7 +99,7 @@ def one_weight_model(optimizer, loss):
     losses = keras.layers.Dense(
         1, use_bias=False, kernel_initializer="ones", name="weight"
     )(ones)
-    model = keras.Model(ids, First()(losses))
+    model = keras.Model(ids, FirstUnit()(losses))
     assert model(TARGETS)._keras_mask is not None
     model.compile(optimizer, loss, jit_compile=JIT)
     return model
@@ -107,7 +107,7 @@ def one_weight_model(optimizer, loss):
 
 @pytest.mark.parametrize("options, expected", CASES)
 @pytest.mark.parametrize("scaled", [False, True])
-def test_fit_descends_exactly_this_number(options, expected, scaled):
+def test_fit_minimises_exactly_this_loss(options, expected, scaled):
     # The losses are five times the weight 1, so loss and gradient are
     # 5 / divisor, whatever mask the outputs carry.
     optimizer = keras.optimizers.SGD(1.0)
@@ -115,10 +115,10 @@ def test_fit_descends_exactly_this_number(options, expected, scaled):
         optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
     model = one_weight_model(optimizer, TranslationLoss(**options))
     history = model.fit(TARGETS, TARGETS, batch_size=2, verbose=0)
-    wanted = expected * 5 / 15
-    assert history.history["loss"][0] == pytest.approx(wanted)
+    gradient = expected * 5 / 15
+    assert history.history["loss"][0] == pytest.approx(gradient)
     kernel = model.get_layer("weight").kernel
-    assert float(kernel[0, 0]) == pytest.approx(1 - wanted)
+    assert float(kernel[0, 0]) == pytest.approx(1 - gradient)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
@@ -136,7 +136,7 @@ def test_padding_need_not_be_in_the_vocabulary(smoothing, pad_id):
     assert values[0] == values[1]
 
 
-def test_the_loss_over_logits_is_the_same_objective():
+def test_the_loss_of_logits_equals_the_loss_of_word_losses():
     logits = np.random.default_rng(1).normal(size=(2, 3, 7)).astype("float32")
     for options, _ in CASES:
         both = MaskedSparseCategoricalCrossentropy(
@@ -166,8 +166,6 @@ def test_wrong_smoothing_is_refused():
         MaskedSparseCategoricalCrossentropy(label_smoothing=1.0)
 
 
-# Weights.
-
 WORD_WEIGHTS = np.array([[1.0, 0.0, 2.0], [0.5, 4.0, 9.0]], "float32")
 
 
@@ -178,8 +176,8 @@ def test_words_can_be_weighted(options, divided, square):
     targets, losses, weights = (
         x[rows] for x in (TARGETS, WORD_LOSSES, WORD_WEIGHTS)
     )
-    right = (losses * weights * (targets != 0)).sum()
-    # What divides is the same as without weights.
+    weighted = (losses * weights * (targets != 0)).sum()
+    # The divisor is the same as without weights.
     loss = TranslationLoss(**options)
     divisor = losses.sum() / float(loss(targets, losses))
     assert divisor == pytest.approx(
@@ -191,14 +189,14 @@ def test_words_can_be_weighted(options, divided, square):
     garbage = np.where((targets == 0) | (weights == 0), np.inf, losses)
     for given in (losses, garbage):
         found = loss(targets, given, sample_weight=weights)
-        assert float(found) == pytest.approx(right / divisor)
+        assert float(found) == pytest.approx(weighted / divisor)
     logits = np.random.default_rng(0).normal(size=(*targets.shape, 7))
     losses = np.array(masked_cross_entropy(logits, targets))
     found = MaskedSparseCategoricalCrossentropy(**options)(
         targets, logits, sample_weight=weights
     )
-    right = (losses * weights * (targets != 0)).sum()
-    assert float(found) == pytest.approx(right / divisor, rel=1e-5)
+    weighted = (losses * weights * (targets != 0)).sum()
+    assert float(found) == pytest.approx(weighted / divisor, rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +211,7 @@ def test_weights_of_another_shape_are_refused(shape):
             loss(TARGETS, given, sample_weight=np.ones(shape))
 
 
-def test_logits_and_losses_are_told_apart():
+def test_logits_and_word_losses_are_distinguished():
     with pytest.raises(ValueError, match="MaskedSparseCategoricalCrossent"):
         TranslationLoss()(TARGETS, np.zeros((2, 3, 7)))
     with pytest.raises(ValueError, match="`TranslationLoss`"):
@@ -223,7 +221,7 @@ def test_logits_and_losses_are_told_apart():
 
 
 def weighted_model(parts):
-    """Logits of ids by one table, in a batch of that many parts."""
+    """Build a model of one embedding table, trained in micro-batches."""
     ids = keras.Input((None,), dtype="int32")
     table = keras.layers.Embedding(6, 6, embeddings_initializer="uniform")
     model = TrainingModel(ids, table(ids))
@@ -238,23 +236,23 @@ def weighted_model(parts):
 
 @pytest.mark.parametrize("weights", [WORD_WEIGHTS, WORD_WEIGHTS[:, 0]])
 @pytest.mark.parametrize("parts", [1, 2])
-def test_fit_weighs_words_and_sentences(weights, parts):
+def test_fit_applies_weights_of_words_and_sentences(weights, parts):
     if parts > 1 and keras.backend.backend() == "torch":
-        pytest.skip("no parts there")
+        pytest.skip("no micro-batches on torch")
     model = weighted_model(parts)
     losses = np.array(masked_cross_entropy(model(TARGETS), TARGETS))
-    of_words = weights if weights.ndim == 2 else weights[:, None]
-    of_words = of_words * (TARGETS != 0)
+    word_weights = weights if weights.ndim == 2 else weights[:, None]
+    word_weights = word_weights * (TARGETS != 0)
     logs = model.fit(TARGETS, TARGETS, 2, sample_weight=weights, verbose=0)
-    total = (losses * of_words).sum()
+    total = (losses * word_weights).sum()
     assert logs.history["loss"][0] == pytest.approx(total / 5, rel=1e-5)
-    mean = np.exp(total / of_words.sum())
+    mean = np.exp(total / word_weights.sum())
     assert logs.history["perplexity"][0] == pytest.approx(mean, rel=1e-5)
 
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("weights", [WORD_WEIGHTS, WORD_WEIGHTS[:, 0]])
-def test_fit_takes_the_weights_of_a_data_set(weights):
+def test_fit_applies_weights_from_a_dataset(weights):
     import tensorflow as tf
 
     arrays = (TARGETS, TARGETS, weights)

@@ -14,9 +14,9 @@ TARGETS = np.array([[4, 5, 3], [2, 3, 0]], "int32")
 LOGITS = np.random.default_rng(0).normal(size=(2, 3, 7)).astype("float32")
 
 
-def test_an_epoch_counts_tokens_and_not_batches():
+def test_metrics_average_over_tokens_not_batches():
     perplexity, accuracy = TokenPerplexity(), TokenAccuracy()
-    # Batches of 3 and of 1 token: the mean loss is (1 + 2 + 3 + 10) / 4.
+    # Of batches of 3 tokens and 1 token, the mean is (1 + 2 + 3 + 10) / 4.
     perplexity.update_state([[4, 4, 4]], [[1.0, 2.0, 3.0]])
     perplexity.update_state([[4, 0, 0]], [[10.0, np.nan, 5.0]])
     accuracy.update_state([[4, 4, 4]], [[1.0, 1.0, 0.0]])
@@ -25,7 +25,7 @@ def test_an_epoch_counts_tokens_and_not_batches():
     assert float(accuracy.result()) == pytest.approx(3 / 4)
 
 
-def test_from_logits():
+def test_metrics_accept_logits():
     perplexity = TokenPerplexity(from_logits=True)
     perplexity.update_state(TARGETS, LOGITS)
     losses = np.array(masked_cross_entropy(LOGITS, TARGETS))
@@ -42,7 +42,7 @@ def test_from_logits():
     assert float(accuracy.result()) == pytest.approx(hits.mean())
 
 
-def test_a_tie_is_a_hit():
+def test_ties_count_as_hits():
     accuracy = TokenAccuracy(from_logits=True)
     accuracy.update_state(TARGETS, np.zeros((2, 3, 7)))
     assert float(accuracy.result()) == 1.0
@@ -67,7 +67,7 @@ def test_tokens_can_be_weighted():
 
 
 @pytest.mark.parametrize("metric", [TokenPerplexity, TokenAccuracy])
-def test_what_does_not_fit_is_told(metric):
+def test_wrong_shapes_and_arguments_are_refused(metric):
     for shape in ((), (3,), (2, 4), (2, 3, 1)):
         with pytest.raises(ValueError, match="`sample_weight`"):
             metric().update_state(TARGETS, np.ones((2, 3)), np.ones(shape))
@@ -78,7 +78,7 @@ def test_what_does_not_fit_is_told(metric):
 
 
 @pytest.mark.parametrize("metric", [TokenPerplexity, TokenAccuracy])
-def test_configuration(metric):
+def test_configurations_round_trip(metric):
     made = metric(from_logits=True, pad_id=5, name="other")
     again = keras.metrics.deserialize(keras.metrics.serialize(made))
     assert again.get_config() == made.get_config()
@@ -86,7 +86,7 @@ def test_configuration(metric):
     assert float(again.tokens) == 0
 
 
-def test_evaluate_gives_each_output_its_metric():
+def test_evaluate_applies_metrics_per_output():
     losses, hits = keras.Input((3,)), keras.Input((3,))
     outputs = {
         "word_losses": keras.layers.Identity(name="word_losses")(losses),

@@ -1,4 +1,4 @@
-"""Several devices of one machine train as one does; see `mirrored_run`."""
+"""Runs of `mirrored_run` on several devices of one machine, against one."""
 
 import json
 import os
@@ -16,21 +16,21 @@ from luong_keras.training.snapshot import Snapshot
 
 pytestmark = pytest.mark.tensorflow
 ROOT = Path(__file__).parents[2]
-STEPS = 10  # of an epoch, as in `mirrored_run`, which needs TensorFlow
-FEW = "alike,own,global,float64,sgd,word"
+STEPS = 10  # per epoch, as in `small_runs`, which imports TensorFlow
+FEW = "compare,tensorflow,global,float64,sgd,word"
 CLOSE = {"float32": 1e-5, "float64": 1e-12}
 MANY = [
-    "alike,1+2+4,global,float32,sgd,sentence",
-    "alike,1+2+4,global,float32,adam,nominal",
-    "alike,1+2+4,local,float32,adam,word",
-    "alike,1+2+4,global,float64,adam,nominal",
-    "alike,1+2+4,local,float64,sgd,sentence",
-    "alike,1+2+4,local,float64,adam,word",
+    "compare,1+2+4,global,float32,sgd,sentence",
+    "compare,1+2+4,global,float32,adam,nominal",
+    "compare,1+2+4,local,float32,adam,word",
+    "compare,1+2+4,global,float64,adam,nominal",
+    "compare,1+2+4,local,float64,sgd,sentence",
+    "compare,1+2+4,local,float64,adam,word",
 ]
 
 
 def in_a_process(folder, *names):
-    """What the runs found; the devices are made when a process begins."""
+    """Return results of `mirrored_run`, which needs a new process."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.training.mirrored_run", folder, *names],
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
@@ -60,34 +60,34 @@ def many(tmp_path_factory):
     return in_a_process(tmp_path_factory.mktemp("many"), *MANY, "resumed")
 
 
-def check_alike(found, precision):
-    alone = found["logs"]
+def check_equal_training(found, precision):
+    expected = found["logs"]
     assert found["clipped"] > 0.8 * 5 * STEPS
-    same_rows = []
-    for count in ("1", "2", "4", "own"):
+    losses = []
+    for count in ("1", "2", "4", "tensorflow"):
         if count not in found:
             continue
         several = found[count]
         assert several["weights"] < CLOSE[precision]
         for name in ("word_perplexity", "word_count", "hits_accuracy"):
             np.testing.assert_allclose(
-                several["logs"][name], alone[name], rtol=1e-5
+                several["logs"][name], expected[name], rtol=1e-5
             )
-        same_rows.append(several["logs"]["loss"])
-    # The loss of a batch is weighted by its rows, with those of padding.
-    for loss in same_rows[1:]:
-        np.testing.assert_allclose(loss, same_rows[0], rtol=1e-5)
-    np.testing.assert_allclose(same_rows[0], alone["loss"], rtol=0.05)
+        losses.append(several["logs"]["loss"])
+    # The loss of a batch is weighted by its rows, padding rows included.
+    for loss in losses[1:]:
+        np.testing.assert_allclose(loss, losses[0], rtol=1e-5)
+    np.testing.assert_allclose(losses[0], expected["loss"], rtol=0.05)
 
 
-def test_two_devices_train_as_one(few):
-    check_alike(few[FEW], "float64")
+def test_two_devices_train_as_one_device(few):
+    check_equal_training(few[FEW], "float64")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MANY)
-def test_several_devices_train_as_one(many, name):
-    check_alike(many[name], name.split(",")[3])
+def test_several_devices_train_as_one_device(many, name):
+    check_equal_training(many[name], name.split(",")[3])
 
 
 def test_the_summed_gradient_is_clipped(few):
@@ -95,12 +95,12 @@ def test_the_summed_gradient_is_clipped(few):
     first, _, last = few["steps,sgd,skip"]
     np.testing.assert_allclose(first["kernel"], [[-1.5, -2.0]] * 2)
     np.testing.assert_allclose(first["table"], [[[0.0], [-6.0], [0.0]]] * 2)
-    # With the weight decay of 1 %.
+    # includes the weight decay of 1 %
     np.testing.assert_allclose(last["kernel"], [[-2.985, -3.98]] * 2, 1e-6)
 
 
 @pytest.mark.parametrize("name", ["sgd", "adam"])
-def test_a_nan_of_one_replica_is_skipped_by_all(few, name):
+def test_all_replicas_skip_a_nan_of_one_replica(few, name):
     before, skipped, after = few[f"steps,{name},skip"]
     for part in ("kernel", "table"):
         assert skipped[part] == before[part]
@@ -114,7 +114,7 @@ def test_a_nan_of_one_replica_is_skipped_by_all(few, name):
 
 
 def one_device(name):
-    """What the steps of `mirrored_run` come to on one device."""
+    """Apply the steps of `mirrored_run` on one device."""
     import tensorflow as tf
 
     kernel = keras.Variable(np.zeros(2), dtype="float64", name="kernel")
@@ -131,24 +131,24 @@ def one_device(name):
     return kernel.numpy(), table.numpy()
 
 
-def test_a_nan_of_one_replica_is_noted_by_all(few):
+def test_all_replicas_note_a_nan_of_one_replica(few):
     before, noted, _ = few["steps,sgd,note"]
     assert before["steps"] == [0, 0] and before["first"] == [-1, -1]
     assert noted["steps"] == noted["first"] == [1, 1]
     assert np.isnan(noted["kernel"]).all()
 
 
-def test_the_hook_that_sums_the_gradients_is_there():
-    # Without it Keras would add up the sums again; docs/private_apis.md.
+def test_keras_has_the_hook_that_sums_the_gradients():
+    # Without it Keras would sum twice; see docs/private_apis.md.
     base = keras.optimizers.SGD
     assert callable(base._all_reduce_sum_gradients)
 
 
-def test_the_rate_is_lowered_on_a_plateau(few):
+def test_the_learning_rate_is_reduced_on_a_plateau(few):
     assert few["plateau"] == [1.0, 0.5, 0.25]
 
 
-def test_replicas_get_rows_in_their_order(few):
+def test_replicas_receive_rows_in_order(few):
     (batch,) = few["shares"]["1"]
     assert len(batch) == 3
     batch.append([0] * 5)
@@ -177,31 +177,31 @@ def test_other_strategies_are_refused(name):
         check_strategy(Model())
 
 
-def test_what_several_replicas_cannot_train_is_refused(few):
+def test_loss_scaling_and_jit_with_several_replicas_are_refused(few):
     assert "LossScaleOptimizer and 2 replicas" in few["refused"]["scaled"]
     assert "jit_compile=True and 2 replicas" in few["refused"]["compiled"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["2-None", "None-2", "2-4"])
-def test_a_run_goes_on_with_other_devices(many, name):
-    found, alone = many["resumed"][name], many["resumed"]["logs"]
+def test_runs_continue_with_another_number_of_devices(many, name):
+    found, expected = many["resumed"][name], many["resumed"]["logs"]
     assert found["position"] == STEPS + 3
     assert found["weights"] < 1e-12 and found["best"] < 1e-12
-    for key, values in alone.items():
-        close = 0.05 if key == "loss" else 1e-5
-        np.testing.assert_allclose(found["logs"][key], values[1:], rtol=close)
+    for key, values in expected.items():
+        rtol = 0.05 if key == "loss" else 1e-5
+        np.testing.assert_allclose(found["logs"][key], values[1:], rtol=rtol)
 
 
 @pytest.mark.parametrize("devices", [0, 100])
 def test_wrong_numbers_of_devices_are_refused(devices):
-    keras.ops.zeros(1)  # TensorFlow has begun.
+    keras.ops.zeros(1)  # TensorFlow initialises its devices.
     with pytest.raises(ValueError, match=f"devices={devices}"):
         mirrored(devices)
 
 
 @pytest.mark.slow
-def test_the_command_goes_on_with_other_devices(tmp_path):
+def test_the_command_continues_with_other_devices(tmp_path):
     positions = [0]
     for devices in ("2", None, "4"):
         shared = ["--strategy", "mirrored", "--devices", devices]

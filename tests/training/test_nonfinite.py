@@ -14,7 +14,7 @@ STEPS = 8
 
 
 class Rows:
-    """Batches of which some have no finite loss."""
+    """Batches of which some have a non-finite loss."""
 
     steps_per_epoch = STEPS
 
@@ -54,36 +54,36 @@ def run(model, bad, epochs=2, **options):
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("clip_norm", [None, 5.0])
-def test_the_step_is_named(value, clip_norm):
+def test_errors_name_the_step(value, clip_norm):
     model = make(clip_norm=clip_norm)
     with pytest.raises(NonFiniteError, match="epoch 2, batch 5 of 8. Step 12"):
         run(model, {12: value}, describe=lambda step: f"Step {step}! ")
 
 
-def test_the_first_of_several_is_named():
+def test_errors_name_the_first_of_several_steps():
     with pytest.raises(NonFiniteError, match="epoch 1, batch 4 of 8"):
         run(make(), {3: np.nan, 4: np.nan, 5: np.inf})
 
 
-def test_the_last_batch_of_an_epoch_counts():
+def test_the_last_batch_of_an_epoch_is_checked():
     with pytest.raises(NonFiniteError, match="epoch 1, batch 8 of 8"):
         run(make(), {7: np.nan}, every_steps=100)
 
 
-def test_finite_numbers_pass():
+def test_finite_values_raise_no_error():
     check = run(make(), {})
     assert check.skipped == 0
 
 
 @pytest.mark.parametrize("name", ["sgd", "adam"])
-def test_a_skipped_step_changes_nothing(name):
+def test_skipped_steps_do_not_change_the_weights(name):
     model = make(name, "skip")
     check = run(model, {3: np.nan, 10: np.inf})
     assert check.skipped == 2
     left_out = make(name, "skip")
     for step, (x, y) in enumerate(Rows({}).dataset(0, 2 * STEPS)):
         if step in (3, 10):
-            # Adam counts the steps.
+            # Adam corrects its bias by the number of steps.
             left_out.optimizer.iterations.assign_add(1)
         else:
             left_out.train_on_batch(x, y)
@@ -112,7 +112,7 @@ def test_the_number_of_skipped_steps_is_logged_and_saved(tmp_path):
         verbose=0,
     )
     (line,) = log.read()
-    # The loss of the epoch was none; JSON has no such number.
+    # The loss of the epoch is NaN, which JSON cannot represent.
     assert line["skipped_steps"] == 1 and line["loss"] is None
     again = StopOnNonFinite()
     SnapshotCallback(tmp_path / "snapshot.npz", callbacks=[again]).restore(
@@ -121,7 +121,7 @@ def test_the_number_of_skipped_steps_is_logged_and_saved(tmp_path):
     assert again.skipped == 1
 
 
-def test_a_model_that_was_mended_trains_again():
+def test_a_model_with_restored_weights_trains_again():
     model = make()
     before = weights(model)
     check = StopOnNonFinite(every_steps=1)
@@ -138,7 +138,7 @@ def test_a_model_that_was_mended_trains_again():
         train({5: np.nan})
 
 
-def test_no_snapshot_has_a_nan(tmp_path):
+def test_weights_that_are_nan_are_not_saved(tmp_path):
     path = tmp_path / "snapshot.npz"
     model = make(on_nonfinite=None)
     with pytest.raises(NonFiniteError, match="weights are NaN.*kernel"):
@@ -153,17 +153,17 @@ def test_no_snapshot_has_a_nan(tmp_path):
     assert Snapshot.read(path).position == 4
 
 
-def test_an_overflow_of_float16_is_no_divergence():
+def test_overflows_of_float16_are_tolerated_while_the_scale_falls():
     model = make(scaled=True)
-    assert run(model, {3: np.inf, 9: np.inf}).skipped == 0  # 4, 2, 1
+    assert run(model, {3: np.inf, 9: np.inf}).skipped == 0  # scale 4, 2, 1
     model = make(scaled=True)
     with pytest.raises(NonFiniteError, match="overflows float16"):
         run(model, dict.fromkeys(range(3, 12), np.inf))
 
 
 @pytest.mark.parametrize("name", ["sgd", "adam"])
-def test_the_gradient_is_clipped_after_its_scale_is_taken_away(name):
-    """A scale is a power of two, so that not a bit is rounded otherwise."""
+def test_gradients_are_clipped_after_unscaling(name):
+    """Expect equal bits, because the loss scale is a power of two."""
     models = [make(name, clip_norm=0.5, scaled=on) for on in (True, False)]
     for model in models:
         run(model, {})
@@ -171,7 +171,7 @@ def test_the_gradient_is_clipped_after_its_scale_is_taken_away(name):
         np.testing.assert_array_equal(one, other)
 
 
-def test_embeddings_that_do_not_count_are_looked_at():
+def test_embeddings_outside_the_clip_norm_are_checked():
     optimizer = make_optimizer(
         "sgd", 0.1, 5.0, count_embeddings=False, on_nonfinite="note"
     )
@@ -186,7 +186,7 @@ def test_embeddings_that_do_not_count_are_looked_at():
     assert int(ops.convert_to_numpy(optimizer.nonfinite_steps)) == 1
 
 
-def test_the_notes_are_not_in_a_snapshot(tmp_path):
+def test_snapshots_do_not_store_the_non_finite_counts(tmp_path):
     noting, plain = make(), make(on_nonfinite=None)
     Snapshot.capture(noting, 3).write(tmp_path / "new.npz")
     assert SnapshotCallback(tmp_path / "new.npz").restore(plain) == 3
@@ -194,6 +194,6 @@ def test_the_notes_are_not_in_a_snapshot(tmp_path):
     assert SnapshotCallback(tmp_path / "old.npz").restore(noting) == 4
 
 
-def test_an_unknown_choice_is_refused():
+def test_unknown_choices_are_refused():
     with pytest.raises(ValueError, match="None, 'note' or 'skip'.*'stop'"):
         make_optimizer(on_nonfinite="stop")

@@ -5,7 +5,7 @@ import pytest
 from luong_keras.training.optimizers import gradient_norm, make_optimizer
 
 
-def test_the_norm_over_all_variables_is_clipped():
+def test_gradients_are_clipped_by_their_global_norm():
     variables = [keras.Variable([0.0]), keras.Variable([0.0, 0.0])]
     optimizer = make_optimizer("sgd", learning_rate=1.0, clip_norm=5.0)
     # The norm of (6, 0, 8) is 10.
@@ -16,14 +16,14 @@ def test_the_norm_over_all_variables_is_clipped():
 
 
 @pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow", reason="a graph of TensorFlow"
+    keras.backend.backend() != "tensorflow",
+    reason="needs a graph of TensorFlow",
 )
-def test_the_norm_is_added_up_in_one_order():
+def test_the_norm_is_summed_in_a_fixed_order():
     import tensorflow as tf
 
-    # TensorFlow makes one operation of several additions, whose order is
-    # another one now and then: the last bit of the norm, and with it the whole
-    # run, would be a matter of chance.
+    # TensorFlow merges additions into one operation whose order varies. The
+    # last bit of the norm, and thus the whole run, would be random.
     variables = [keras.Variable([0.0], name=f"kernel_{i}") for i in range(9)]
     graph = (
         tf.function(lambda *given: gradient_norm(given, variables))
@@ -35,7 +35,7 @@ def test_the_norm_is_added_up_in_one_order():
     assert kinds.count("Sum") == 10
 
 
-def test_embeddings_can_be_left_out_of_the_norm_but_not_of_the_scale():
+def test_embeddings_outside_the_norm_are_scaled_too():
     def variables():
         return [
             keras.Variable([0.0], name="kernel"),
@@ -55,14 +55,14 @@ def test_embeddings_can_be_left_out_of_the_norm_but_not_of_the_scale():
     )
 
 
-def test_a_gradient_of_zero_stays_zero():
+def test_zero_gradients_do_not_change_variables():
     variable = keras.Variable([1.0])
     make_optimizer("sgd", 1.0, 5.0).apply([keras.ops.zeros(1)], [variable])
     assert float(variable[0]) == 1.0
 
 
 @pytest.mark.tensorflow
-def test_a_row_looked_up_twice_counts_with_its_sum():
+def test_gradients_of_repeated_rows_are_summed_before_the_norm():
     import tensorflow as tf
 
     table = keras.Variable(np.zeros((3, 1)), name="table")
@@ -81,7 +81,7 @@ def test_configurations_round_trip(name):
     assert again.get_config() == optimizer.get_config()
 
 
-def test_options_reach_the_optimizer():
+def test_options_are_passed_to_the_optimizer():
     optimizer = make_optimizer("adam", 0.25, clip_norm=None, weight_decay=0.5)
     assert isinstance(optimizer, keras.optimizers.Adam)
     assert float(optimizer.learning_rate) == 0.25
@@ -89,13 +89,13 @@ def test_options_reach_the_optimizer():
     assert optimizer.weight_decay == 0.5
 
 
-def test_an_unknown_name_is_refused():
+def test_unknown_names_are_refused():
     with pytest.raises(ValueError, match="name='adagrad'"):
         make_optimizer("adagrad")
 
 
 class _PartlyUsed(keras.layers.Layer):
-    """A layer of which the loss sees one of two variables."""
+    """Layer with two variables, of which the loss depends on one."""
 
     def build(self, shape):
         self.used = self.add_weight(shape=(shape[-1], 1), name="used")
@@ -115,7 +115,7 @@ class _PartlyUsed(keras.layers.Layer):
     ],
 )
 @pytest.mark.filterwarnings("ignore:Gradients do not exist for variables")
-def test_a_variable_without_a_gradient_stays(settings):
+def test_variables_without_a_gradient_do_not_change(settings):
     def trained(layer, first=None):
         keras.utils.set_random_seed(3)
         model = keras.Sequential([layer])
@@ -138,7 +138,7 @@ def test_a_variable_without_a_gradient_stays(settings):
 @pytest.mark.skipif(
     keras.backend.backend() == "jax", reason="gradients of zero, never None"
 )
-def test_variables_without_a_gradient_are_named():
+def test_warnings_name_variables_without_a_gradient():
     layer = _PartlyUsed(name="partly")
     layer.build((None, 3))
     optimizer = make_optimizer("sgd", 1.0)

@@ -3,7 +3,7 @@ import pytest
 from luong_keras.training.run_folder import RunFolder, epoch_path
 
 
-def test_a_run_keeps_its_configuration(tmp_path):
+def test_different_configurations_of_a_run_are_refused(tmp_path):
     run = RunFolder(tmp_path / "run")
     run.write_config({"units": 8, "epochs": 3, "layers": (1, 2)})
     run.write_config({"units": 8, "epochs": 3, "layers": (1, 2)})
@@ -12,14 +12,14 @@ def test_a_run_keeps_its_configuration(tmp_path):
     assert run.read_config() == {"units": 8, "epochs": 3, "layers": [1, 2]}
 
 
-def test_what_may_change_and_what_is_new_is_let_pass(tmp_path):
+def test_changeable_and_new_settings_are_accepted(tmp_path):
     run = RunFolder(tmp_path / "run")
     run.write_config({"model": {"units": 8}, "fit": {"epochs": 3, "size": 64}})
     new = {"model": {"units": 8, "layers": 2}, "fit": {"epochs": 5, "size": 32}}
     free = ("fit.epochs",)
     with pytest.raises(ValueError) as caught:
         run.write_config(new, free, {"model": {"layers": 1}})
-    # Every one that may not change, by its full name, and no other.
+    # The message lists exactly the settings that may not change.
     message = str(caught.value)
     assert "fit.size: 64 → 32; model.layers: 1 → 2." in message
     assert "fit.epochs: 3" not in message and "fit.epochs" in message
@@ -31,14 +31,14 @@ def test_what_may_change_and_what_is_new_is_let_pass(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["{", "[1]", "\xff"])
-def test_a_damaged_configuration_is_told(tmp_path, text):
+def test_damaged_configurations_are_reported(tmp_path, text):
     run = RunFolder(tmp_path)
     run.config.write_bytes(text.encode("latin-1"))
     with pytest.raises(ValueError, match="configuration of a run in .*config"):
         run.read_config()
 
 
-def test_a_run_goes_on_with_its_data(tmp_path):
+def test_the_fingerprint_of_the_data_cannot_change(tmp_path):
     run = RunFolder(tmp_path)
     run.write_data("abc")
     run.write_data("abc")
@@ -47,7 +47,7 @@ def test_a_run_goes_on_with_its_data(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["dev", "test"])
-def test_a_flipped_bit_of_its_pairs_is_noticed(tmp_path, name):
+def test_flipped_bits_of_the_pairs_are_detected(tmp_path, name):
     run = RunFolder(tmp_path)
     run.dev.write_text('["a", "b"]\n')
     run.test.write_text('["c", "d", null]\n')
@@ -60,18 +60,18 @@ def test_a_flipped_bit_of_its_pairs_is_noticed(tmp_path, name):
     for check in (run.check_pairs, lambda: run.write_data("abc")):
         with pytest.raises(ValueError, match=rf"{name}\.jsonl is not the file"):
             check()
-    # A run of before has no checksums.
+    # Older runs have no checksums.
     run.data.write_text('{"fingerprint": "abc"}')
     run.check_pairs()
 
 
-def test_looking_for_a_run_makes_no_folder(tmp_path):
+def test_reading_a_missing_run_makes_no_folder(tmp_path):
     with pytest.raises(FileNotFoundError):
         RunFolder(tmp_path / "typo").read_config()
     assert not (tmp_path / "typo").exists()
 
 
-def test_an_empty_folder_has_no_configuration(tmp_path):
+def test_errors_name_the_missing_configuration(tmp_path):
     with pytest.raises(FileNotFoundError, match="without config.json"):
         RunFolder(tmp_path).read_config()
 
@@ -96,7 +96,7 @@ def test_weights_are_found_by_name(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name, kind, said",
+    "name, error, message",
     [
         ("avrage", ValueError, "epoch-7, those of an epoch. Received: avrage"),
         ("avrage", ValueError, "mean average\\? .* has best, epoch-003. "),
@@ -106,21 +106,23 @@ def test_weights_are_found_by_name(tmp_path):
         ("average", FileNotFoundError, "average.weights.h5.*average_epochs"),
     ],
 )
-def test_weights_that_are_not_there_are_told(tmp_path, name, kind, said):
+def test_errors_of_missing_weights_list_the_alternatives(
+    tmp_path, name, error, message
+):
     run = RunFolder(tmp_path)
     run.best_weights.touch()
     run.checkpoints.mkdir()
     epoch_path(run.checkpoints, 3).touch()
-    with pytest.raises(kind, match=said):
+    with pytest.raises(error, match=message):
         run.weights(name)
 
 
-def test_a_run_without_weights_is_told(tmp_path):
+def test_missing_weights_of_a_new_run_are_reported(tmp_path):
     with pytest.raises(FileNotFoundError, match="finished its first epoch"):
         RunFolder(tmp_path).weights("best")
 
 
-def test_the_tree_shows_what_is_there(tmp_path):
+def test_the_tree_shows_files_and_sizes(tmp_path):
     run = RunFolder(tmp_path / "run")
     run.path.mkdir()
     run.snapshot.write_bytes(b"x" * 2_500_000)

@@ -11,10 +11,10 @@ from luong_keras.training.schedules import (
 )
 
 
-def test_the_paper_s_schedule():
+def test_halved_rate_follows_the_paper():
     rates = [halved_rate(1.0, 10 * epoch, 10) for epoch in range(8)]
     assert rates == [1, 1, 1, 1, 1, 0.5, 0.25, 0.125]
-    # The whole of epoch 5 and of epoch 6 have one rate each.
+    # The rate changes between epochs 5 and 6, not within them.
     assert [halved_rate(1.0, step, 10) for step in (49, 50, 59)] == [
         1,
         0.5,
@@ -27,9 +27,9 @@ def test_the_paper_s_schedule():
     assert with_dropout == [1, 0.5, 0.25]
 
 
-def test_two_halvings_an_epoch_and_another_factor():
+def test_halved_rate_takes_halvings_per_epoch_and_a_factor():
     rates = [halved_rate(8.0, step, 5, 2, 2) for step in range(4, 12)]
-    # Of five steps, three come before the middle.
+    # Three of five steps begin in the first half of the epoch.
     assert rates == [8, 4, 4, 4, 2, 2, 1, 1]
     assert halved_rate(1.0, 5, 5, 2, factor=0.1) == pytest.approx(0.1)
 
@@ -49,7 +49,7 @@ def small_model(rate):
     return model
 
 
-def test_the_callback_sets_the_rate_before_each_batch():
+def test_the_callback_sets_the_rate_and_resumes():
     schedule = LearningRateHalving(2, halvings_per_epoch=2)
     seen = Rates()
     history = small_model(0.5).fit(
@@ -63,7 +63,7 @@ def test_the_callback_sets_the_rate_before_each_batch():
     assert seen.rates == [0.5] * 4 + [0.25] * 2 + [0.125] * 2
     assert history.history["learning_rate"] == [0.5, 0.125]
 
-    # A resumed run: the optimizer has the last rate, the state the first.
+    # In a resumed run, the optimizer has the last rate, the state the first.
     resumed, seen = LearningRateHalving(2, halvings_per_epoch=2), Rates()
     resumed.set_state(schedule.get_state())
     small_model(0.125).fit(
@@ -91,8 +91,7 @@ def rates_of_fit(model, schedule, batch_size=2, **options):
     return seen.rates
 
 
-def test_a_schedule_of_two_fits_reads_what_each_of_them_has():
-    """The rate of the new optimizer, and the length of its epoch."""
+def test_schedules_used_twice_read_the_rate_and_length_of_each_fit():
     schedule = LearningRateHalving(2)
     first = rates_of_fit(small_model(1.0), schedule, 1, epochs=2)
     assert first == [1.0] * 4 + [0.5] * 4
@@ -100,10 +99,10 @@ def test_a_schedule_of_two_fits_reads_what_each_of_them_has():
     assert second == [8.0] * 2 + [4.0] * 2
 
 
-def test_a_later_epoch_begins_with_the_rate_of_its_own_run():
+def test_later_epochs_use_the_initial_rate_of_their_run():
     schedule, model = LearningRateHalving(2), small_model(8.0)
     rates_of_fit(model, schedule, epochs=2)
-    # The optimizer has 4.0, the callback knows better.
+    # The optimizer has 4.0; the callback remembers the initial rate.
     later = {"initial_epoch": 2, "epochs": 3}
     assert rates_of_fit(model, schedule, **later) == [2.0] * 2
     given = LearningRateHalving(2, initial_rate=8.0)
@@ -112,10 +111,10 @@ def test_a_later_epoch_begins_with_the_rate_of_its_own_run():
         rates_of_fit(model, LearningRateHalving(2), **later)
 
 
-def test_a_run_resumed_within_its_first_epoch_has_its_initial_rate():
+def test_runs_resumed_in_the_first_epoch_keep_the_initial_rate():
     schedule = LearningRateHalving(1)
     schedule.set_state({"initial_rate": 8.0})
-    # The first half of the epoch has left 4.0 in the optimizer.
+    # The first half of the epoch set 4.0.
     assert rates_of_fit(small_model(4.0), schedule) == [4.0] * 2
 
 
@@ -125,7 +124,7 @@ def test_a_halving_before_the_first_epoch_is_refused():
 
 
 @pytest.mark.parametrize("mode, sign", [("min", 1), ("max", -1)])
-def test_plateau(mode, sign):
+def test_the_rate_is_reduced_on_a_plateau_and_after_resuming(mode, sign):
     def make():
         made = ReduceOnPlateau("value", mode, patience=1, min_rate=0.2)
         made.set_model(model)
@@ -135,7 +134,7 @@ def test_plateau(mode, sign):
     plateau = make()
     rates = []
     for epoch, value in enumerate([5, 4, 4, 6, 3, 3, 3, 3, 3]):
-        if epoch == 3:  # In the middle of the patience.
+        if epoch == 3:  # within the patience
             state, plateau = plateau.get_state(), make()
             plateau.set_state(state)
         plateau.on_epoch_end(epoch, {"value": sign * value})
@@ -143,22 +142,22 @@ def test_plateau(mode, sign):
     assert rates == pytest.approx([1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25, 0.2])
 
 
-def test_an_unknown_mode_is_refused():
+def test_unknown_modes_are_refused():
     with pytest.raises(ValueError, match="mode='auto'"):
         ReduceOnPlateau(mode="auto")
 
 
 @pytest.mark.parametrize("epoch_fraction", [1.0, 0.5])
 @pytest.mark.parametrize("steps", [6, 7])
-def test_the_rules_of_the_authors_program(steps, epoch_fraction):
-    # Their loops, as the description of the program tells them.
+def test_halving_follows_the_authors_program(steps, epoch_fraction):
+    # loops as in the description of the program
     period = int(steps * epoch_fraction)
-    after, by_iteration, rates = 1.0, 1.0, []
+    after_epoch, by_iteration, rates = 1.0, 1.0, []
     for iteration in range(1, 6 * steps + 1):
-        rates.append((after, by_iteration))
+        rates.append((after_epoch, by_iteration))
         epoch = -(-iteration // steps)
         if epoch > 2 and iteration % period == 0:
-            after *= 0.5
+            after_epoch *= 0.5
         if iteration / steps >= 2 and iteration % period == 0:
             by_iteration *= 0.5
     assert rates == [
@@ -183,7 +182,7 @@ def test_the_rules_of_the_authors_program(steps, epoch_fraction):
     ],
     ids=["after", "by iteration", "another epoch", "half epochs"],
 )
-def test_the_named_constructors(schedule, expected):
+def test_named_constructors_set_the_rates(schedule, expected):
     seen = Rates()
     small_model(1.0).fit(
         np.zeros((2, 1)),
@@ -205,7 +204,7 @@ def test_the_named_constructors(schedule, expected):
     ],
 )
 @pytest.mark.parametrize("scaled", [False, True])
-def test_an_optimizer_that_has_a_schedule(callback, scaled):
+def test_optimizers_with_a_schedule_are_refused(callback, scaled):
     schedule = keras.optimizers.schedules.ExponentialDecay(0.1, 10, 0.5)
     optimizer = keras.optimizers.Adam(schedule)
     if scaled:

@@ -19,7 +19,7 @@ def make_model(units=2, dtype="float32", names=(None, None)):
         [
             keras.Input((3,)),
             keras.layers.Dense(units, dtype=dtype, name=names[0]),
-            # Without a seed torch draws from a state of its own.
+            # Without a seed, torch draws from a separate state.
             keras.layers.Dropout(0.5, seed=3),
             keras.layers.Dense(units, dtype=dtype, name=names[1]),
         ]
@@ -47,7 +47,7 @@ def path(tmp_path):
     return tmp_path / "snapshot.npz"
 
 
-def test_a_model_goes_on_with_the_same_bits(path):
+def test_restored_models_train_to_the_same_bits(path):
     best = BestWeights("best.weights.h5")
     best.best = 0.1
     model = make_model()
@@ -55,20 +55,20 @@ def test_a_model_goes_on_with_the_same_bits(path):
     Snapshot.capture(model, 1, [best]).write(path)
     train(model, 1)
 
-    # Another model of the process: its layers have other automatic names.
+    # The layers of a second model have other automatic names.
     other, other_best = make_model(), BestWeights("best.weights.h5")
     assert SnapshotCallback(path, callbacks=[other_best]).restore(other) == 1
     assert other_best.best == 0.1
-    train(other, 1)  # With dropout, so with the same seed.
+    train(other, 1)  # Dropout needs the same seed.
     for ours, theirs in zip(values(other), values(model), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_without_a_file_a_run_begins(path):
+def test_training_starts_at_0_without_a_snapshot(path):
     assert SnapshotCallback(path).restore(make_model()) == 0
 
 
-def test_bfloat16_survives(path):
+def test_bfloat16_weights_are_restored_exactly(path):
     model = make_model(dtype="bfloat16")
     Snapshot.capture(model, 1).write(path)
     other = make_model(dtype="bfloat16")
@@ -78,7 +78,7 @@ def test_bfloat16_survives(path):
         assert ours.tobytes() == theirs.tobytes()
 
 
-def test_damage_is_named(path):
+def test_damaged_snapshots_are_refused_by_name(path):
     model = make_model()
     Snapshot.capture(model, 1).write(path)
     whole = path.read_bytes()
@@ -88,21 +88,20 @@ def test_damage_is_named(path):
         with pytest.raises(ValueError, match=r"snapshot\.npz' is damaged"):
             SnapshotCallback(path).restore(model)
     before = values(model)
-    named = 0
+    detected = 0
     for place in rng.integers(0, len(whole), 60):
         flipped = bytearray(whole)
         flipped[place] ^= 1 << rng.integers(8)
         path.write_bytes(flipped)
         try:
-            SnapshotCallback(path).restore(
-                model
-            )  # Zip has bytes that say nothing.
+            # Some bytes of a zip file are not checked.
+            SnapshotCallback(path).restore(model)
         except ValueError as error:
             assert "snapshot.npz' is damaged" in str(error)
-            named += 1
+            detected += 1
         for ours, theirs in zip(values(model), before, strict=True):
             np.testing.assert_array_equal(ours, theirs)
-    assert named > 30
+    assert detected > 30
 
 
 def test_the_checksum_covers_the_header(path):
@@ -119,7 +118,7 @@ def test_the_checksum_covers_the_header(path):
         SnapshotCallback(path).restore(model)
 
 
-def test_another_format_version_is_named(path, monkeypatch):
+def test_other_format_versions_are_refused(path, monkeypatch):
     monkeypatch.setattr("luong_keras.training.snapshot_file.FORMAT_VERSION", 99)
     model = make_model()
     Snapshot.capture(model, 1).write(path)
@@ -128,7 +127,7 @@ def test_another_format_version_is_named(path, monkeypatch):
         SnapshotCallback(path).restore(model)
 
 
-def test_another_model_is_refused_and_left_alone(path):
+def test_snapshots_of_other_models_are_refused_without_changes(path):
     model = make_model(names=("left", "right"))
     Snapshot.capture(model, 1).write(path)
     other = make_model(units=5, names=("left", "wrong"))
@@ -145,13 +144,13 @@ def test_another_model_is_refused_and_left_alone(path):
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_a_model_without_optimizer_is_refused():
+def test_models_without_an_optimizer_are_refused():
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
     with pytest.raises(ValueError, match="model.compile"):
         Snapshot.capture(model, 1)
 
 
-def test_a_write_that_fails_leaves_the_old_file(path):
+def test_failed_writes_keep_the_old_file(path):
     path.write_text("old")
     with pytest.raises(RuntimeError), atomic_path(path) as temporary:
         temporary.write_text("half")
@@ -161,13 +160,13 @@ def test_a_write_that_fails_leaves_the_old_file(path):
     assert [item.name for item in path.parent.iterdir()] == [path.name]
 
 
-def damaged(path):
+def flip_a_bit(path):
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
 
 
-def three_snapshots(path):
+def write_three_snapshots(path):
     model = make_model()
     for step in (1, 2, 3):
         train(model, step)
@@ -176,50 +175,50 @@ def three_snapshots(path):
 
 
 @pytest.mark.parametrize("links", [True, False])
-def test_the_snapshot_before_is_kept(path, monkeypatch, links):
+def test_the_previous_snapshot_is_kept(path, monkeypatch, links):
     if not links:
-        monkeypatch.setattr(os, "link", no_links)
-    three_snapshots(path)
+        monkeypatch.setattr(os, "link", refuse)
+    write_three_snapshots(path)
     assert Snapshot.read(path).position == 3
     assert Snapshot.read(previous_path(path)).position == 2
     found = {p.name for p in path.parent.iterdir()}
     assert found == {"snapshot.npz", "snapshot.previous.npz"}
 
 
-def no_links(*arguments):
+def refuse(*arguments):
     raise OSError(errno.EPERM, "no links here")
 
 
-def emptied(path):
+def empty(path):
     path.write_bytes(b"")
 
 
-@pytest.mark.parametrize("harm", [damaged, emptied, Path.unlink])
-def test_the_older_snapshot_stands_in_for_the_newer(path, harm):
-    callback = three_snapshots(path)
+@pytest.mark.parametrize("harm", [flip_a_bit, empty, Path.unlink])
+def test_the_previous_snapshot_replaces_a_damaged_one(path, harm):
+    callback = write_three_snapshots(path)
     harm(path)
     with pytest.warns(UserWarning, match="previous.npz, after batch 2"):
         assert callback.restore(make_model()) == 2
 
 
-def test_two_damaged_snapshots_are_told(path):
-    callback = three_snapshots(path)
-    damaged(path)
-    damaged(previous_path(path))
+def test_two_damaged_snapshots_raise_an_error(path):
+    callback = write_three_snapshots(path)
+    flip_a_bit(path)
+    flip_a_bit(previous_path(path))
     with pytest.raises(ValueError, match=r"previous\.npz' is damaged"):
         callback.restore(make_model())
     assert path.exists()
 
 
-def test_a_first_snapshot_that_is_damaged_is_told(path):
+def test_a_damaged_first_snapshot_raises_an_error(path):
     Snapshot.capture(make_model(), 1).write(path)
-    damaged(path)
+    flip_a_bit(path)
     with pytest.raises(ValueError, match=r"snapshot\.npz' is damaged"):
         SnapshotCallback(path).restore(make_model())
     assert SnapshotCallback(path.with_name("other.npz")).restore(None) == 0
 
 
-def test_room_is_looked_for_before_a_snapshot(path, monkeypatch):
+def test_free_space_is_checked_before_a_snapshot(path, monkeypatch):
     Snapshot.capture(make_model(), 1).write(path)
     usage = shutil.disk_usage(path)._replace(free=9)
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage)
@@ -230,10 +229,10 @@ def test_room_is_looked_for_before_a_snapshot(path, monkeypatch):
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace"])
-def test_a_write_that_fails_on_disk_leaves_both(path, monkeypatch, call):
-    callback = three_snapshots(path)
+def test_failed_disk_calls_keep_both_snapshots(path, monkeypatch, call):
+    callback = write_three_snapshots(path)
     with monkeypatch.context() as patch:
-        patch.setattr(os, call, no_links)
+        patch.setattr(os, call, refuse)
         with pytest.raises(OSError, match="no permission to write"):
             Snapshot.capture(make_model(), 4).write(path)
     assert Snapshot.read(path).position == 3
@@ -245,16 +244,16 @@ def test_a_write_that_fails_on_disk_leaves_both(path, monkeypatch, call):
 
 @pytest.mark.parametrize("links", [True, False])
 @pytest.mark.parametrize("fails", [True, False])
-def test_a_damaged_snapshot_does_not_take_the_place_of_a_whole_one(
+def test_damaged_snapshots_do_not_replace_the_previous_one(
     path, monkeypatch, links, fails
 ):
-    callback = three_snapshots(path)
-    damaged(path)
+    callback = write_three_snapshots(path)
+    flip_a_bit(path)
     with monkeypatch.context() as patch:
         if not links:
-            patch.setattr(os, "link", no_links)
+            patch.setattr(os, "link", refuse)
         if fails:
-            patch.setattr(os, "fsync", no_links)
+            patch.setattr(os, "fsync", refuse)
             with pytest.raises(OSError, match="no permission to write"):
                 Snapshot.capture(make_model(), 4).write(path)
         else:

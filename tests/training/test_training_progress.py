@@ -34,7 +34,7 @@ def small_model():
 
 
 class Score(keras.callbacks.Callback):
-    """Says what the validation of an epoch came to."""
+    """Callback that sets the validation score of each epoch."""
 
     def __init__(self, *scores):
         super().__init__()
@@ -59,9 +59,9 @@ def train(callbacks, epochs=2, **arguments):
         )
 
 
-def test_times_that_are_left(monkeypatch):
-    # Two epochs of four steps: the first takes 10 s and compiles, each other
-    # one 2 s, and 5 s pass between the epochs.
+def test_remaining_times_exclude_compilation(monkeypatch):
+    # Epochs have four steps. The first step compiles and takes 10 s, each
+    # other step 2 s; 5 s pass between epochs.
     now = [0.0]
     monkeypatch.setattr(training_progress.time, "monotonic", lambda: now[0])
     progress = TrainingProgress(best=20.0, count="count")
@@ -80,14 +80,14 @@ def test_times_that_are_left(monkeypatch):
     for step in range(2):
         now[0] += 2.0
         progress.on_train_batch_end(step, {"loss": 2.0, "count": 100.0 * step})
-    # Two steps of this epoch, four of the next, two pauses.
+    # left: two steps of this epoch, four of the next, and two pauses
     assert progress._line() == (
         "epoch 2/3, step 2/4, 0:04 left, 0:22 to the end, loss 2, best BLEU "
         "20.00, 50 tokens/s, learning rate 0.01"
     )
 
 
-def test_a_file_has_a_line_an_epoch(capsys):
+def test_files_have_one_line_per_epoch(capsys):
     train([Score(20.0, 10.0), TrainingProgress()])
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("epoch 1/2 in 0:0")
@@ -95,7 +95,9 @@ def test_a_file_has_a_line_an_epoch(capsys):
     assert "BLEU 10.00, best 20.00" in second and "rate 0.01" in second
 
 
-def test_the_tokens_of_a_count_with_its_default_name(capsys, monkeypatch):
+def test_tokens_are_counted_by_the_default_name_of_the_metric(
+    capsys, monkeypatch
+):
     monkeypatch.setattr(training_progress, "_SECONDS_A_LINE", 0.0)
     model = small_model()
     model.compile("sgd", "mse", metrics=[TokenCount()], jit_compile=False)
@@ -111,7 +113,7 @@ def test_the_tokens_of_a_count_with_its_default_name(capsys, monkeypatch):
     assert ["tokens/s" in line for line in lines] == [False, True, True, True]
 
 
-def test_a_file_has_lines_within_long_epochs(capsys, monkeypatch):
+def test_files_have_more_lines_in_long_epochs(capsys, monkeypatch):
     monkeypatch.setattr(training_progress, "_SECONDS_A_LINE", 0.0)
     train([TrainingProgress()], epochs=1)
     lines = capsys.readouterr().out.splitlines()
@@ -120,7 +122,7 @@ def test_a_file_has_lines_within_long_epochs(capsys, monkeypatch):
     ]
 
 
-def test_a_terminal_has_one_line_that_is_redrawn(monkeypatch):
+def test_terminals_redraw_one_line(monkeypatch):
     class Slow(keras.callbacks.Callback):
         def on_train_batch_end(self, batch, logs=None):
             time.sleep(0.2)
@@ -139,14 +141,16 @@ def test_a_terminal_has_one_line_that_is_redrawn(monkeypatch):
 
 
 @pytest.mark.parametrize("columns, term", [(59, "xterm"), (80, "dumb")])
-def test_a_terminal_that_cannot_redraw_is_a_file(monkeypatch, columns, term):
+def test_terminals_that_cannot_redraw_are_used_as_files(
+    monkeypatch, columns, term
+):
     with terminal(monkeypatch, columns, term) as seen:
         train([TrainingProgress()])
     assert "\x1b" not in seen.text
     assert [line[:9] for line in seen.left()] == ["epoch 1/2", "epoch 2/2"]
 
 
-def test_an_error_leaves_the_terminal_as_it_was(monkeypatch):
+def test_errors_restore_the_terminal(monkeypatch):
     class Broken(keras.callbacks.Callback):
         def on_train_batch_end(self, batch, logs=None):
             time.sleep(0.3)
@@ -161,9 +165,7 @@ def test_an_error_leaves_the_terminal_as_it_was(monkeypatch):
     assert seen.left() == ["afterwards"] and seen.cursor_is_shown()
 
 
-def test_a_stopped_run_goes_on_in_its_epoch_and_step(
-    monkeypatch, tmp_path, capsys
-):
+def test_resumed_runs_show_their_epoch_and_step(monkeypatch, tmp_path, capsys):
     class Interrupt(keras.callbacks.Callback):
         def on_train_batch_end(self, batch, logs=None):
             if batch == 1:
@@ -197,9 +199,9 @@ def test_a_stopped_run_goes_on_in_its_epoch_and_step(
 
 @pytest.mark.skipif(
     keras.backend.backend() == "torch",
-    reason="Keras on torch makes one step an execution",
+    reason="Keras on torch runs one step per execution",
 )
-def test_several_steps_of_one_execution_count_as_such(capsys, monkeypatch):
+def test_steps_are_counted_with_several_per_execution(capsys, monkeypatch):
     monkeypatch.setattr(training_progress, "_SECONDS_A_LINE", 0.0)
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
     model.compile("sgd", "mse", jit_compile=False, steps_per_execution=2)

@@ -1,4 +1,4 @@
-"""Weight files that cannot be read are named; reads of snapshots too."""
+"""Errors of weight files and snapshots that cannot be read or written."""
 
 import builtins
 import errno
@@ -29,7 +29,7 @@ def path(tmp_path):
     return path
 
 
-def test_weights_are_those_of_the_file(path):
+def test_loaded_weights_are_those_of_the_file(path):
     first, second = model(), model()
     load_weights(first, path)
     load_weights(second, path)
@@ -53,13 +53,13 @@ def empty(path):
 
 
 @pytest.mark.parametrize("harm", [cut, without_start, empty])
-def test_a_damaged_file_is_named(path, harm):
+def test_errors_of_damaged_files_name_the_file(path, harm):
     harm(path)
     with pytest.raises(OSError, match=r"best\.weights\.h5', which cannot"):
         load_weights(model(), path)
 
 
-def test_a_flipped_bit_is_noticed(tmp_path):
+def test_flipped_bits_are_detected(tmp_path):
     paths = [tmp_path / f"{name}.weights.h5" for name in ("a", "b", "mean")]
     for path in paths[:2]:
         save_weights(model(), path)
@@ -75,7 +75,7 @@ def test_a_flipped_bit_is_noticed(tmp_path):
             load_weights(model(), path)
 
 
-def test_a_disk_without_room_is_told_before(tmp_path, monkeypatch):
+def test_full_disks_are_reported_before_writing(tmp_path, monkeypatch):
     usage = shutil.disk_usage(tmp_path)._replace(free=1 << 20)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
     with pytest.raises(OSError, match=r"best\.weights\.h5 was not.*is full"):
@@ -83,7 +83,7 @@ def test_a_disk_without_room_is_told_before(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_disk_that_fails_is_told_with_the_file(path, monkeypatch):
+def test_disk_errors_name_the_file(path, monkeypatch):
     def fail(*_, **__):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
@@ -92,14 +92,14 @@ def test_a_disk_that_fails_is_told_with_the_file(path, monkeypatch):
         load_weights(model(), path)
 
 
-def test_a_missing_file_is_told(tmp_path):
+def test_missing_files_are_reported(tmp_path):
     with pytest.raises(FileNotFoundError, match="none"):
         load_weights(model(), tmp_path / "none.weights.h5")
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_weights_that_are_no_numbers_are_named(tmp_path, value, dtype):
+def test_errors_name_the_non_finite_weights(tmp_path, value, dtype):
     path = tmp_path / "best.weights.h5"
     layers = [keras.layers.Dense(3, dtype=dtype, name=name) for name in "ab"]
     bad = keras.Sequential([keras.Input((2,)), *layers])
@@ -114,7 +114,9 @@ def test_weights_that_are_no_numbers_are_named(tmp_path, value, dtype):
 
 
 @pytest.mark.parametrize("step", ["open", "read"])
-def test_a_snapshot_that_cannot_be_read_is_named(tmp_path, monkeypatch, step):
+def test_errors_of_unreadable_snapshots_name_the_file(
+    tmp_path, monkeypatch, step
+):
     path = tmp_path / "snapshot.npz"
     write_arrays(path, {}, {"x": np.zeros(3)})
 

@@ -1,4 +1,4 @@
-"""Kept weights, their averages and the end of a run that gets no better."""
+"""Weights of recent epochs, their mean, and early stopping."""
 
 import keras
 import numpy as np
@@ -28,14 +28,14 @@ class Rows:
 
 
 class Bleu(keras.callbacks.Callback):
-    """The score of each epoch."""
+    """Callback that sets the score of each epoch."""
 
     def on_epoch_end(self, epoch, logs=None):
         logs["val_bleu"] = BLEU[epoch]
 
 
 class Kill(keras.callbacks.Callback):
-    """Ends a run as a signal would, in a batch or at the end of an epoch."""
+    """Callback that interrupts a run in a batch or at the end of an epoch."""
 
     def __init__(self, epoch, batch=None):
         super().__init__()
@@ -55,10 +55,10 @@ class Kill(keras.callbacks.Callback):
 
 def build_model():
     keras.utils.set_random_seed(1)
-    # As a translation model is, saved without what only the training has.
+    # Only a part of the model is saved, as with a translation model.
     saved = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3)])
     model = keras.Sequential(
-        # Without a seed torch draws from a state of its own.
+        # Without a seed, torch draws from a separate state.
         [saved, keras.layers.Dropout(0.2, seed=4), keras.layers.Dense(1)]
     )
     model.compile(
@@ -69,14 +69,8 @@ def build_model():
     return model
 
 
-def run(
-    folder,
-    *others,
-    patience=3,
-    keep=2,
-    epochs=10,
-):
-    """Runs to the end, or as far as it goes; what must be equal."""
+def run(folder, *others, patience=3, keep=2, epochs=10):
+    """Train, and return the model and the numbers of the epochs."""
     model = build_model()
     saved = model.layers[0]
     weights = EpochWeights(
@@ -103,13 +97,13 @@ def arrays(variables):
     return [ops.convert_to_numpy(variable) for variable in variables]
 
 
-def equal(ours, theirs):
+def check_equal(ours, theirs):
     for one, other in zip(ours, theirs, strict=True):
         np.testing.assert_array_equal(one, other)
 
 
 def read(path):
-    """The weights in a file."""
+    """Return the weights in a file."""
     model = build_model().layers[0]
     model.load_weights(path)
     return arrays(model.weights)
@@ -123,9 +117,9 @@ def epochs_kept(folder):
     return [int(name[6:9]) for name in names(folder)]
 
 
-def equal_runs(folder, other, model, other_model):
-    """The same weights, optimizer and files."""
-    equal(
+def check_equal_runs(folder, other, model, other_model):
+    """Check that two runs have equal weights, optimizers and files."""
+    check_equal(
         arrays([*model.variables, *model.optimizer.variables]),
         arrays([*other_model.variables, *other_model.optimizer.variables]),
     )
@@ -134,7 +128,7 @@ def equal_runs(folder, other, model, other_model):
         "average.weights.h5",
         *(f"checkpoints/{name}" for name in names(folder)),
     ):
-        equal(read(folder / name), read(other / name))
+        check_equal(read(folder / name), read(other / name))
     states = [
         Snapshot.read(f / "snapshot.npz").callbacks for f in (folder, other)
     ]
@@ -142,15 +136,15 @@ def equal_runs(folder, other, model, other_model):
 
 
 @pytest.fixture(scope="module")
-def straight(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("straight")
+def uninterrupted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("uninterrupted")
     model, epochs = run(folder)
     assert epochs == list(range(ENDS_AFTER))
     return folder, model
 
 
 def mean(folder, numbers):
-    """What NumPy makes of the files of some epochs."""
+    """Compute the mean of the files of some epochs with NumPy."""
     found = [
         read(folder / "checkpoints" / f"epoch-{number:03d}.weights.h5")
         for number in numbers
@@ -161,18 +155,22 @@ def mean(folder, numbers):
     ]
 
 
-def test_more_epochs_are_kept_than_averaged(tmp_path):
+def test_more_epochs_can_be_kept_than_averaged(tmp_path):
     run(tmp_path, keep=4)
     assert epochs_kept(tmp_path) == [4, 5, 6, 7]
-    equal(read(tmp_path / "average.weights.h5"), mean(tmp_path, [5, 6, 7]))
+    check_equal(
+        read(tmp_path / "average.weights.h5"), mean(tmp_path, [5, 6, 7])
+    )
 
 
 def test_the_last_epochs_are_averaged_and_kept(tmp_path):
     model, _ = run(tmp_path, keep=0)
     assert epochs_kept(tmp_path) == [5, 6, 7]
-    equal(read(tmp_path / "average.weights.h5"), mean(tmp_path, [5, 6, 7]))
+    check_equal(
+        read(tmp_path / "average.weights.h5"), mean(tmp_path, [5, 6, 7])
+    )
     last = tmp_path / "checkpoints" / "epoch-007.weights.h5"
-    equal(read(last), arrays(model.layers[0].weights))
+    check_equal(read(last), arrays(model.layers[0].weights))
 
 
 @pytest.mark.parametrize(
@@ -184,26 +182,28 @@ def test_the_last_epochs_are_averaged_and_kept(tmp_path):
         pytest.param(Kill(1, batch=0), marks=pytest.mark.slow),
     ],
 )
-def test_a_killed_run_comes_to_the_same_files_and_end(tmp_path, straight, kill):
-    folder, model = straight
+def test_killed_runs_resume_to_the_same_files_and_epoch(
+    tmp_path, uninterrupted, kill
+):
+    folder, model = uninterrupted
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, kill)
     resumed, epochs = run(tmp_path)
     assert epochs == list(range(kill.epoch - 1, ENDS_AFTER))
-    equal_runs(tmp_path, folder, resumed, model)
-    again, epochs = run(tmp_path)  # It has ended.
+    check_equal_runs(tmp_path, folder, resumed, model)
+    again, epochs = run(tmp_path)  # It has finished.
     assert epochs == []
-    equal_runs(tmp_path, folder, again, model)
+    check_equal_runs(tmp_path, folder, again, model)
 
 
 @pytest.mark.parametrize(
     "name",
     [pytest.param("save_weights", marks=pytest.mark.slow), "write_mean"],
 )
-def test_a_write_that_fails_is_made_up_for(
-    tmp_path, straight, monkeypatch, name
+def test_failed_writes_are_repeated_on_resuming(
+    tmp_path, uninterrupted, monkeypatch, name
 ):
-    folder, model = straight
+    folder, model = uninterrupted
     original, calls = getattr(weight_callbacks, name), []
 
     def call(*arguments):
@@ -216,11 +216,13 @@ def test_a_write_that_fails_is_made_up_for(
     with pytest.raises(OSError, match="the disk is full"):
         run(tmp_path)
     resumed, _ = run(tmp_path)
-    equal_runs(tmp_path, folder, resumed, model)
+    check_equal_runs(tmp_path, folder, resumed, model)
 
 
 @pytest.mark.slow
-def test_more_patience_goes_on_as_if_it_had_been_there(tmp_path, straight):
+def test_runs_resumed_with_more_patience_equal_new_runs(
+    tmp_path, uninterrupted
+):
     more = tmp_path / "more"
     whole, epochs = run(more, patience=4, epochs=9)
     assert epochs == list(range(9))  # The eighth is the best.
@@ -228,15 +230,15 @@ def test_more_patience_goes_on_as_if_it_had_been_there(tmp_path, straight):
     run(ended)
     resumed, epochs = run(ended, patience=4, epochs=9)
     assert epochs == [7, 8]
-    equal_runs(ended, more, resumed, whole)
+    check_equal_runs(ended, more, resumed, whole)
 
 
 @pytest.mark.slow
-def test_patience_that_comes_later_counts_from_the_beginning(tmp_path):
+def test_patience_set_on_resuming_counts_all_epochs(tmp_path):
     run(tmp_path, patience=None, epochs=6)
     _, epochs = run(tmp_path)
-    assert epochs == [6]  # The last of three without a better one.
-    # Within an epoch no run has an end.
+    assert epochs == [6]  # the third without a better score
+    # Runs end only at the end of an epoch.
     other = tmp_path / "other"
     with pytest.raises(KeyboardInterrupt):
         run(other, Kill(8, batch=1), patience=None)
@@ -245,7 +247,7 @@ def test_patience_that_comes_later_counts_from_the_beginning(tmp_path):
     assert epochs == [7, 8]  # The eighth is the best.
 
 
-def test_other_files_stay(tmp_path):
+def test_other_files_are_not_removed(tmp_path):
     folder = tmp_path / "checkpoints"
     folder.mkdir()
     others = [
@@ -265,7 +267,7 @@ def test_other_files_stay(tmp_path):
     assert names(tmp_path) == sorted(others)
 
 
-def test_a_mean_without_a_file_is_told(tmp_path):
+def test_a_missing_file_of_the_mean_raises_a_warning(tmp_path):
     path = tmp_path / "average.weights.h5"
     callback = EpochWeights(tmp_path, 0, 2, path)
     callback.set_model(build_model())
@@ -275,7 +277,7 @@ def test_a_mean_without_a_file_is_told(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "make, said",
+    "make, message",
     [
         (lambda: EpochWeights("c", keep=-1), "keep=-1"),
         (lambda: EpochWeights("c", average_epochs=0), "average_epochs=0"),
@@ -285,6 +287,6 @@ def test_a_mean_without_a_file_is_told(tmp_path):
         (lambda: StopOnPlateau(1).on_epoch_end(0, {}), "'val_bleu'"),
     ],
 )
-def test_wrong_arguments_are_told(make, said):
-    with pytest.raises(ValueError, match=said):
+def test_wrong_arguments_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
         make()
