@@ -1,4 +1,4 @@
-"""The epoch that is exported, whatever the target language is."""
+"""Choice of the best epoch and its metric for any target language."""
 
 import json
 import random
@@ -24,14 +24,14 @@ TINY = {
     "batch_size": 64,
     "beam_size": 1,
     "training.samples": 0,
-    # Untrained models write as many words as they may.
+    # Untrained models write translations of the maximum length.
     "decoding.max_length_ratio": 0.0,
     "decoding.max_length_offset": 3,
 }
 
 
 def inflected(count):
-    """A stem and a tag, and the form, which is one word."""
+    """Draw pairs of a stem with a tag, and the inflected form."""
     draw = random.Random(1)
     endings = {"PAST": "ed", "PLURAL": "s", "GERUND": "ing"}
     stems = {
@@ -45,7 +45,7 @@ def inflected(count):
 
 
 def chinese(count):
-    """Sentences of a few words, with nothing between them in Chinese."""
+    """Draw short sentences and translations in Chinese, without spaces."""
     draw = random.Random(2)
     parts = [
         {"the man": "那个男人", "my sister": "我的姐姐", "a horse": "一匹马"},
@@ -65,7 +65,7 @@ def chinese(count):
 
 @pytest.fixture
 def quick(monkeypatch):
-    """Without graphs, of a few steps each, and without exports."""
+    """Run eagerly, since runs are short, and without exports."""
 
     def export(translator, folder, **_):
         folder.mkdir(parents=True)
@@ -93,12 +93,12 @@ def results(folder):
 def arrays(path):
     found = {}
 
-    def note(name, thing):
-        if isinstance(thing, h5py.Dataset):
-            found[name] = np.array(thing)
+    def add(name, item):
+        if isinstance(item, h5py.Dataset):
+            found[name] = np.array(item)
 
     with h5py.File(path) as file:
-        file.visititems(note)
+        file.visititems(add)
     return found
 
 
@@ -107,8 +107,8 @@ def same(first, second):
     return all(np.array_equal(first[name], second[name]) for name in first)
 
 
-def test_where_the_score_says_nothing_the_loss_decides(tmp_path, quick, capsys):
-    """Of one-word answers BLEU is 0 in every epoch."""
+def test_the_loss_decides_between_equal_scores(tmp_path, quick, capsys):
+    """Train on one-word targets, whose BLEU is 0 in every epoch."""
     pairs = inflected(60)
     keep = {"training.keep": 3, "metric": "bleu"}
     Translator.fit(pairs, run_dir=tmp_path, epochs=3, **TINY, **keep)
@@ -123,7 +123,7 @@ def test_where_the_score_says_nothing_the_loss_decides(tmp_path, quick, capsys):
     assert printed.count("val_bleu has been 0 in all 3 epochs") == 1
 
 
-def test_one_word_answers_are_compared_as_wholes(tmp_path, quick, capsys):
+def test_one_word_targets_are_scored_by_exact_match(tmp_path, quick, capsys):
     pairs = inflected(60)
     Translator.fit(pairs, run_dir=tmp_path, epochs=1, **TINY)
     printed = capsys.readouterr().out
@@ -143,7 +143,9 @@ def test_one_word_answers_are_compared_as_wholes(tmp_path, quick, capsys):
         Translator.fit(pairs, run_dir=tmp_path, epochs=2, metric="chrf", **TINY)
 
 
-def test_chinese_is_scored_as_chinese(tmp_path, quick, capsys):
+def test_chinese_targets_are_scored_with_the_chinese_tokenizer(
+    tmp_path, quick, capsys
+):
     pairs = chinese(60)
     Translator.fit(pairs, run_dir=tmp_path, epochs=1, **TINY)
     printed = capsys.readouterr().out
@@ -165,7 +167,7 @@ def test_chinese_is_scored_as_chinese(tmp_path, quick, capsys):
     assert "|tok:zh|" in results(tmp_path)["bleu:zh"]["signature"]
 
 
-def test_a_language_that_is_given_is_not_looked_for(tmp_path, quick, capsys):
+def test_given_languages_are_not_detected(tmp_path, quick, capsys):
     given = {"data.source_language": "en", "data.target_language": "yue"}
     Translator.fit(
         chinese(60), run_dir=tmp_path, preset="small", epochs=1, **TINY, **given
@@ -176,7 +178,7 @@ def test_a_language_that_is_given_is_not_looked_for(tmp_path, quick, capsys):
     assert config.training.metric == "bleu:zh"
 
 
-def test_a_metric_of_ones_own_chooses(tmp_path, quick, capsys):
+def test_a_custom_metric_chooses_the_best_epoch(tmp_path, quick, capsys):
     scores = iter([5.0, 3.0, 4.0, 2.5])  # three epochs, and the test
     mine = Metric("mine", lambda ours, theirs: next(scores), "min", "my score")
     keep = {"training.keep": 3, "metric": mine}
@@ -191,7 +193,7 @@ def test_a_metric_of_ones_own_chooses(tmp_path, quick, capsys):
     assert run_config(tmp_path).training.metric == "mine"
     page = write_page([tmp_path], tmp_path / "page.html", alignments=False)
     assert "my score of the validation text" in page.read_text()
-    # Where nobody has registered it, the run can still be scored.
+    # The run can be scored without the metric too.
     del registry._MAKERS["mine"]
     assert main(["evaluate", "--run-dir", str(tmp_path)]) == 0
     assert "mine is left out of the scores" in capsys.readouterr().err
@@ -203,7 +205,9 @@ def test_a_metric_of_ones_own_chooses(tmp_path, quick, capsys):
     "metric, key",
     [("loss", "val_loss"), ("token_accuracy", "val_hits_accuracy")],
 )
-def test_a_result_of_the_validation_chooses(tmp_path, quick, metric, key):
+def test_validation_results_can_choose_the_best_epoch(
+    tmp_path, quick, metric, key
+):
     settings = TINY | {"training.keep": 2, "metric": metric}
     Translator.fit(chinese(60), run_dir=tmp_path, epochs=2, **settings)
     found = [(line[key], line["val_loss"]) for line in logs(tmp_path)]
@@ -214,7 +218,7 @@ def test_a_result_of_the_validation_chooses(tmp_path, quick, metric, key):
 
 
 @pytest.mark.parametrize("metric, best", [("bleu", 30.0), ("ter", 5.0)])
-def test_a_resumed_run_shows_its_best_so_far(tmp_path, metric, best):
+def test_resumed_runs_show_the_best_score(tmp_path, metric, best):
     run = RunFolder(tmp_path)
     scores = [20.0, 30.0, None, 5.0, 10.0]
     lines = [
@@ -228,7 +232,7 @@ def test_a_resumed_run_shows_its_best_so_far(tmp_path, metric, best):
     assert shown_progress(run, batches, found).best == best
 
 
-def test_an_unknown_metric_is_told_before_the_text_is_read(tmp_path, quick):
+def test_unknown_metrics_are_refused_before_the_text_is_read(tmp_path, quick):
     with pytest.raises(ValueError, match="Did you mean chrf"):
         Translator.fit(inflected(60), run_dir=tmp_path, metric="chfr", **TINY)
     assert not RunFolder(tmp_path).corpus.exists()
@@ -238,7 +242,7 @@ def test_an_unknown_metric_is_told_before_the_text_is_read(tmp_path, quick):
 @pytest.mark.filterwarnings("ignore:No font on this machine")
 @pytest.mark.parametrize("text", [chinese, inflected])
 def test_the_command_exports_the_best_epoch(tmp_path, text):
-    """Trained in earnest: what is exported scores as the best epoch did."""
+    """Check that the exported model scores as in the best epoch."""
     pairs = text(720)  # of which 144 are held out
     path = tmp_path / "pairs.tsv"
     path.write_text("".join(f"{s}\t{t}\n" for s, t in pairs))
@@ -273,7 +277,7 @@ TENS = [
 
 
 def in_words(number):
-    """Numbers below 1,000 whose last two digits are not 13 to 19."""
+    """Spell a number below 1,000 whose last two digits are not 13 to 19."""
     hundreds, rest = divmod(number, 100)
     tens, ones = divmod(rest, 10)
     words = [ONES[hundreds - 1], "hundred"] if hundreds else []
@@ -285,12 +289,12 @@ def in_words(number):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("back", [False, True])
-def test_the_plain_command_learns_a_small_text(tmp_path, back):
-    """Numbers in words: targets of many words, and of one symbol a word."""
+@pytest.mark.parametrize("reverse", [False, True])
+def test_the_default_command_learns_a_small_text(tmp_path, reverse):
+    """Learn to spell numbers as words, or to read these words."""
     numbers = [n for n in range(1, 1000) if not 13 <= n % 100 <= 19]
     pairs = [(f"{n}", in_words(n)) for n in numbers]
-    if back:
+    if reverse:
         pairs = [(f"it is {text} today", n) for n, text in pairs]
     path = tmp_path / "pairs.tsv"
     path.write_text("".join(f"{s}\t{t}\n" for s, t in pairs))
@@ -300,5 +304,5 @@ def test_the_plain_command_learns_a_small_text(tmp_path, back):
     assert len(test) == 93
     found = run.translations.read_text().splitlines()
     right = sum(text == pair[1] for text, pair in zip(found, test, strict=True))
-    # 88 and 79 were; with the preset for tens of thousands of pairs none.
+    # 88 and 79 were right; 0 with the preset for tens of thousands of pairs.
     assert right >= 0.8 * len(test)

@@ -42,7 +42,7 @@ def test_pairs_in_memory_are_written_once(tmp_path):
         (" a ", "ß 猫 \U0001f600"),
     ],
 )
-def test_pairs_in_memory_come_back_as_they_are(tmp_path, pair):
+def test_pairs_in_memory_are_read_back_unchanged(tmp_path, pair):
     others = [("c", "d"), ("e", "f")]
     run = RunFolder(tmp_path / "run")
     settings = text_settings(run, [pair, *others], others, [pair])
@@ -66,11 +66,11 @@ def test_pairs_in_memory_come_back_as_they_are(tmp_path, pair):
         ),
     ],
 )
-def test_files_are_named_as_they_are(tmp_path, train, expected):
+def test_file_names_are_passed_on_unchanged(tmp_path, train, expected):
     settings = text_settings(RunFolder(tmp_path / "run"), train)
-    given = {f"data.{name}": value for name, value in expected.items()}
-    none = {"data.dataset": "files", "data.dev": None, "data.test": None}
-    assert settings == none | given
+    named = {f"data.{name}": value for name, value in expected.items()}
+    defaults = {"data.dataset": "files", "data.dev": None, "data.test": None}
+    assert settings == defaults | named
     assert not (tmp_path / "run").exists()
 
 
@@ -86,6 +86,6 @@ def test_files_are_named_as_they_are(tmp_path, train, expected):
         ([], "Received: none"),
     ],
 )
-def test_what_is_no_pair_is_refused(tmp_path, pairs, message):
+def test_values_that_are_not_pairs_are_refused(tmp_path, pairs, message):
     with pytest.raises(ValueError, match=message):
         text_settings(RunFolder(tmp_path), pairs)

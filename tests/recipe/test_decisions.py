@@ -31,7 +31,7 @@ def decided(folder, **settings):
 
 
 @pytest.mark.parametrize(("kind", "write"), [("csv", csv), ("jsonl", jsonl)])
-def test_further_files_are_read_in_the_direction_of_the_first(
+def test_later_files_are_read_in_the_direction_of_the_first(
     kind, write, tmp_path
 ):
     reverse = [(b, a) for a, b in PAIRS]
@@ -54,9 +54,7 @@ def test_further_files_are_read_in_the_direction_of_the_first(
 
 
 @pytest.mark.parametrize("frames", [False, True])
-def test_further_objects_are_read_in_the_direction_of_the_first(
-    frames, tmp_path
-):
+def test_later_objects_are_read_in_the_direction_of_the_first(frames, tmp_path):
     kind = pytest.importorskip("pandas").DataFrame if frames else list
     records = [{"French": a, "English": b} for a, b in PAIRS]
     others = [{"English": b, "French": a} for a, b in PAIRS]
@@ -73,14 +71,16 @@ def test_further_objects_are_read_in_the_direction_of_the_first(
 @pytest.mark.parametrize(
     ("names", "settings", "languages"),
     [
-        # The default languages stay unnamed, in any order of the columns.
+        # For the default languages, the settings stay None.
         (("German", "English"), {}, (None, None)),
         (("source", "target"), {}, (None, None)),
         (("German", "English"), {"columns": ("1", "2")}, ("de", "en")),
         (("German", "English"), {"source_language": "de"}, ("de", None)),
     ],
 )
-def test_other_languages(names, settings, languages, tmp_path):
+def test_other_columns_or_settings_name_the_languages(
+    names, settings, languages, tmp_path
+):
     path = tmp_path / "train.csv"
     path.write_text(csv(names, PAIRS))
     data = decided(tmp_path, train=str(path), **settings)

@@ -1,4 +1,4 @@
-"""What a process knows of the others, from its environment."""
+"""Devices and processes of a run, from the environment."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def plain(process="1", processes="2", addresses="host:1234,other:1"):
         (plain(), ("host:1234", 2, 1)),
         (plain("0", "1"), None),
         ({**plain(), "SLURM_STEP_NUM_TASKS": "8"}, ("host:1234", 2, 1)),
-        # A pod of an indexed job; what is set stands above it.
+        # In a pod of an indexed job, the Keras variable has precedence.
         (
             {**plain(process=""), "JOB_COMPLETION_INDEX": "1"},
             ("host:1234", 2, 1),
@@ -40,12 +40,12 @@ def plain(process="1", processes="2", addresses="host:1234,other:1"):
         ({"JOB_COMPLETION_INDEX": "1"}, None),
         ({"SLURM_STEP_NUM_TASKS": "8"}, ()),
         ({"SLURM_STEP_NUM_TASKS": "1"}, None),
-        # An allocation in which the command was started alone.
+        # a Slurm allocation in which one process was started
         ({"SLURM_NTASKS": "8"}, None),
         ({"OMPI_COMM_WORLD_SIZE": "4"}, ()),
     ],
 )
-def test_the_environment_names_the_processes(environment, expected):
+def test_processes_are_read_from_the_environment(environment, expected):
     found = process_arguments(environment)
     if found:
         names = ("coordinator_address", "num_processes", "process_id")
@@ -69,12 +69,12 @@ def test_the_environment_names_the_processes(environment, expected):
         (plain(addresses="host"), f"{ADDRESSES}=host,"),
     ],
 )
-def test_a_wrong_environment_is_named(environment, message):
+def test_errors_name_the_wrong_environment_variable(environment, message):
     with pytest.raises(ValueError, match="Expected: .*" + message):
         process_arguments(environment)
 
 
-def test_a_process_that_is_alone_asks_nobody():
+def test_a_single_process_does_not_communicate():
     assert ONE_DEVICE.writes
     assert ONE_DEVICE.any(True) is True and ONE_DEVICE.any(False) is False
     assert ONE_DEVICE.from_first(0.1) == 0.1
@@ -87,24 +87,24 @@ def test_a_process_that_is_alone_asks_nobody():
         raise ValueError("as it is")
 
 
-def test_processes_take_the_first_ones_number(monkeypatch):
-    # `value - float32(value)` of a Python float is a float32, and zero.
+def test_processes_take_the_value_of_the_first_process(monkeypatch):
+    # In float32, `value - float32(value)` would be zero.
     utils = pytest.importorskip("jax.experimental.multihost_utils")
-    said = []
+    sent = []
 
     def broadcast(parts):
-        if not said:
-            said.append(np.asarray(parts, "float32"))  # JAX has no float64.
-        return said[0]
+        if not sent:
+            sent.append(np.asarray(parts, "float32"))  # JAX has no float64.
+        return sent[0]
 
     monkeypatch.setattr(utils, "broadcast_one_to_all", broadcast)
     value = 23.456789012345
-    for rank, own in enumerate([value, 0.0]):
-        found = Devices(rank=rank, world=2).from_first(own)
+    for rank, number in enumerate([value, 0.0]):
+        found = Devices(rank=rank, world=2).from_first(number)
         assert found == pytest.approx(value, rel=2.0**-45, abs=0)
 
 
-def test_what_tensorflow_has():
+def test_several_tensorflow_devices_need_a_strategy():
     assert tensorflow_devices(None, None) == ONE_DEVICE
     assert tensorflow_devices(None, 1) == ONE_DEVICE
     with pytest.raises(ValueError, match="--backend jax, or --strategy"):
@@ -112,7 +112,7 @@ def test_what_tensorflow_has():
 
 
 @pytest.mark.parametrize("found", [False, True])
-def test_who_has_a_gpu_hears_of_jax(found, monkeypatch, capsys):
+def test_jax_is_recommended_on_a_gpu(found, monkeypatch, capsys):
     monkeypatch.setattr("luong_keras.recipe.devices.has_gpu", lambda: found)
     tensorflow_devices(None, None)
     assert ("--backend jax" in capsys.readouterr().out) is found
@@ -125,7 +125,7 @@ def test_who_has_a_gpu_hears_of_jax(found, monkeypatch, capsys):
         ("training.epochs must be at least 1", False),
     ],
 )
-def test_a_lost_connection_is_told_in_words(text, lost, monkeypatch):
+def test_errors_explain_a_lost_connection(text, lost, monkeypatch):
     pytest.importorskip("jax")
     leaving = []
     monkeypatch.setattr("atexit.register", lambda *call: leaving.append(call))
@@ -136,19 +136,17 @@ def test_a_lost_connection_is_told_in_words(text, lost, monkeypatch):
     ):
         raise ValueError(text)
     assert ("Process 1 of 2 lost" in str(caught.value)) == lost
-    # JAX would wait for the others at the end of the process.
+    # At exit, JAX would wait for the other processes.
     ((_, status),) = leaving
     assert status == (75 if lost else 1)
 
 
-@pytest.mark.parametrize("others, alike", [([7, 7], True), ([7, 5], False)])
-def test_processes_must_begin_alike(others, alike, monkeypatch):
+@pytest.mark.parametrize("values, equal", [([7, 7], True), ([7, 5], False)])
+def test_processes_must_start_with_equal_values(values, equal, monkeypatch):
     utils = pytest.importorskip("jax.experimental.multihost_utils")
-    monkeypatch.setattr(
-        utils, "process_allgather", lambda own: np.array(others)
-    )
+    monkeypatch.setattr(utils, "process_allgather", lambda _: np.array(values))
     devices = Devices(rank=0, world=2)
-    if alike:
+    if equal:
         devices.check_alike(7, "the steps")
         return
     with pytest.raises(ValueError, match="the steps, the same .* 7, 5"):

@@ -34,12 +34,12 @@ def translator():
 
 @pytest.fixture
 def answers(translator, monkeypatch):
-    """Makes the translator say what a test wants, and records its input."""
-    asked = []
+    """Return a function that sets the translations and records the inputs."""
+    inputs = []
 
     def answer(*lines):
         def nbest(sources, advance):
-            asked.append(list(sources))
+            inputs.append(list(sources))
             return [
                 [Translation(text, 0.0, tokens.split(), [], np.eye(1), [])]
                 for text, tokens in lines
@@ -52,12 +52,12 @@ def answers(translator, monkeypatch):
         monkeypatch.setattr(translator, "decoding", decoding)
         monkeypatch.setattr(translator, "nbest", nbest)
         monkeypatch.setattr(translator, "join", join)
-        return asked
+        return inputs
 
     return answer
 
 
-def test_perplexity_is_that_of_the_references_words(translator):
+def test_perplexity_is_computed_over_the_reference_tokens(translator):
     total = words = 0
     for source, target in PAIRS:
         ids = translator.target_tokenizer.encode([target]).to_list()[0]
@@ -76,9 +76,9 @@ def test_perplexity_is_that_of_the_references_words(translator):
 def test_scores_of_perfect_and_lowercased_translations(translator, answers):
     sources, references = zip(*PAIRS, strict=True)
     evaluation = Evaluation(translator, PLAIN)
-    asked = answers(*((line, line) for line in references))
+    inputs = answers(*((line, line) for line in references))
     scores, translations = evaluation.scores(sources, references)
-    assert asked == [list(sources)]
+    assert inputs == [list(sources)]
     assert translations == list(references)
     for name in ("bleu", "bleu_lowercase", "bleu_tokenized"):
         assert scores[name]["score"] == pytest.approx(100)
@@ -91,24 +91,24 @@ def test_scores_of_perfect_and_lowercased_translations(translator, answers):
     assert scores["bleu_lowercase"]["score"] == pytest.approx(100)
 
 
-def test_running_text_is_asked_for_and_scored(translator, answers):
+def test_running_text_is_translated_and_scored(translator, answers):
     data = dataclasses.replace(PLAIN, lowercase=True, tokenize=True)
     evaluation = Evaluation(translator, data)
-    asked = answers(("eine katze, ein hund.", "eine katze , ein hund ."))
+    inputs = answers(("eine katze, ein hund.", "eine katze , ein hund ."))
     sources, references = ["A cat, a dog."], ["Eine Katze, ein Hund."]
     scores, translations = evaluation.scores(sources, references)
-    assert asked == [sources]
+    assert inputs == [sources]
     assert translations == ["eine katze, ein hund."]
     assert scores["bleu"]["score"] < 50
     assert scores["bleu_lowercase"]["score"] == pytest.approx(100)
-    # The references are prepared as the training text was.
+    # The references are preprocessed as the training text was.
     assert scores["bleu_tokenized"]["score"] == pytest.approx(100)
 
 
-def test_tokenised_text_is_scored_as_it_is(translator, answers):
+def test_pretokenised_text_is_scored_without_tokenisation(translator, answers):
     data = dataclasses.replace(PLAIN, pretokenized=True, target_language="zh")
     evaluation = Evaluation(translator, data, ["bleu:none"])
-    # 13a would split them alike, and Moses join them.
+    # 13a would split both lines into the same tokens; Moses would join them.
     line, split = "a,b c d @-@ z.B. <unk> .", "a , b c d @-@ z . B . < unk > ."
     answers((line, line))
     scores, translations = evaluation.scores(["x y"], [line])
@@ -125,36 +125,36 @@ def test_tokenised_text_is_scored_as_it_is(translator, answers):
     assert scores["bleu_by_length"][0]["bleu"] < 50
 
 
-def test_alignment_errors_are_those_of_the_attention(translator, monkeypatch):
-    # The last row is that of the step that reads the last word.
+def test_alignment_errors_follow_the_attention_weights(translator, monkeypatch):
+    # The last row is of the step that reads the last token.
     weights = [
         np.array([[1, 0], [0, 1], [0, 1]]),
         np.array([[0.1, 0.9], [0.8, 0.2], [0.7, 0.3]]),
     ]
-    asked = []
+    inputs = []
 
     def alignments(sources, targets, with_end, advance):
         assert with_end
-        asked.append((list(sources), list(targets)))
+        inputs.append((list(sources), list(targets)))
         return weights
 
     monkeypatch.setattr(translator, "alignments", alignments)
     data = dataclasses.replace(PLAIN, lowercase=True)
     evaluation = Evaluation(translator, data)
     pairs = [("A b", "x Y"), ("c D", "z w")]
-    # Target word t is linked to its heaviest source word.
+    # Target token t is linked to the source token of the largest weight.
     gold = ["0-0 1-1", "0-1 1-0"]
     assert evaluation.alignment_error_rate(pairs, gold) == 0
     gold = ["0-0 1-1", "0-0 1-1"]
     assert evaluation.alignment_error_rate(pairs, gold) == pytest.approx(0.5)
-    assert asked[0] == (["A b", "c D"], ["x Y", "z w"])
+    assert inputs[0] == (["A b", "c D"], ["x Y", "z w"])
     decoding = dataclasses.replace(translator.decoding, alignment_step="reads")
     monkeypatch.setattr(translator, "decoding", decoding)
     gold = ["1-0 1-1", "0-0 0-1"]
     assert evaluation.alignment_error_rate(pairs, gold) == 0
 
 
-def test_what_prepares_text_is_made_of_the_settings():
+def test_the_preprocessor_follows_the_settings():
     assert preprocessor(PLAIN, "en") is None
     found = preprocessor(dataclasses.replace(PLAIN, lowercase=True), "en")
     assert found("It’s A Cat") == "it’s a cat"
@@ -162,7 +162,7 @@ def test_what_prepares_text_is_made_of_the_settings():
     assert preprocessor(data, "en")("It’s") == "It's"
 
 
-def test_results_are_added_line_by_line(tmp_path):
+def test_results_are_appended_as_lines(tmp_path):
     path = tmp_path / "results.jsonl"
     for results in ({"bleu": 1.5}, {"text": "ä"}):
         write_results(path, results)
@@ -172,7 +172,7 @@ def test_results_are_added_line_by_line(tmp_path):
         {"text": "ä"},
     ]
     assert "ä" in lines[1]
-    # Half a line, of a process that was killed, does not take the next.
+    # An incomplete line of a killed process does not spoil the next line.
     path.write_bytes(path.read_bytes()[:-3])
     write_results(path, {"bleu": 2.5})
     assert json.loads(path.read_text().splitlines()[2]) == {"bleu": 2.5}
@@ -185,23 +185,23 @@ class Pair(NamedTuple):
 LINES = ["a b", "a", "", "a b c d", "b", "c a b", "b a"]
 
 
-def test_all_lines_are_answered_by_one_call(translator):
-    """Only so can several batches run at once."""
-    asked = []
+def test_all_lines_are_translated_in_one_call(translator):
+    """Pass all lines at once, so that several batches can run in parallel."""
+    lengths = []
 
-    class Asked(list):
+    class Lines(list):
         def __iter__(self):
-            asked.append(len(self))
+            lengths.append(len(self))
             return super().__iter__()
 
     evaluation = Evaluation(translator, PLAIN)
-    found = evaluation.translations(Asked(LINES))
-    assert asked == [len(LINES)]
+    found = evaluation.translations(Lines(LINES))
+    assert lengths == [len(LINES)]
     assert [best.text for best in found] == translator.translate(LINES)
 
 
 @pytest.mark.parametrize("method", ["translate", "nbest", "score"])
-def test_every_batch_moves_the_bar(translator, monkeypatch, method):
+def test_progress_advances_by_batches(translator, monkeypatch, method):
     steps = []
     columns = [LINES, LINES] if method == "score" else [LINES]
     answer = getattr(translator, method)
@@ -214,7 +214,7 @@ def test_every_batch_moves_the_bar(translator, monkeypatch, method):
     assert "shouting" in seen.text
 
 
-def test_one_line_tells_what_was_cut(capsys):
+def test_one_warning_lists_truncated_lines(capsys):
     def answer(lines, advance):
         cut = TruncatedPlaces()
         for place, line in enumerate(lines):

@@ -1,4 +1,4 @@
-"""The figures of an evaluation, from answers that were written by hand."""
+"""Scores of an evaluation, computed from fixed answers of a translator."""
 
 import dataclasses
 import math
@@ -14,22 +14,22 @@ PLAIN = DataConfig(dataset="phrasebook")
 
 
 class Answers:
-    """Stands in for a `Translator` and notes what it is asked.
+    """Replacement of a `Translator` that returns fixed answers.
 
     Args:
-        translations: (running text, prepared text) of the best translations.
-        scores: what `score` answers.
-        weights: what `alignments` answers, with the row of the end.
+        translations: (running text, tokens) of the best translations.
+        scores: results of `score`.
+        weights: results of `alignments`, with the row of the end token.
         step: the alignment step.
     """
 
     def __init__(self, translations=(), scores=(), weights=(), step="produces"):
         self.decoding = DecodingConfig(alignment_step=step)
         self.translations, self.scores = translations, scores
-        self.weights, self.asked = weights, []
+        self.weights, self.inputs = weights, []
 
     def nbest(self, sources, advance):
-        self.asked.append(list(sources))
+        self.inputs.append(list(sources))
         second = Translation("worse", -9.0, ["worse"], [], np.eye(1), [])
         return [
             [Translation(text, 0.0, words.split(), [], np.eye(1), []), second]
@@ -40,11 +40,11 @@ class Answers:
         return [" ".join(words) for words in tokens]
 
     def score(self, sources, targets, advance):
-        self.asked.append((list(sources), list(targets)))
+        self.inputs.append((list(sources), list(targets)))
         return list(self.scores)
 
     def alignments(self, sources, targets, with_end=False, *, advance):
-        self.asked.append((list(sources), list(targets)))
+        self.inputs.append((list(sources), list(targets)))
         return [w if with_end else w[:-1] for w in self.weights]
 
 
@@ -54,9 +54,9 @@ def evaluation(translator, **data):
 
 
 SOURCE, REFERENCE = "It’s, A dog.", "Ein „Hund“, ja."
-# With `-` for a setting that is off, lower-casing, punctuation, words: what a
-# translator of such text answers, running and prepared.
-ANSWERED = {
+# Translations as running text and as tokens. The settings are l for lowercase,
+# n for normalize_punctuation, t for tokenize, and - for one that is off.
+TRANSLATIONS = {
     "---": (REFERENCE, REFERENCE),
     "l--": ("ein „hund“, ja.", "ein „hund“, ja."),
     "-n-": ('Ein "Hund", ja.', 'Ein "Hund", ja.'),
@@ -65,8 +65,8 @@ ANSWERED = {
 }
 
 
-@pytest.mark.parametrize("settings", list(ANSWERED))
-def test_the_translator_is_asked_once_as_people_write(settings):
+@pytest.mark.parametrize("settings", list(TRANSLATIONS))
+def test_the_translator_gets_each_text_once_without_preprocessing(settings):
     data = dict(
         zip(
             ("lowercase", "normalize_punctuation", "tokenize"),
@@ -75,36 +75,36 @@ def test_the_translator_is_asked_once_as_people_write(settings):
         )
     )
     scored = ScoredTranslation(-1.0, ["x"], np.zeros(1), [], np.zeros((1, 0)))
-    answers = Answers([ANSWERED[settings]], [scored], [np.eye(2)])
+    answers = Answers([TRANSLATIONS[settings]], [scored], [np.eye(2)])
     measured = evaluation(answers, **data)
     scores, translations = measured.scores([SOURCE], [REFERENCE])
     pairs = [(SOURCE, REFERENCE)]
     measured.perplexity(pairs)
     measured.alignment_error_rate(pairs, ["0-0"])
-    assert answers.asked == [[SOURCE]] + [([SOURCE], [REFERENCE])] * 2
-    assert translations == [ANSWERED[settings][0]]
-    # An answer that is the prepared reference is all right.
+    assert answers.inputs == [[SOURCE]] + [([SOURCE], [REFERENCE])] * 2
+    assert translations == [TRANSLATIONS[settings][0]]
+    # The tokens equal the preprocessed reference.
     assert scores["bleu_tokenized"]["score"] == pytest.approx(100)
-    # Where nothing is lost, running text is all right as well.
+    # Without lower-casing and normalisation, the running text is equal too.
     exact = settings in ("---", "--t")
     assert (scores["bleu"]["score"] > 99.99) == exact
 
 
-RUNNING, APART = "l'homme qu'il voit", "l' homme qu' il voit"
+RUNNING, TOKENIZED = "l'homme qu'il voit", "l' homme qu' il voit"
 
 
 @pytest.mark.parametrize(
-    ("target", "settings", "translation", "reference", "right"),
+    ("target", "settings", "translation", "reference", "equal"),
     [
-        # French leaves an apostrophe with the word before it, German alone.
-        ("fr", {"tokenize": True}, (RUNNING, APART), RUNNING, True),
-        ("de", {"tokenize": True}, (RUNNING, APART), RUNNING, False),
-        ("fr", {}, (RUNNING, RUNNING), APART, False),
-        ("de", {}, (RUNNING, RUNNING), APART, True),
+        # An apostrophe is part of the word in French, and a token in German.
+        ("fr", {"tokenize": True}, (RUNNING, TOKENIZED), RUNNING, True),
+        ("de", {"tokenize": True}, (RUNNING, TOKENIZED), RUNNING, False),
+        ("fr", {}, (RUNNING, RUNNING), TOKENIZED, False),
+        ("de", {}, (RUNNING, RUNNING), TOKENIZED, True),
     ],
 )
-def test_references_are_prepared_in_their_language(
-    target, settings, translation, reference, right
+def test_references_are_preprocessed_by_their_language(
+    target, settings, translation, reference, equal
 ):
     source = {"fr": "de", "de": "fr"}[target]
     measured = evaluation(
@@ -114,7 +114,7 @@ def test_references_are_prepared_in_their_language(
         **settings,
     )
     scores, _ = measured.scores(["the man he sees"], [reference])
-    assert (scores["bleu_tokenized"]["score"] > 99.99) == right
+    assert (scores["bleu_tokenized"]["score"] > 99.99) == equal
 
 
 def bleus(scores):
@@ -128,15 +128,15 @@ CASED, LOWER = "Ein Hund sieht Das Haus .", "ein hund sieht das haus ."
 
 
 @pytest.mark.parametrize(
-    # Of the translation, the text and its words set apart.
+    # `text` and `words` are the running text and the tokens of a translation.
     ("settings", "text", "words", "reference", "expected", "group"),
     [
         ({}, CASED, CASED, CASED, (100, 100, 100), 100),
-        # Only the last two of six words are right: no four, and no three.
+        # Only two of six words match, and no longer n-gram.
         ({}, LOWER, LOWER, CASED, (None, 100, None), None),
-        # A run on lower-cased text cannot have the case right.
+        # A run on lower-cased text loses the case.
         ({"lowercase": True}, LOWER, LOWER, CASED, (None, 100, 100), 100),
-        # The same text in another form.
+        # the same text, spaced differently
         (
             {},
             "Ein Hund, ein Haus.",
@@ -161,7 +161,7 @@ CASED, LOWER = "Ein Hund sieht Das Haus .", "ein hund sieht das haus ."
             (None, 100, 100),
             100,
         ),
-        # What 13a leaves together was apart before.
+        # 13a keeps "it's", which the tokens split.
         (
             {"tokenize": True, "target_language": "en"},
             "it's fine, no doubt.",
@@ -170,11 +170,11 @@ CASED, LOWER = "Ein Hund sieht Das Haus .", "ein hund sieht das haus ."
             (100,) * 3,
             100,
         ),
-        # Text and words count where each is asked for, and not elsewhere.
+        # Each form of BLEU depends either on the text or on the tokens.
         ({"tokenize": True}, CASED, "x", CASED, (100, 100, None), 100),
         ({"tokenize": True}, "x", CASED, CASED, (None, None, 100), None),
         ({}, CASED, "x", CASED, (100, 100, 100), 100),
-        # Set apart already: an apostrophe would be set apart again.
+        # Tokenising these tokens again would split the apostrophes off.
         (
             {"tokenize": True, "target_language": "en"},
             "x",
@@ -201,7 +201,7 @@ CASED, LOWER = "Ein Hund sieht Das Haus .", "ein hund sieht das haus ."
         ),
     ],
 )
-def test_every_form_of_bleu(settings, text, words, reference, expected, group):
+def test_all_forms_of_bleu(settings, text, words, reference, expected, group):
     answers = Answers([(text, words)] * 2)
     sources = ["one two three", " ".join(["word"] * 11)]
     measured = evaluation(answers, **settings)
@@ -230,7 +230,7 @@ def test_every_form_of_bleu(settings, text, words, reference, expected, group):
         assert all(part in signature for part in parts)
 
 
-def test_perplexity_counts_every_word_and_the_end():
+def test_perplexity_counts_all_tokens_and_the_end():
     def scored(log_probability, tokens):
         rows = np.zeros(len(tokens))
         return ScoredTranslation(
@@ -242,13 +242,13 @@ def test_perplexity_counts_every_word_and_the_end():
     )
     found = evaluation(answers).perplexity([("a b", "x y"), ("c", "")])
     assert found == pytest.approx(math.exp(7 / 4), rel=1e-12)
-    assert answers.asked == [(["a b", "c"], ["x y", ""])]
+    assert answers.inputs == [(["a b", "c"], ["x y", ""])]
 
 
 @pytest.mark.parametrize(
     ("step", "links", "rate"),
     [
-        # Rows of the steps that produce x, y and </s>.
+        # The rows are of the steps that produce x, y and </s>.
         ("produces", "0-0 1-1", 0.0),
         ("produces", "1-0 2-1", 1.0),
         ("produces", "0-0 1p0", 1 - (1 + 1) / (2 + 1)),
@@ -259,7 +259,7 @@ def test_perplexity_counts_every_word_and_the_end():
         ("reads", "1p0 2p1 0-0", 1 - (0 + 2) / (2 + 1)),
     ],
 )
-def test_alignment_errors_of_both_steps(step, links, rate):
+def test_alignment_error_rate_for_both_alignment_steps(step, links, rate):
     answers = Answers(weights=[np.eye(3)], step=step)
     found = evaluation(answers).alignment_error_rate(
         [("a b c", "x y")], [links]

@@ -1,4 +1,4 @@
-"""A run that begins with the weights of another one."""
+"""Fine-tuning: runs that start with the weights of a parent run."""
 
 import json
 import logging
@@ -31,7 +31,7 @@ SETTINGS = {
     "beam_size": 1,
     "epochs": 2,
     "training.samples": 0,
-    # Untrained models write as many words as they may.
+    # Untrained models write translations of the maximum length.
     "decoding.max_length_ratio": 0.0,
     "decoding.max_length_offset": 3,
 }
@@ -45,12 +45,14 @@ TOKENIZERS = {
     "words": {"data.joint_vocabulary": False, "model.tied_embeddings": False},
     "sentencepiece": {"vocabulary_size": 40, "model.shared_embeddings": True},
 }
-both = pytest.mark.parametrize("base", list(TOKENIZERS), indirect=True)
+both_tokenizers = pytest.mark.parametrize(
+    "base", list(TOKENIZERS), indirect=True
+)
 
 
 @pytest.fixture(autouse=True, scope="module")
 def quick():
-    """Without exports, and without graphs of a few steps each."""
+    """Run eagerly, since runs are short, and without exports."""
 
     def export(translator, folder, **_):
         folder.mkdir(parents=True)
@@ -66,7 +68,7 @@ def quick():
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A trained run for each tokenizer that is asked for."""
+    """Return a function that trains one run per tokenizer."""
     runs = {}
 
     def run(tokenizer):
@@ -87,7 +89,7 @@ def trained(tmp_path_factory):
 
 @pytest.fixture
 def base(request, tmp_path, trained):
-    """A copy of a trained run, of words where nothing else is said."""
+    """Copy a trained run; by default its tokens are words."""
     source = trained(getattr(request, "param", "words"))
     return shutil.copytree(source, tmp_path / "base")
 
@@ -95,12 +97,12 @@ def base(request, tmp_path, trained):
 def weights(path):
     found = {}
 
-    def note(name, thing):
-        if isinstance(thing, h5py.Dataset):
-            found[name] = np.array(thing)
+    def add(name, item):
+        if isinstance(item, h5py.Dataset):
+            found[name] = np.array(item)
 
     with h5py.File(path) as file:
-        file.visititems(note)
+        file.visititems(add)
     return {n: a for n, a in found.items() if a.dtype.kind == "f"}
 
 
@@ -110,7 +112,7 @@ def same(first, second):
 
 
 def tune(base, **settings):
-    """A run on the other text that begins with the base."""
+    """Fine-tune the base run on the other text."""
     folder = base.parent / "tuned"
     Translator.fit(OTHER, run_dir=folder, init_from=str(base), **settings)
     return RunFolder(folder)
@@ -121,8 +123,8 @@ def tune(base, **settings):
     ["words", pytest.param("sentencepiece", marks=pytest.mark.slow)],
     indirect=True,
 )
-def test_the_first_weights_are_those_of_the_parent(base, capsys):
-    """With a rate of 0 nothing changes: model, vocabularies, translations."""
+def test_runs_start_with_the_weights_of_the_parent(base, capsys):
+    """Keep model and vocabularies unchanged with a learning rate of 0."""
     (base / "LICENSE.txt").write_text("by the parent's terms")
     (base / "LICENSES").mkdir(exist_ok=True)
     run = tune(base, learning_rate=0.0, epochs=1)
@@ -139,7 +141,7 @@ def test_the_first_weights_are_those_of_the_parent(base, capsys):
     before = run_config(base)
     after = run_config(run.path)
     assert after.model == before.model
-    # The score before the first step was printed, and is that of epoch 1.
+    # The printed score before the first step equals the score of epoch 1.
     printed = capsys.readouterr().out
     log = [json.loads(line) for line in run.log.read_text().splitlines()]
     key = f"val_{after.training.metric.split(':')[0]}"
@@ -150,7 +152,7 @@ def test_the_first_weights_are_those_of_the_parent(base, capsys):
     assert parent["run"] == str(base) and len(parent["sha256"]) == 64
 
 
-def test_a_run_begins_with_the_final_weights_of_its_parent(base):
+def test_runs_start_with_the_final_weights_of_the_parent(base):
     parent = RunFolder(base)
     values = {"training.final_weights": "last"}
     config = with_values(run_config(base, own_files=False), values)
@@ -162,7 +164,7 @@ def test_a_run_begins_with_the_final_weights_of_its_parent(base):
     assert run.initial_weights.read_bytes() == b"the last"
 
 
-def test_another_call_does_not_begin_with_the_parent_of_a_stopped_one(base):
+def test_later_calls_do_not_reuse_the_parent_of_a_stopped_call(base):
     run = RunFolder(base.parent / "stopped")
     config = with_values(
         inherited_settings(base), {"training.init_from": str(base)}
@@ -175,7 +177,7 @@ def test_another_call_does_not_begin_with_the_parent_of_a_stopped_one(base):
 
 
 @pytest.mark.slow
-def test_an_interrupted_run_does_not_read_its_parent_again(base, tmp_path):
+def test_resumed_runs_do_not_read_the_parent_again(base, tmp_path):
     whole = tune(base)
     again = {
         "run_dir": tmp_path / "again",
@@ -189,7 +191,7 @@ def test_an_interrupted_run_does_not_read_its_parent_again(base, tmp_path):
     assert not same(whole.last_weights, whole.initial_weights)
 
 
-def test_frozen_weights_stay(base):
+def test_frozen_weights_do_not_change(base):
     run = tune(base, **{"training.frozen": ["encoder", "*/bias_0"]})
     before, after = weights(run.initial_weights), weights(run.last_weights)
     moved = {n for n in after if not np.array_equal(before[n], after[n])}
@@ -206,20 +208,22 @@ def test_frozen_weights_stay(base):
         ({"training.frozen": ["*"]}, "must leave weights to train"),
     ],
 )
-def test_what_does_not_fit_the_parent_is_refused(base, settings, message):
+def test_settings_that_conflict_with_the_parent_are_refused(
+    base, settings, message
+):
     with pytest.raises(ValueError, match=message.replace("?", r"\?")):
         tune(base, **settings)
 
 
-@both
+@both_tokenizers
 def test_unknown_tokens_are_reported(base, capsys):
-    """A parent of subwords lacks the letters that its text had not."""
+    """Report words, or the letters that the parent's subwords lack."""
     pairs = [(f"{source} ÄÖ", target) for source, target in OTHER]
     folder = base.parent / "tuned"
     Translator.fit(pairs, run_dir=folder, init_from=str(base), epochs=1)
     printed = capsys.readouterr().out
     if run_config(base).data.tokenizer == "words":
-        # Of a, b, c, new and ÄÖ the last two, and a that was held out.
+        # 2 of 5 words are unknown, and so are words that the parent held out.
         share = re.findall(r"([\d.]+)% of the source tokens are unk", printed)
         assert 40 <= float(share[0]) < 45
         assert "'ÄÖ', 'new" in printed and "data.new_words" in printed
@@ -229,8 +233,8 @@ def test_unknown_tokens_are_reported(base, capsys):
         assert "ÄÖ" in printed and "byte_fallback" in printed
 
 
-@both
-def test_new_words_are_added_behind_the_known_ones(base):
+@both_tokenizers
+def test_new_words_are_appended_to_the_vocabulary(base):
     if run_config(base).data.tokenizer == "sentencepiece":
         with pytest.raises(ValueError, match="subwords spell new words"):
             tune(base, **{"data.new_words": 2})
@@ -249,14 +253,14 @@ def test_new_words_are_added_behind_the_known_ones(base):
     for name, array in before.items():
         inside = tuple(map(slice, array.shape))
         np.testing.assert_array_equal(after[name][inside], array)
-    # The process that trained knows them, too.
+    # The tokenizer of the run knows the new words.
     tokenizer = Translator.from_run(run.path).source_tokenizer
     added = new[len(old) :].split()
     size = run_config(base).model.source_vocabulary_size
     assert tokenizer.encode(added).to_list() == [[size], [size + 1]]
 
 
-def test_by_the_command(base, tmp_path, capsys):
+def test_the_command_fine_tunes_a_run(base, tmp_path, capsys):
     text = tmp_path / "other.tsv"
     text.write_text("".join(f"{s}\t{t}\n" for s, t in OTHER))
     call = ["train", str(text), "--run-dir", str(tmp_path / "tuned")]
@@ -280,11 +284,11 @@ def test_by_the_command(base, tmp_path, capsys):
 
 @pytest.fixture
 def records():
-    """What TensorFlow logs at the level of a notebook."""
+    """Record the log of TensorFlow at the level that notebooks use."""
     logger, found = tf.get_logger(), []
     level = logger.level
     logger.setLevel(logging.INFO)
-    logger.addFilter(found.append)  # Returns None: it is shown nowhere.
+    logger.addFilter(found.append)  # returns None, which hides the record
     yield found
     logger.removeFilter(found.append)
     logger.setLevel(level)
@@ -296,10 +300,10 @@ def records():
     [("words", None), ("sentencepiece", "bfloat16")],
     indirect=["base"],
 )
-def test_an_export_is_a_parent_where_its_run_is_gone(
+def test_exports_replace_a_deleted_parent_run(
     base, dtype, tmp_path, monkeypatch, records
 ):
-    """Its weights, vocabularies and licence, rounded as they were written."""
+    """Read weights, rounded as exported, vocabularies and licence."""
 
     def one_signature(*arguments, **options):
         name = "serving_default"
@@ -342,14 +346,14 @@ def test_an_export_is_a_parent_where_its_run_is_gone(
     assert same(run.last_weights, run.initial_weights)
 
 
-def test_an_export_of_several_runs_is_no_parent(base, tmp_path):
+def test_exports_of_several_runs_cannot_be_parents(base, tmp_path):
     translator = Translator.from_run([base, base])
     with pytest.MonkeyPatch.context() as patch:
-        given = []
+        parents = []
         patch.setattr(
             "luong_keras.translator.export_saved_model",
-            lambda *arguments: given.append(arguments[-1]),
+            lambda *arguments: parents.append(arguments[-1]),
         )
         translator.export(tmp_path / "1")
         Translator.from_run([base]).export(tmp_path / "2")
-    assert given[0] is None and "parent/config.json" in given[1]
+    assert parents[0] is None and "parent/config.json" in parents[1]

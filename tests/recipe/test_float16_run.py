@@ -1,4 +1,4 @@
-"""A run in float16, whose loss is scaled, from pairs to its translator."""
+"""A run in float16 with loss scaling."""
 
 import keras
 import numpy as np
@@ -11,7 +11,7 @@ from luong_keras.translator import Translator
 
 WORDS = ("cat", "dog", "bird", "fish", "tree")
 PAIRS = [(f"{a} {b} {a}", f"{b}e {a}e.") for a in WORDS for b in WORDS]
-STEPS = 3  # an epoch
+STEPS = 3  # per epoch
 SETTINGS = {
     "precision": "mixed_float16",
     "units": 8,
@@ -26,14 +26,14 @@ SETTINGS = {
     "training.first_halved_epoch": 2,
     "training.snapshot_steps": 1,
     "training.samples": 0,
-    # So large that the first gradients overflow.
+    # large enough for the first gradients to overflow
     "model.initial_range": 2.0,
 }
 
 
 @pytest.fixture
 def quick(monkeypatch):
-    """Without graphs, of a few steps each, and without exports."""
+    """Run eagerly, since runs are short, and without exports."""
 
     def export(translator, folder, **_):
         folder.mkdir(parents=True)
@@ -48,8 +48,8 @@ def quick(monkeypatch):
     tf.config.run_functions_eagerly(False)
 
 
-class Noted(keras.callbacks.Callback):
-    """What the optimizer has after each step; ends the process at one."""
+class OptimizerRecord(keras.callbacks.Callback):
+    """Callback that records the optimizer per step, and may interrupt."""
 
     def __init__(self, stop=None):
         super().__init__()
@@ -69,35 +69,36 @@ class Noted(keras.callbacks.Callback):
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_with_the_scale_it_had(tmp_path, quick):
+def test_resumed_runs_keep_the_loss_scale(tmp_path, quick):
     def fit(name, callback):
         folder = tmp_path / name
         Translator.fit(PAIRS, run_dir=folder, callbacks=[callback], **SETTINGS)
         snapshot = Snapshot.read(RunFolder(folder).snapshot)
         return snapshot, without_counters(snapshot.arrays)
 
-    whole, before, after = Noted(), Noted(stop=STEPS + 2), Noted()
+    whole, after = OptimizerRecord(), OptimizerRecord()
+    before = OptimizerRecord(stop=STEPS + 2)
     expected = fit("whole", whole)
     with pytest.raises(KeyboardInterrupt):
         fit("resumed", before)
     found = fit("resumed", after)
-    # The step in which it ended is not in the snapshot.
+    # The snapshot does not include the interrupted step.
     assert before.steps[:-1] + after.steps == whole.steps
     scales, steps, rates = zip(*whole.steps, strict=True)
-    # Each overflow halves the scale, and its step is left out.
+    # Each overflow halves the scale and skips its step.
     overflows = int(np.log2(2.0**15 / scales[-1]))
     assert overflows > 0 and scales[STEPS + 1] < 2.0**15
     assert steps[-1] == 2 * STEPS - overflows > STEPS
     assert rates == (0.25,) * STEPS + (0.125,) * STEPS
-    for (snapshot, arrays), (_, wanted) in (
+    for (snapshot, arrays), (_, other_arrays) in (
         (found, expected),
         (expected, found),
     ):
         assert snapshot.position == 2 * STEPS
         assert snapshot.callbacks["StopOnNonFinite"] == {"skipped": 0}
-        assert arrays.keys() == wanted.keys()
+        assert arrays.keys() == other_arrays.keys()
         for name, array in arrays.items():
-            np.testing.assert_array_equal(array, wanted[name], name)
+            np.testing.assert_array_equal(array, other_arrays[name], name)
     optimizer = "optimizer/loss_scale_optimizer"
     assert arrays[f"{optimizer}/dynamic_scale"] == scales[-1]
     assert arrays[f"{optimizer}/step_counter"] == steps[-1]

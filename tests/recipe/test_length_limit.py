@@ -1,4 +1,4 @@
-"""How long translations may become, from the text of a run."""
+"""Maximum lengths of translations, derived from the text of a run."""
 
 import json
 
@@ -23,7 +23,7 @@ RATIO, OFFSET = "decoding.max_length_ratio", "decoding.max_length_offset"
 
 @pytest.fixture
 def prepared(tmp_path, monkeypatch):
-    """The search of a run, as its folder has it before it is trained."""
+    """Return a function that prepares a run and returns its decoding."""
     monkeypatch.setattr(recipe, "train", lambda *_, **__: False)
 
     def prepare(pairs, *settings, run="run"):
@@ -39,20 +39,20 @@ def prepared(tmp_path, monkeypatch):
     return prepare
 
 
-def words(count, word="x"):
+def repeat(count, word="x"):
     return " ".join([word] * count)
 
 
 def slope_of(source, target):
-    """That of the least-squares line, by NumPy's own solver."""
+    """Compute the slope of the least-squares line with NumPy."""
     return np.polyfit(source, target, 1)[0]
 
 
-def test_lengths_that_grow(prepared, capsys):
+def test_the_limit_follows_the_slope_of_the_lengths(prepared, capsys):
     source = [1 + n % 17 for n in range(300)]
     target = [3 * s + n % 5 for n, s in enumerate(source)]
     pairs = [
-        (words(s, "a"), words(t)) for s, t in zip(source, target, strict=True)
+        (repeat(s, "a"), repeat(t)) for s, t in zip(source, target, strict=True)
     ]
     found = prepared(pairs)
     ratio = 1.5 * slope_of(source, target)
@@ -65,22 +65,22 @@ def test_lengths_that_grow(prepared, capsys):
     assert prepared(pairs) == found  # The run continues.
 
 
-def test_sources_of_one_length_bound_by_the_longest_target(prepared):
-    pairs = [(f"{n}", words(20 + n)) for n in range(25)]
+def test_sources_of_one_length_use_the_longest_target(prepared):
+    pairs = [(f"{n}", repeat(20 + n)) for n in range(25)]
     found = prepared(pairs)
     for tokens in (1, 200):
         assert found.max_symbols(tokens) == 44 + 10
 
 
-def test_targets_that_do_not_grow(prepared):
-    pairs = [(words(1 + n % 30, "a"), words(30 - n % 30)) for n in range(90)]
+def test_targets_that_do_not_grow_have_a_constant_limit(prepared):
+    pairs = [(repeat(1 + n % 30, "a"), repeat(30 - n % 30)) for n in range(90)]
     found = prepared(pairs)
     assert (found.max_length_ratio, found.max_length_offset) == (0, 40)
 
 
-def test_pairs_that_are_not_trained_on_do_not_count(prepared):
-    pairs = [(words(n % 7 + 1, "a"), words(n % 7 + 1)) for n in range(70)]
-    more = [*pairs, ("a", words(500)), ("a a", words(21))]
+def test_pairs_excluded_from_training_are_ignored(prepared):
+    pairs = [(repeat(n % 7 + 1, "a"), repeat(n % 7 + 1)) for n in range(70)]
+    more = [*pairs, ("a", repeat(500)), ("a a", repeat(21))]
     limit = "data.max_length=20"
     found = [
         prepared(each, limit, run=f"{len(each)}") for each in (pairs, more)
@@ -89,12 +89,12 @@ def test_pairs_that_are_not_trained_on_do_not_count(prepared):
     assert found[0].max_symbols(7) < 21
 
 
-def test_every_pair_of_a_small_text_has_room(prepared):
-    pairs = [("a", words(30))] + [(words(8, "a"), "x")] * 40
+def test_the_limit_allows_every_pair_of_a_small_text(prepared):
+    pairs = [("a", repeat(30))] + [(repeat(8, "a"), "x")] * 40
     assert prepared(pairs).max_symbols(1) == 40
 
 
-def test_subwords(prepared):
+def test_lengths_are_counted_in_subwords(prepared):
     pairs = [(f"number {n}", f"Nummer {n * 7919}") for n in range(80)]
     found = prepared(pairs, "data.tokenizer=sentencepiece")
     counts = []
@@ -109,18 +109,18 @@ def test_subwords(prepared):
     assert found.max_length_offset == pytest.approx(over + 10, abs=1e-2)
 
 
-def test_what_is_given_stays(prepared):
+def test_given_limits_are_kept(prepared):
     found = prepared([("a b", "x y")] * 9, f"{RATIO}=3", f"{OFFSET}=2")
     assert (found.max_length_ratio, found.max_length_offset) == (3, 2)
 
 
-def test_a_minimum_above_the_text_is_no_contradiction(prepared):
+def test_the_limit_is_at_least_the_given_minimum(prepared):
     pairs = [("a b c d", "x")] * 9
     found = prepared(pairs, "decoding.min_length_ratio=0.5")
     assert (found.max_length_ratio, found.max_length_offset) == (0.5, 10)
 
 
-def test_a_run_of_before_keeps_its_length(prepared):
+def test_older_runs_keep_their_limit(prepared):
     pairs = [("a b", "x y")] * 9
     prepared(pairs)
     path = prepared.run / "config.json"

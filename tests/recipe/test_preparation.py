@@ -1,4 +1,4 @@
-"""The text that a run keeps."""
+"""Copies of the text in the run folder."""
 
 import dataclasses
 import os
@@ -31,10 +31,10 @@ def config_of(folder, **changes):
 
 @pytest.fixture
 def run(tmp_path, config):
-    """A run that has begun."""
+    """Start a run."""
     run = RunFolder(tmp_path / "run")
     prepare_text(config, run)
-    run.write_data("what its batches are made of")
+    run.write_data("the fingerprint of the batches")
     return run
 
 
@@ -43,7 +43,7 @@ def texts(datasets, corpus):
     return sides, datasets.dev, datasets.test, datasets.test_links
 
 
-def state(folder):
+def file_states(folder):
     return {
         path: (path.stat().st_mtime_ns, path.read_bytes())
         for path in folder.rglob("*")
@@ -51,7 +51,7 @@ def state(folder):
     }
 
 
-def test_a_run_keeps_its_text(tmp_path, config, run, capsys):
+def test_runs_keep_a_copy_of_their_text(tmp_path, config, run, capsys):
     first = texts(*prepare_text(config, run))
     assert first[0] == [
         ["train a b", "train c", "train d e"],
@@ -60,59 +60,63 @@ def test_a_run_keeps_its_text(tmp_path, config, run, capsys):
     assert first[1] == [("dev a b", "x y"), ("dev c", "z"), ("dev d e", "w")]
     for part in ("train", "dev", "test"):
         (tmp_path / f"{part}.tsv").unlink()
-    before = state(run.corpus)
+    before = file_states(run.corpus)
     assert texts(*prepare_text(config, run)) == first
     assert "continues with the text that it keeps" in capsys.readouterr().out
-    assert state(run.corpus) == before
+    assert file_states(run.corpus) == before
 
 
-def test_repeated_pairs_are_reported(tmp_path, config, capsys):
+def test_evaluation_pairs_in_the_training_text_are_reported(
+    tmp_path, config, capsys
+):
     (tmp_path / "test.tsv").write_text(f"train {LINES[1]}new\tneu\n")
     prepare_text(config, RunFolder(tmp_path / "run"))
-    told = capsys.readouterr().out
-    assert "also in the training text: 1 pair of data.test" in told
-    assert "data.dev" not in told
+    printed = capsys.readouterr().out
+    assert "also in the training text: 1 pair of data.test" in printed
+    assert "data.dev" not in printed
 
 
-def test_files_of_another_time_and_the_same_text(tmp_path, config, run):
+def test_files_with_a_new_time_and_the_same_text_are_accepted(
+    tmp_path, config, run
+):
     first = texts(*prepare_text(config, run))
     os.utime(tmp_path / "train.tsv", (1, 1))
-    before = state(run.corpus)
+    before = file_states(run.corpus)
     assert texts(*prepare_text(config, run)) == first
-    assert state(run.corpus) == before
+    assert file_states(run.corpus) == before
     assert not list(run.path.glob(".corpus-*"))
 
 
-def test_another_text_is_refused_and_nothing_is_touched(tmp_path, config, run):
+def test_a_different_text_is_refused_and_nothing_changes(tmp_path, config, run):
     (tmp_path / "train.tsv").write_text("".join(reversed(LINES)))
-    before = state(run.path)
+    before = file_states(run.path)
     with pytest.raises(
         ValueError, match="training text or .* are not those that"
     ):
         prepare_text(config, run)
-    assert state(run.path) == before
+    assert file_states(run.path) == before
 
 
-def test_a_preparation_that_changes_no_line_is_the_same_text(config, run):
+def test_preprocessing_that_changes_no_line_is_accepted(config, run):
     changed = dataclasses.replace(
         config, data=dataclasses.replace(config.data, lowercase=True)
     )
-    # Its words are in lower case already: the same text.
+    # The text is in lower case already.
     prepare_text(changed, run)
 
 
-def test_a_damaged_corpus_is_made_again(config, run, capsys):
+def test_a_damaged_corpus_is_written_again(config, run, capsys):
     first = texts(*prepare_text(config, run))
     (run.corpus / "source.txt").write_text("damaged")
     assert texts(*prepare_text(config, run)) == first
     assert "The training text is read again." in capsys.readouterr().out
-    # It is what the files hold, and known as such.
+    # The corpus is known to match the files, so it is not compared.
     assert texts(*prepare_text(config, run)) == first
     assert "comparing" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("row", ['["c"', '["c", "d"]', '"c/d"'])
-def test_a_damaged_copy_is_named(config, run, row):
+def test_errors_of_damaged_copies_name_the_line(config, run, row):
     run.test.write_text(f'["a", "b", null]\n{row}\n')
     with pytest.raises(ValueError, match=r"3 texts in .*test\.jsonl, line 2"):
         prepare_text(config, run)
@@ -121,7 +125,7 @@ def test_a_damaged_copy_is_named(config, run, row):
     assert len(run.test.read_text().splitlines()) == 3
 
 
-def test_a_run_is_evaluated_on_the_pairs_that_it_keeps(tmp_path, config, run):
+def test_evaluation_uses_the_copied_pairs(tmp_path, config, run):
     expected = evaluation_pairs(config.data, run)
     assert expected.dev[0] == ("dev a b", "x y")
     for part in ("train", "dev", "test"):
@@ -132,7 +136,7 @@ def test_a_run_is_evaluated_on_the_pairs_that_it_keeps(tmp_path, config, run):
         evaluation_pairs(config.data, run)
 
 
-def test_links_are_kept(tmp_path):
+def test_alignment_links_are_kept(tmp_path):
     config = RunConfig(data=DataConfig("phrasebook", train_size=40))
     run = RunFolder(tmp_path / "run")
     first = texts(*prepare_text(config, run))
@@ -141,17 +145,17 @@ def test_links_are_kept(tmp_path):
     assert first[3] and all(isinstance(line, str) for line in first[3])
 
 
-def test_a_run_of_before_has_no_copy_yet(config, run, monkeypatch):
+def test_runs_without_copies_write_them(config, run, monkeypatch):
     run.dev.unlink()
     run.test.unlink()
-    before = state(run.corpus)
+    before = file_states(run.corpus)
     prepare_text(config, run)
-    assert run.dev.exists() and state(run.corpus) == before
+    assert run.dev.exists() and file_states(run.corpus) == before
     monkeypatch.setattr(preparation, "load_datasets", None)
     prepare_text(config, run)
 
 
-def test_other_pairs_in_memory_leave_the_old_ones(tmp_path):
+def test_different_pairs_in_memory_do_not_replace_the_old_ones(tmp_path):
     run = RunFolder(tmp_path)
     text_settings(run, [("a", "b")])
     run.write_data("begun")

@@ -1,9 +1,8 @@
-"""A disk that fails while the text of a run is prepared, or read again.
+"""Preparation of the text of a run on a disk that fails.
 
-Every file of the run folder that is opened, to write it or to read it, fails
-to open once; so does every flush, rename and text that is written. The call
-ends with one error that names the file, and the same call again comes to what
-a run has that nothing happened to.
+Each opening of a file of the run folder fails once, as does each flush and
+each rename. The call ends with an error that names the file, or succeeds. The
+same call again leads to the same results and files as without a failure.
 """
 
 import builtins
@@ -24,7 +23,7 @@ DEMO = PRESETS["demo"]
 CONFIG = dataclasses.replace(
     DEMO, data=dataclasses.replace(DEMO.data, train_size=40)
 )
-CALLS = {"new": 95, "begun": 48}  # a test counts them
+CALLS = {"new": 95, "resumed": 48}  # a test counts them
 PARAMETERS = [
     pytest.param(
         stage, number, marks=() if number % 24 == 3 else pytest.mark.slow
@@ -36,7 +35,7 @@ PARAMETERS = [
 
 @contextlib.contextmanager
 def failing(folder, number=None):
-    """Lets one of the calls fail; the list has what was called."""
+    """Let one of the calls fail; yield the list of all calls."""
     calls = []
 
     def wrapped(name, original):
@@ -59,7 +58,7 @@ def failing(folder, number=None):
 
 
 def state(run):
-    """The files of a run, without what has the time in it."""
+    """Read the files of a run."""
     return {
         str(path.relative_to(run.path)): path.read_bytes()
         for path in sorted(run.path.rglob("*"))
@@ -67,41 +66,43 @@ def state(run):
     }
 
 
-def prepared(run):
+def prepare(run):
     config, datasets, _, batches = recipe._prepare(CONFIG, run)
     return batches.fingerprint, config, datasets.dev, datasets.test
 
 
 @pytest.fixture(scope="module")
-def straight(tmp_path_factory):
-    run = RunFolder(tmp_path_factory.mktemp("straight"))
+def first_run(tmp_path_factory):
+    run = RunFolder(tmp_path_factory.mktemp("first_run"))
     calls = {}
     with failing(run.path) as calls["new"]:
-        found = prepared(run)
+        found = prepare(run)
     files = state(run)
-    with failing(run.path) as calls["begun"]:
-        assert prepared(run) == found
+    with failing(run.path) as calls["resumed"]:
+        assert prepare(run) == found
     assert state(run) == files
     return found, files, calls
 
 
-def test_the_calls_are_counted(straight):
-    *_, calls = straight
+def test_the_disk_calls_of_the_preparation_are_counted(first_run):
+    *_, calls = first_run
     assert {stage: len(made) for stage, made in calls.items()} == CALLS
     assert {name for name, _ in calls["new"]} == {"open", "fsync", "replace"}
 
 
 @pytest.mark.parametrize("stage, number", PARAMETERS)
-def test_a_disk_that_fails_loses_nothing(tmp_path, straight, stage, number):
+def test_preparation_succeeds_after_any_failed_disk_call(
+    tmp_path, first_run, stage, number
+):
     run = RunFolder(tmp_path)
-    found, files, calls = straight
-    if stage == "begun":
-        prepared(run)
+    found, files, calls = first_run
+    if stage == "resumed":
+        prepare(run)
     with failing(run.path, number) as made:
         try:
-            assert prepared(run) == found
+            assert prepare(run) == found
         except (OSError, ValueError) as error:
             assert str(tmp_path) in str(error)
-    assert len(made) > number  # It came to the call that fails.
-    assert prepared(run) == found
+    assert len(made) > number  # The failing call was reached.
+    assert prepare(run) == found
     assert state(run) == files

@@ -32,7 +32,7 @@ def run(tmp_path):
     return run
 
 
-def trained(run, epochs):
+def write_log(run, epochs):
     lines = [json.dumps({"epoch": e + 1, "loss": 1.0}) for e in range(epochs)]
     run.log.write_text("".join(line + "\n" for line in lines))
 
@@ -48,16 +48,16 @@ def trained(run, epochs):
         "training.final_weights=last",
         "decoding.beam_size=3",
         "decoding.max_source_length=50",
-        # The run has the size that its text gave.
+        # The text determined the vocabulary size.
         "model.source_vocabulary_size=70000",
     ],
 )
-def test_what_may_change(run, assignment):
+def test_settings_that_may_change_are_accepted(run, assignment):
     check_resumable(override(RunConfig(), [assignment]), run)
 
 
 @pytest.mark.parametrize(
-    "assignments, said",
+    "assignments, message",
     [
         (["epochs=5", "first_halved_epoch=5"], ""),
         (
@@ -71,26 +71,26 @@ def test_what_may_change(run, assignment):
         (["epochs=5", "first_halved_epoch=6", "halving=plateau"], ""),
     ],
 )
-def test_a_rate_that_is_never_halved_is_said(
-    tmp_path, assignments, said, capsys
+def test_learning_rates_that_are_never_halved_are_reported(
+    tmp_path, assignments, message, capsys
 ):
     config = override(RunConfig(), [f"training.{a}" for a in assignments])
     print_epochs(config, RunFolder(tmp_path))
-    told = capsys.readouterr().out
-    assert bool(told) == bool(said) and re.search(said, told)
+    printed = capsys.readouterr().out
+    assert bool(printed) == bool(message) and re.search(message, printed)
 
 
-def test_a_run_that_continues_is_said(run, capsys):
+def test_resumed_runs_report_the_finished_epochs(run, capsys):
     print_epochs(RunConfig(), run)
     assert "continues" not in capsys.readouterr().out
     run.snapshot.touch()
-    trained(run, 3)
+    write_log(run, 3)
     print_epochs(RunConfig(), run)
     assert "; 3 of 12 epochs are done" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    "assignment, said",
+    "assignment, message",
     [
         ("training.batch_size=64", "training.batch_size: 128 → 64"),
         ("training.seed=2", "training.seed: 1 → 2"),
@@ -99,32 +99,34 @@ def test_a_run_that_continues_is_said(run, capsys):
         ("data.train=x", "data.train: None → 'x'"),
     ],
 )
-def test_what_may_not_change_is_told_in_full(run, assignment, said):
+def test_errors_name_the_setting_that_may_not_change(run, assignment, message):
     before = run.config.read_text()
     with pytest.raises(ValueError) as caught:
         check_resumable(override(RunConfig(), [assignment]), run)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "Use a new folder" in str(caught.value)
     assert run.config.read_text() == before
 
 
-def test_every_difference_is_told(run):
+def test_errors_list_all_differences(run):
     changed = ["training.batch_size=64", "training.epochs=20", "model.units=8"]
     with pytest.raises(ValueError) as caught:
         check_resumable(override(RunConfig(), changed), run)
-    told = str(caught.value).partition("different one: ")[2]
-    assert told.startswith("model.units: 1000 → 8; training.batch_size: 128")
-    assert "epochs" not in told
+    differences = str(caught.value).partition("different one: ")[2]
+    assert differences.startswith(
+        "model.units: 1000 → 8; training.batch_size: 128"
+    )
+    assert "epochs" not in differences
 
 
-def test_trained_epochs_are_not_taken_back(run):
-    trained(run, 5)
+def test_epochs_cannot_be_fewer_than_trained(run):
+    write_log(run, 5)
     check_resumable(override(RunConfig(), ["training.epochs=5"]), run)
     with pytest.raises(ValueError, match="trained for 5 .* Received: 4"):
         check_resumable(override(RunConfig(), ["training.epochs=4"]), run)
 
 
-def test_an_older_run_has_the_defaults_of_newer_settings(run):
+def test_older_runs_have_the_defaults_of_newer_settings(run):
     values = config_to_dict(RunConfig())
     del values["data"]["batching"], values["model"]["attention"]["use_scale"]
     run.config.write_text(json.dumps(values))
@@ -134,7 +136,7 @@ def test_an_older_run_has_the_defaults_of_newer_settings(run):
         check_resumable(changed, run)
 
 
-def test_a_run_is_finished_for_what_it_was_scored_with(run):
+def test_runs_are_finished_only_for_the_settings_of_the_scores(run):
     config = RunConfig()
     assert not is_finished(config, run)
     mark_finished(config, run)
@@ -149,56 +151,54 @@ def test_a_run_is_finished_for_what_it_was_scored_with(run):
     assert is_finished(last, run)
 
 
-def test_a_run_whose_patience_let_it_go_on_is_not_finished(run):
-    trained(run, 5)
+def test_runs_that_trained_further_are_not_finished(run):
+    write_log(run, 5)
     mark_finished(RunConfig(), run)
     assert is_finished(RunConfig(), run)
-    trained(run, 7)
+    write_log(run, 7)
     assert not is_finished(RunConfig(), run)
 
 
-def test_the_list_names_settings():
+def test_changeable_settings_exist():
     settings = config_to_dict(RunConfig())
     for name in MAY_CHANGE:
         section, _, setting = name.partition(".")
         assert section == "decoding" or setting in settings[section]
 
 
-def test_auto_is_decided_where_a_run_begins_and_kept(
-    run, tmp_path, monkeypatch
-):
+def test_automatic_precision_is_decided_once(run, tmp_path, monkeypatch):
     auto = override(RunConfig(), ["model.precision=auto"])
     measured = iter(["mixed_bfloat16", "float32"])
     monkeypatch.setattr(resumption, "decided", lambda _: next(measured))
     fresh = RunFolder(tmp_path / "fresh")
-    begun = decide_precision(auto, fresh)
-    assert begun.model.precision == "mixed_bfloat16"
+    decided = decide_precision(auto, fresh)
+    assert decided.model.precision == "mixed_bfloat16"
     fresh.path.mkdir()
-    write_config(begun, fresh)
-    # Another machine would choose the other one.
+    write_config(decided, fresh)
+    # Another machine would choose float32.
     again = decide_precision(auto, fresh)
-    assert again == begun
+    assert again == decided
     check_resumable(again, fresh)
-    # A run of another precision continues in that, too.
+    # A run with another precision keeps it.
     assert decide_precision(auto, run) == RunConfig()
-    assert decide_precision(begun, run) == begun
+    assert decide_precision(decided, run) == decided
     with pytest.raises(ValueError, match="precision: 'float32' → 'mixed_bfl"):
-        check_resumable(begun, run)
+        check_resumable(decided, run)
 
 
-def test_what_a_run_has_decided_stays(tmp_path):
+def test_decisions_of_a_run_are_kept(tmp_path):
     run = RunFolder(tmp_path / "begun")
-    asked = override(RunConfig(), ["data.dataset=files"])
-    assert kept_decisions(asked, run) == asked
+    config = override(RunConfig(), ["data.dataset=files"])
+    assert kept_decisions(config, run) == config
     decided = ["data.target_language=zh", "training.metric=bleu:char"]
-    write_config(override(asked, decided), run)
+    write_config(override(config, decided), run)
     for metric in ("auto", "bleu", "bleu:char"):
-        given = override(asked, [f"training.metric={metric}"])
+        given = override(config, [f"training.metric={metric}"])
         kept = kept_decisions(given, run)
         assert kept.training.metric == "bleu:char"
         assert kept.data.target_language == "zh"
         check_resumable(kept, run)
-    other = override(asked, ["training.metric=chrf"])
+    other = override(config, ["training.metric=chrf"])
     with pytest.raises(ValueError, match="training.metric: 'bleu:char' →"):
         check_resumable(kept_decisions(other, run), run)
 
@@ -208,7 +208,7 @@ def lines(path):
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_a_call_that_is_killed_has_a_line(tmp_path, monkeypatch):
+def test_killed_sessions_are_recorded(tmp_path, monkeypatch):
     path = tmp_path / "sessions.jsonl"
     steps = iter(range(1, 100))
     monkeypatch.setattr(resumption, "_SECONDS", 0)
@@ -217,7 +217,7 @@ def test_a_call_that_is_killed_has_a_line(tmp_path, monkeypatch):
         (first,) = lines(path)
         note()
         (second,) = lines(path)
-        # What a call leaves that ends here.
+        # the file if the process is killed here
         killed = path.read_bytes()
     assert second["steps"] > first["steps"]
     assert second["seconds"] >= first["seconds"]
@@ -228,7 +228,7 @@ def test_a_call_that_is_killed_has_a_line(tmp_path, monkeypatch):
     assert one == second and other["steps"] == 7
 
 
-def test_a_call_without_a_step_has_no_line(tmp_path):
+def test_sessions_without_a_step_are_not_recorded(tmp_path):
     path = tmp_path / "sessions.jsonl"
     with session(path, ONE_DEVICE, lambda: 0) as note:
         note()
@@ -237,8 +237,8 @@ def test_a_call_without_a_step_has_no_line(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("ends", [signal.SIGKILL, signal.SIGINT])
-def test_a_training_that_is_killed_has_a_line(tmp_path, ends):
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_killed_training_runs_are_recorded(tmp_path, number):
     run = RunFolder(tmp_path / "run")
     command = [sys.executable, "-m", "luong_keras", "train"]
     command += ["--preset", "demo", "--run-dir", str(run.path), "--set"]
@@ -253,10 +253,10 @@ def test_a_training_that_is_killed_has_a_line(tmp_path, ends):
             assert process.poll() is None and time.monotonic() < end
             time.sleep(0.1)
     finally:
-        process.send_signal(ends)
-        # Ctrl-C is 130, also where all was saved.
-        status = {signal.SIGKILL: -signal.SIGKILL, signal.SIGINT: 130}[ends]
+        process.send_signal(number)
+        # The status after Ctrl-C is 130, although the run was saved.
+        status = {signal.SIGKILL: -signal.SIGKILL, signal.SIGINT: 130}[number]
         assert process.wait() == status
-    assert run.snapshot.exists() == (ends == signal.SIGINT)
+    assert run.snapshot.exists() == (number == signal.SIGINT)
     (line,) = lines(run.sessions)
     assert line["steps"] > 0 and line["seconds"] > 0

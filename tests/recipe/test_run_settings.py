@@ -1,4 +1,4 @@
-"""What a run reads besides its settings lies in its folder."""
+"""Files named by the settings of a run, which must be in its folder."""
 
 import dataclasses
 import json
@@ -38,15 +38,15 @@ def settings(dictionary):
     return RunConfig(decoding=DecodingConfig(dictionary=str(dictionary)))
 
 
-def written(run):
-    """What config.json says."""
+def saved_dictionary(run):
+    """Return the dictionary in config.json."""
     return json.loads(run.config.read_text())["decoding"]["dictionary"]
 
 
-def test_a_training_copies_the_dictionary(run, elsewhere, tmp_path):
+def test_training_copies_the_dictionary(run, elsewhere, tmp_path):
     config = copy_word_lists(settings(elsewhere), run)
     write_config(config, run)
-    assert written(run) == "dictionary.txt"
+    assert saved_dictionary(run) == "dictionary.txt"
     assert run.dictionary.read_text(encoding="utf-8") == LINES
     elsewhere.unlink()
     moved = shutil.move(run.path, tmp_path / "moved")
@@ -54,14 +54,14 @@ def test_a_training_copies_the_dictionary(run, elsewhere, tmp_path):
     assert found == str(tmp_path / "moved" / "dictionary.txt")
 
 
-def test_a_run_goes_on_with_the_same_call_and_with_its_own_settings(
+def test_runs_continue_with_the_original_or_the_saved_settings(
     run, elsewhere, tmp_path, monkeypatch
 ):
     first = copy_word_lists(settings(elsewhere), run)
     write_config(first, run)
     mark_finished(first, run)
     monkeypatch.chdir(tmp_path)
-    # The same call; config.json as `--config`; what `run_config` read.
+    # the same call, config.json as `--config`, and the result of `run_config`
     for config in (
         settings(elsewhere),
         settings("dictionary.txt"),
@@ -74,7 +74,7 @@ def test_a_run_goes_on_with_the_same_call_and_with_its_own_settings(
     assert copy_word_lists(RunConfig(), run) == RunConfig()
 
 
-def test_a_training_copies_the_shortlist_too(run, elsewhere):
+def test_training_copies_the_shortlist(run, elsewhere):
     decoding = DecodingConfig(
         dictionary=str(elsewhere), shortlist=str(elsewhere)
     )
@@ -93,14 +93,14 @@ def test_a_training_copies_the_shortlist_too(run, elsewhere):
         )
 
 
-def test_another_dictionary_takes_the_place_of_the_old(run, elsewhere):
+def test_a_new_dictionary_replaces_the_old_one(run, elsewhere):
     copy_word_lists(settings(elsewhere), run)
     elsewhere.write_text("door Pforte 1\n")
     copy_word_lists(settings(elsewhere), run)
     assert run.dictionary.read_text() == "door Pforte 1\n"
 
 
-def test_what_is_no_dictionary_is_told_before_the_training(run, elsewhere):
+def test_invalid_dictionaries_are_refused_before_training(run, elsewhere):
     with pytest.raises(FileNotFoundError, match="no dictionary"):
         copy_word_lists(settings(elsewhere.with_name("none")), run)
     elsewhere.write_text("door Tür many\n")
@@ -119,20 +119,20 @@ def test_what_is_no_dictionary_is_told_before_the_training(run, elsewhere):
         "..",
     ],
 )
-def test_a_run_from_elsewhere_names_no_file_of_this_machine(run, path):
+def test_runs_cannot_name_files_outside_their_folder(run, path):
     write_config(settings(path), run)
     with pytest.raises(ValueError, match="leads out of it") as refused:
         run_config(run.path)
-    # How to bring it in, if it is one's own.
+    # The message says how to add a trusted file.
     for part in (path, str(run.config), f"copy it to {run.dictionary}"):
         assert part in str(refused.value)
-    # Not read, so not refused: the caller brings a search.
+    # The path is not read if the caller gives the decoding settings.
     found = run_config(run.path, own_files=False)
     assert found.decoding.dictionary == path
 
 
-def test_an_old_run_is_read_by_a_relative_path_too(run, elsewhere):
-    # Absolute, though it is in the folder: another machine has others there.
+def test_relative_paths_replace_refused_absolute_paths(run, elsewhere):
+    # Absolute paths are refused even in the folder, because runs may move.
     write_config(RunConfig(), run)
     values = json.loads(run.config.read_text())
     values["decoding"]["dictionary"] = str(run.path / "own.txt")
@@ -146,7 +146,7 @@ def test_an_old_run_is_read_by_a_relative_path_too(run, elsewhere):
     assert found == str(run.path / "own.txt")
 
 
-def test_a_link_out_of_the_folder_is_refused(run, elsewhere):
+def test_links_out_of_the_folder_are_refused(run, elsewhere):
     write_config(settings("dictionary.txt"), run)
     run.dictionary.symlink_to(elsewhere)
     with pytest.raises(ValueError, match="leads out of it"):
@@ -159,7 +159,7 @@ def test_a_link_out_of_the_folder_is_refused(run, elsewhere):
 
 
 @pytest.mark.parametrize("suffix", [".json", WordTokenizer.file_suffix])
-def test_vocabularies_are_no_links_out_of_the_folder(tmp_path, suffix):
+def test_vocabularies_linked_out_of_the_folder_are_refused(tmp_path, suffix):
     folder, other = tmp_path / "run", tmp_path / "other"
     for place in (folder, other):
         place.mkdir()
@@ -173,7 +173,7 @@ def test_vocabularies_are_no_links_out_of_the_folder(tmp_path, suffix):
         load_tokenizer(folder, "../other/source_vocabulary")
 
 
-def test_the_folder_itself_may_be_a_link(tmp_path, monkeypatch):
+def test_the_folder_itself_can_be_a_link(tmp_path, monkeypatch):
     (tmp_path / "real").mkdir()
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "real")
@@ -184,21 +184,21 @@ def test_the_folder_itself_may_be_a_link(tmp_path, monkeypatch):
     assert safe_join("link", "x").as_posix() == "link/x"
 
 
-def test_a_search_of_ones_own_needs_nothing_of_the_folder(
+def test_given_decoding_settings_need_no_files_of_the_folder(
     run, elsewhere, monkeypatch
 ):
     from luong_keras.recipe import run_reading
 
     write_config(settings("/etc/passwd"), run)
-    asked = []
+    calls = []
 
     def stop(folder, weights, precision, own_files):
-        asked.append(own_files)
+        calls.append(own_files)
         raise InterruptedError
 
     monkeypatch.setattr(run_reading, "_read_run", stop)
-    own = dataclasses.replace(DecodingConfig(), dictionary=str(elsewhere))
-    for decoding in (own, None):
+    given = dataclasses.replace(DecodingConfig(), dictionary=str(elsewhere))
+    for decoding in (given, None):
         with pytest.raises(InterruptedError):
             run_reading.load_run(run.path, decoding=decoding)
-    assert asked == [False, True]
+    assert calls == [False, True]

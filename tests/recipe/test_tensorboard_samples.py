@@ -15,7 +15,7 @@ REFERENCES = ["x", "y", "z", "w"]
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """What TensorBoard finds after six epochs: values by tag and step."""
+    """Write six epochs and return the values by tag and step."""
     folder = tmp_path_factory.mktemp("tensorboard")
     translator = tiny_translator(
         beam_size=1, batch_size=2, max_source_length=20
@@ -42,7 +42,7 @@ def written(tmp_path_factory):
     return found, validation, translator
 
 
-def test_the_samples_are_a_table_of_every_epoch(written):
+def test_samples_are_tables_in_every_epoch(written):
     found, validation, _ = written
     assert set(found["translations"]) == set(range(6))
     text = found["translations"][1].item().decode()
@@ -51,14 +51,14 @@ def test_the_samples_are_a_table_of_every_epoch(written):
     assert validation.shown() == [0, 2]
     assert first.startswith("| a b | x |")
     assert validation.translations[0].split()[0] in first
-    # Nothing of it is Markdown or HTML.
+    # Markdown and HTML are escaped.
     assert r"| b \| &lt;i&gt;a&lt;/i&gt; \*c\* | z |" in second
 
 
-def test_what_they_attend_to_is_a_picture(written):
+def test_alignments_are_images(written):
     found, *_ = written
     assert set(found) == {"translations", "alignment 1", "alignment 2"}
-    # After 1, 2, 4, ... epochs and the last.
+    # after epochs 1, 2, 4, ... and the last one
     assert set(found["alignment 1"]) == {0, 1, 3, 5}
     for width, height, picture in found["alignment 1"].values():
         image = tf.io.decode_png(picture).numpy()
@@ -66,11 +66,11 @@ def test_what_they_attend_to_is_a_picture(written):
         assert np.unique(image).size > 10
 
 
-def test_answers_of_jax_are_drawn_as_well(written):
-    """Its translator answers batches, in part as arrays."""
+def test_results_on_jax_are_drawn_too(written):
+    """Draw results of batches, some of which are NumPy arrays on JAX."""
     *_, translator = written
 
-    class OfJax:
+    class JaxTranslator:
         decoding = translator.decoding
 
         def translate_batch(self, text):
@@ -78,7 +78,7 @@ def test_answers_of_jax_are_drawn_as_well(written):
             names = ("alignments", "lengths", "scores")
             return found | {name: found[name].numpy() for name in names}
 
-    drawn = _translations(OfJax(), SOURCES[:3])
+    drawn = _translations(JaxTranslator(), SOURCES[:3])
     expected = [nbest[0] for nbest in translator.nbest(SOURCES[:3])]
     assert [t.tokens for t in drawn] == [t.tokens for t in expected]
     for one, other in zip(drawn, expected, strict=True):

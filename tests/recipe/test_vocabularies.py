@@ -1,4 +1,4 @@
-"""The vocabularies of a run whose text fits no size that was asked for."""
+"""Vocabularies of a run, and sizes that the text does not allow."""
 
 import json
 
@@ -23,13 +23,13 @@ from luong_keras.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from luong_keras.training.run_folder import RunFolder
 
 pytestmark = pytest.mark.tensorflow
-# The special tokens, and the mark in front of a word.
+# the special tokens and the word-boundary mark
 MORE = 5
 
 
 @pytest.fixture
 def tokenizers(tmp_path):
-    def made(lines, size, **options):
+    def train(lines, size, **options):
         text = "".join(f"{line}\t{line}\n" for line in lines)
         path = tmp_path / "text.tsv"
         path.write_text(text, encoding="utf-8")
@@ -47,11 +47,11 @@ def tokenizers(tmp_path):
         _, corpus = prepare_text(config, run)
         return prepare_tokenizers(corpus, config, run)
 
-    return made
+    return train
 
 
 @pytest.mark.parametrize(
-    "options, more, said",
+    "options, more, message",
     [
         ({}, 0, "has many characters: 305 subwords"),
         ({"model_type": "char"}, 0, "has many characters: 305 subwords"),
@@ -62,34 +62,35 @@ def tokenizers(tmp_path):
         ),
     ],
 )
-def test_more_characters_than_subwords(tokenizers, capsys, options, more, said):
+def test_vocabularies_grow_to_hold_all_characters(
+    tokenizers, capsys, options, more, message
+):
     han = [chr(0x4E00 + n) for n in range(300)]
     lines = ["".join(han[n : n + 10]) for n in range(0, 300, 10)]
     for tokenizer in tokenizers(lines, 100, **options):
         assert tokenizer.vocabulary_size == 300 + MORE + more
-        # All of its characters are known.
         decoded = tokenizer.decode(tokenizer.encode(lines)).numpy()
         assert [line.decode() for line in decoded] == lines
     printed = capsys.readouterr().out
-    assert f"the source text {said}" in printed
+    assert f"the source text {message}" in printed
 
 
-def test_vocabularies_of_a_stopped_call_are_of_its_settings(
+def test_vocabularies_of_a_stopped_call_are_not_reused_for_others(
     tokenizers, monkeypatch
 ):
     lines = ["ab", "ba", "aab"] * 3
     sizes = [each.vocabulary_size for each in tokenizers(lines, 8)]
-    # Nothing has begun: other settings and other text make others.
+    # Training has not started, so other settings or text change them.
     assert [x.vocabulary_size for x in tokenizers(lines, 7)] < sizes
     for tokenizer in tokenizers(["xyz", "zyx"] * 3, 9):
         assert tokenizer.decode(tokenizer.encode(["xyz"])).numpy() == [b"xyz"]
     monkeypatch.setattr(SentencePieceTokenizer, "train", None)
-    # The same call has them already.
+    # The same call reuses them.
     for tokenizer in tokenizers(["xyz", "zyx"] * 3, 9):
         assert tokenizer.decode(tokenizer.encode(["xyz"])).numpy() == [b"xyz"]
 
 
-def test_fewer_characters_and_words_than_subwords(tokenizers, capsys):
+def test_vocabularies_shrink_for_small_texts(tokenizers, capsys):
     for tokenizer in tokenizers(["ab", "ba", "aab"] * 3, 100):
         assert 2 + MORE <= tokenizer.vocabulary_size < 20
     assert "the source text is small: " in capsys.readouterr().out
@@ -114,7 +115,7 @@ WORDS = ["--data.tokenizer", "words", "--data.pretokenized"]
 
 @pytest.fixture
 def command(tmp_path, monkeypatch, capsys):
-    """`luong-keras train` up to the training; what it prints on an error."""
+    """Return a function that runs `luong-keras train` without training."""
     monkeypatch.setattr(recipe, "train", lambda *_, **__: False)
     path = tmp_path / "pairs.tsv"
     text = "".join(f"{s}\t{t}\n" for s, t in PAIRS * 3)
@@ -132,14 +133,14 @@ def command(tmp_path, monkeypatch, capsys):
     return call
 
 
-def test_flags_choose_the_subwords_and_a_run_keeps_them(command):
+def test_runs_keep_the_subword_settings_of_the_flags(command):
     command(*SUBWORDS)
     source, target = (
         load_tokenizer(command.run, f"{side}_vocabulary")
         for side in ("source", "target")
     )
-    # Full-width digits and the ellipsis stay, symbols are whole, and what is
-    # new is bytes.
+    # Full-width digits and the ellipsis are kept, user-defined symbols are
+    # single tokens, and unknown characters are bytes.
     text = ["大小３.５… 小猫<x>", "Ж"]
     ids = target.encode(text)
     assert [line.decode() for line in target.decode(ids).numpy()] == text
@@ -161,11 +162,11 @@ def test_flags_choose_the_subwords_and_a_run_keeps_them(command):
     command(*SUBWORDS)  # The same command continues.
     again = load_tokenizer(command.run, "target_vocabulary")
     assert again.fingerprint == fingerprint
-    said = command(*SUBWORDS[:-1], status=2)
-    assert "data.sentencepiece.user_defined_symbols" in said
+    error = command(*SUBWORDS[:-1], status=2)
+    assert "data.sentencepiece.user_defined_symbols" in error
 
 
-def test_a_run_of_before_goes_on(command):
+def test_older_runs_without_subword_settings_continue(command):
     command(*SUBWORDS[:2])
     path = command.run / "config.json"
     values = json.loads(path.read_text())
@@ -176,26 +177,26 @@ def test_a_run_of_before_goes_on(command):
     assert values["data"]["sentencepiece"]["model_type"] == "bpe"
 
 
-def test_tokenised_text_is_taken_as_it_is(command):
+def test_pretokenised_text_is_not_tokenised(command):
     command(*WORDS)
     tokenizer = load_tokenizer(command.run, "source_vocabulary")
     text = [source for source, _ in PAIRS]
     tokens = tokenizer.tokens(text).to_list()
     assert tokens == [line.encode().split() for line in text]
     ids = tokenizer.encode(text)
-    # Spelled like special tokens, words are unknown ones and no marks.
+    # Words spelled like special tokens are unknown words.
     assert ids.to_list()[2][2:] == [1, 1]
     decoded = [line.decode() for line in tokenizer.decode(ids).numpy()]
     assert decoded == [*text[:2], "Größe 3.5 <unk> <unk>", text[3]]
     kept = json.loads((command.run / "config.json").read_text())
     assert kept["data"]["pretokenized"] is True
     assert kept["training"]["metric"] in ("bleu:none", "chrf", "exact_match")
-    said = command("--data.no-pretokenized", status=2)
-    assert "data.pretokenized" in said
+    error = command("--data.no-pretokenized", status=2)
+    assert "data.pretokenized" in error
 
 
 @pytest.mark.parametrize(
-    "flags, said",
+    "flags, message",
     [
         ([*WORDS[:2], *SUBWORDS[2:4]], "Expected: tokenizer='sentencepiece'"),
         ([*SUBWORDS[:2], "--data.pretokenized"], "Expected: tokenizer='words'"),
@@ -206,8 +207,8 @@ def test_tokenised_text_is_taken_as_it_is(command):
         ),
     ],
 )
-def test_settings_that_contradict_each_other_are_told(command, flags, said):
-    assert said in command(*flags, status=2)
+def test_contradictory_settings_are_refused(command, flags, message):
+    assert message in command(*flags, status=2)
     assert not (command.run / "corpus").exists()
 
 
@@ -220,7 +221,9 @@ def test_settings_that_contradict_each_other_are_told(command, flags, said):
         ({"data.tokenizer": "words"}, ""),
     ],
 )
-def test_references_that_the_subwords_rewrite(settings, line, tmp_path, capsys):
+def test_references_changed_by_the_subwords_are_reported(
+    settings, line, tmp_path, capsys
+):
     subwords = {"data.dataset": "files", "data.tokenizer": "sentencepiece"}
     config = with_values(RunConfig(), subwords | settings)
     references = [" ein  Satz, ß.", "真的吗？ A", "น้ำ"]

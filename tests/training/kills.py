@@ -71,15 +71,13 @@ def start(folder, run, count=2, backend="jax", more=()):
     }
     processes = []
     for rank in range(count):
-        process = {"KERAS_DISTRIBUTION_PROCESS_ID": str(rank)}
+        variables = {"KERAS_DISTRIBUTION_PROCESS_ID": str(rank)}
+        variables = addresses | variables if count > 1 else {}
         with open(f"{run}.{rank}.log", "a") as log:
             processes.append(
                 subprocess.Popen(
                     list(map(str, command)),
-                    env={
-                        **os.environ,
-                        **(addresses | process if count > 1 else {}),
-                    },
+                    env={**os.environ, **variables},
                     cwd=ROOT,
                     stdout=log,
                     stderr=log,

@@ -54,15 +54,15 @@ def failing(number=None, error=errno.ENOSPC):
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory):
+def first_run(tmp_path_factory):
     with failing() as calls:
-        result = RUN["train"](tmp_path_factory.mktemp("uninterrupted"))
+        result = RUN["train"](tmp_path_factory.mktemp("first_run"))
     return {**result, "calls": calls}
 
 
-def test_the_disk_calls_of_a_run_are_counted(uninterrupted):
-    assert len(uninterrupted["calls"]) == CALLS
-    assert {*uninterrupted["calls"]} >= {
+def test_the_disk_calls_of_a_run_are_counted(first_run):
+    assert len(first_run["calls"]) == CALLS
+    assert {*first_run["calls"]} >= {
         "fsync",
         "replace",
         "link",
@@ -77,10 +77,8 @@ def test_the_disk_calls_of_a_run_are_counted(uninterrupted):
         for n in range(CALLS)
     ],
 )
-def test_runs_resume_after_any_failed_disk_call(
-    tmp_path, uninterrupted, number
-):
-    name = uninterrupted["calls"][number]
+def test_runs_resume_after_any_failed_disk_call(tmp_path, first_run, number):
+    name = first_run["calls"][number]
     with failing(number) as calls:
         if name == "link":  # The file is renamed instead.
             RUN["train"](tmp_path)
@@ -93,7 +91,7 @@ def test_runs_resume_after_any_failed_disk_call(
     assert not list(tmp_path.glob(".partial-*"))
     resumed = RUN["train"](tmp_path)
     for key in ("log", "best", "digests"):
-        assert resumed[key] == uninterrupted[key]
+        assert resumed[key] == first_run[key]
     # The lock file stays, because another process may be waiting for it.
     hidden = [p.name for p in tmp_path.iterdir() if p.name[0] == "."]
     assert hidden == [".snapshot.npz.lock"]
