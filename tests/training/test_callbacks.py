@@ -331,7 +331,7 @@ def test_processes_agree_after_an_epoch():
     assert stop.stopping and stop.model.stop_training
 
 
-def test_processes_agree_on_the_score():
+def test_validation_applies_agree_to_the_score():
     validation = TranslationValidation(
         list,
         ["a"],
