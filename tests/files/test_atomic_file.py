@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-from luong_keras.files import atomic_file
 from luong_keras.files.atomic_file import (
     atomic_path,
     read_json,
@@ -110,13 +109,6 @@ def test_disk_errors_name_the_file_and_the_reason(
 def test_other_errors_are_raised_unchanged(tmp_path):
     with pytest.raises(IsADirectoryError), atomic_path(tmp_path / "a"):
         raise IsADirectoryError(errno.EISDIR, "a folder")
-
-
-def test_is_running_is_false_for_an_ended_process():
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    assert atomic_file.is_running(os.getppid())
-    assert not atomic_file.is_running(ended.pid)
 
 
 @pytest.mark.parametrize(

@@ -35,14 +35,9 @@ def write_log(run):
     JsonLinesLog(run.log).on_epoch_end(7, {"loss": 1.0})
 
 
-def writer(name):
-    """Return a function that atomically writes a file of this name."""
-
-    def write(run):
-        with atomic_path(run.path / name) as temporary:
-            temporary.write_text("new")
-
-    return write
+def write_page(run):
+    with atomic_path(run.report) as temporary:
+        temporary.write_text("new")
 
 
 USES = [
@@ -63,13 +58,10 @@ USES = [
     ("snapshot.npz", lambda run: write_arrays(run.snapshot, {}, {})),
     (".lock", lock),
     (".lock-owner.json", lock),
+    ("report.html", write_page),
     *(
         (f"{name}.weights.h5", lambda run, name=name: run.weights(name))
         for name in WEIGHTS
-    ),
-    *(
-        (name, writer(name))
-        for name in ("test.txt", "report.html", "finished.json", "dev.jsonl")
     ),
 ]
 
