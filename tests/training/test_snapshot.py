@@ -7,7 +7,6 @@ import keras
 import numpy as np
 import pytest
 
-from luong_keras.files.atomic_file import atomic_path
 from luong_keras.training.interruption import SnapshotCallback
 from luong_keras.training.snapshot import Snapshot
 from luong_keras.training.snapshot_file import previous_path
@@ -148,16 +147,6 @@ def test_models_without_an_optimizer_are_refused():
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
     with pytest.raises(ValueError, match="model.compile"):
         Snapshot.capture(model, 1)
-
-
-def test_failed_writes_keep_the_old_file(path):
-    path.write_text("old")
-    with pytest.raises(RuntimeError), atomic_path(path) as temporary:
-        temporary.write_text("half")
-        assert path.read_text() == "old"
-        raise RuntimeError
-    assert path.read_text() == "old"
-    assert [item.name for item in path.parent.iterdir()] == [path.name]
 
 
 def flip_a_bit(path):
