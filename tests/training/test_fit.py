@@ -122,20 +122,26 @@ def small_model(optimizer="sgd", **options):
     return model
 
 
+def fit_rows(rows=None, model=None, **options):
+    """Train a model on rows; by default `small_model` on `Rows`."""
+    return fit(model or small_model(), rows or Rows(), verbose=0, **options)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "snapshot.npz"
+
+
 @pytest.mark.parametrize("kill_in", [(0, 3), (0, "end")])
-def test_callbacks_see_one_run_after_resuming(tmp_path, kill_in):
+def test_callbacks_see_one_run_after_resuming(path, kill_in):
     # A run that is killed in validation repeats the validation.
     def run(events):
-        data = (np.zeros((1, 1)), np.zeros((1, 1)))
-        fit(
-            small_model(),
-            Rows(),
+        fit_rows(
             epochs=2,
             callbacks=[events, StopOnSignal()],
-            snapshot_path=tmp_path / "snapshot.npz",
+            snapshot_path=path,
             snapshot_steps=1,
-            validation_data=data,
-            verbose=0,
+            validation_data=(np.zeros((1, 1)), np.zeros((1, 1))),
         )
 
     handler = signal.getsignal(signal.SIGINT)
@@ -167,33 +173,22 @@ def test_epochs_stopped_midway_are_not_validated(stop_after, validated):
             seen.append(self.batches - 1)
 
     data = (np.zeros((1, 1)), np.zeros((1, 1)))
-    options = {"validation_data": data, "verbose": 0}
-    model = small_model()
-    fit(model, Rows(), epochs=3, callbacks=[Stop()], **options)
+    fit_rows(epochs=3, callbacks=[Stop()], validation_data=data)
     assert seen == validated
 
 
-def test_only_one_process_trains_with_a_snapshot(tmp_path):
-    path = tmp_path / "snapshot.npz"
-
+def test_only_one_process_trains_with_a_snapshot(path):
     def run(**options):
-        return fit(
-            small_model(),
-            Rows(),
-            epochs=1,
-            snapshot_path=path,
-            verbose=0,
-            **options,
-        ).epoch
+        return fit_rows(epochs=1, snapshot_path=path, **options).epoch
 
-    with locked(tmp_path, path.name):
+    with locked(path.parent, path.name):
         with pytest.raises(FolderInUseError, match="snapshot.npz is in use"):
             run()
         assert not path.exists()
         # another process of the same run
         assert run(writes_snapshots=False) == [0]
     # The lock of a run folder is a different one.
-    with locked(tmp_path):
+    with locked(path.parent):
         assert run() == [0]
     assert path.exists() and run() == []
 
@@ -217,7 +212,7 @@ def test_too_few_batches_raise_an_error():
         pytest.warns(UserWarning, match="ran out of data"),
         pytest.raises(ValueError, match=r"must give 8 batches. Received: 7"),
     ):
-        fit(small_model(), Rows(missing=1), epochs=2, verbose=0)
+        fit_rows(Rows(missing=1), epochs=2)
 
 
 class Ending:
@@ -267,15 +262,14 @@ def test_data_known_to_end_early_raise_before_training(
     assert not (tmp_path / "snapshot.npz").exists()
 
 
-def test_resumed_runs_need_the_same_number_of_steps_per_epoch(tmp_path):
+def test_resumed_runs_need_the_same_number_of_steps_per_epoch(path):
     rows = Rows()
-    options = {"snapshot_path": tmp_path / "snapshot.npz", "verbose": 0}
-    fit(small_model(), rows, epochs=1, **options)
+    fit_rows(rows, epochs=1, snapshot_path=path)
     rows.steps_per_epoch = 5
     with pytest.raises(ValueError, match="per_epoch=4, .* steps_per_epoch=5"):
-        fit(small_model(), rows, epochs=2, **options)
+        fit_rows(rows, epochs=2, snapshot_path=path)
     rows.steps_per_epoch = 4
-    assert fit(small_model(), rows, epochs=2, **options).epoch == [1]
+    assert fit_rows(rows, epochs=2, snapshot_path=path).epoch == [1]
 
 
 SEVERAL_STEPS = pytest.mark.skipif(
@@ -285,16 +279,18 @@ SEVERAL_STEPS = pytest.mark.skipif(
 
 
 @SEVERAL_STEPS
-def test_steps_per_execution_must_divide_the_epoch(tmp_path):
+def test_steps_per_execution_must_divide_the_epoch(path):
     model = small_model(steps_per_execution=3)
     with pytest.raises(ValueError, match="steps_per_execution=3"):
-        fit(model, Rows(), epochs=1)
-    model = small_model(steps_per_execution=2)
-    path = tmp_path / "snapshot.npz"
-    events = Events(kill_in=(0, 2))
-    options = {"snapshot_path": path, "snapshot_steps": 1, "verbose": 0}
+        fit_rows(model=model, epochs=1)
     with pytest.raises(KeyboardInterrupt):
-        fit(model, Rows(), epochs=1, callbacks=[events], **options)
+        fit_rows(
+            model=small_model(steps_per_execution=2),
+            epochs=1,
+            callbacks=[Events(kill_in=(0, 2))],
+            snapshot_path=path,
+            snapshot_steps=1,
+        )
     assert Snapshot.read(path).position == 2
 
 
@@ -323,25 +319,21 @@ def saved(monkeypatch):
     ],
 )
 def test_snapshots_are_written_after_the_step_that_reaches_them(
-    tmp_path, saved, steps_per_execution, every, expected
+    path, saved, steps_per_execution, every, expected
 ):
     """Save after every N batches, and at the end of the epoch."""
     rows = Rows()
     rows.steps_per_epoch = 8
-    fit(
-        small_model(steps_per_execution=steps_per_execution),
-        rows,
-        epochs=1,
-        snapshot_path=tmp_path / "snapshot.npz",
-        snapshot_steps=every,
-        verbose=0,
-    )
+    model = small_model(steps_per_execution=steps_per_execution)
+    fit_rows(rows, model, epochs=1, snapshot_path=path, snapshot_steps=every)
     assert saved == expected
 
 
 def test_averaged_weights_are_refused():
     with pytest.raises(ValueError, match="use_ema=True"):
-        fit(small_model(keras.optimizers.SGD(use_ema=True)), Rows(), epochs=1)
+        fit_rows(
+            model=small_model(keras.optimizers.SGD(use_ema=True)), epochs=1
+        )
 
 
 class CallAfterBatch(keras.callbacks.Callback):
@@ -356,47 +348,28 @@ class CallAfterBatch(keras.callbacks.Callback):
             self.function()
 
 
-def test_a_signal_requests_a_snapshot_and_training_continues(tmp_path, saved):
+def test_a_signal_requests_a_snapshot_and_training_continues(path, saved):
     def request():
         os.kill(os.getpid(), signal.SIGUSR1)
 
     handler = signal.getsignal(signal.SIGUSR1)
-    fit(
-        small_model(),
-        Rows(),
-        epochs=2,
-        callbacks=[CallAfterBatch(1, request), StopOnSignal()],
-        snapshot_path=tmp_path / "snapshot.npz",
-        verbose=0,
-    )
+    callbacks = [CallAfterBatch(1, request), StopOnSignal()]
+    fit_rows(epochs=2, callbacks=callbacks, snapshot_path=path)
     assert saved == [2, 4, 6, 8]
     assert signal.getsignal(signal.SIGUSR1) is handler
 
 
-def test_runs_stop_at_their_deadline(tmp_path, saved, capsys):
+def test_runs_stop_at_their_deadline(path, saved, capsys):
     stop = StopOnSignal(deadline=time.monotonic() + 3600)
 
     def set_deadline():
         stop.deadline = time.monotonic()
 
-    history = fit(
-        small_model(),
-        Rows(),
-        epochs=2,
-        callbacks=[CallAfterBatch(2, set_deadline), stop],
-        snapshot_path=tmp_path / "snapshot.npz",
-        verbose=0,
-    )
+    callbacks = [CallAfterBatch(2, set_deadline), stop]
+    history = fit_rows(epochs=2, callbacks=callbacks, snapshot_path=path)
     assert (saved, history.epoch, stop.stopping) == ([3], [], True)
     assert stop.received is None
     assert "Stopped after batch 3" in capsys.readouterr().out
     # Without a deadline the run continues.
-    fit(
-        small_model(),
-        Rows(),
-        epochs=2,
-        callbacks=[StopOnSignal()],
-        snapshot_path=tmp_path / "snapshot.npz",
-        verbose=0,
-    )
+    fit_rows(epochs=2, callbacks=[StopOnSignal()], snapshot_path=path)
     assert saved == [3, 4, 8]

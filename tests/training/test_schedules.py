@@ -49,36 +49,8 @@ def small_model(rate):
     return model
 
 
-def test_the_callback_sets_the_rate_and_resumes():
-    schedule = LearningRateHalving(2, halvings_per_epoch=2)
-    seen = Rates()
-    history = small_model(0.5).fit(
-        np.zeros((4, 1)),
-        np.zeros((4, 1)),
-        batch_size=1,
-        epochs=2,
-        callbacks=[schedule, seen],
-        verbose=0,
-    )
-    assert seen.rates == [0.5] * 4 + [0.25] * 2 + [0.125] * 2
-    assert history.history["learning_rate"] == [0.5, 0.125]
-
-    # In a resumed run, the optimizer has the last rate, the state the first.
-    resumed, seen = LearningRateHalving(2, halvings_per_epoch=2), Rates()
-    resumed.set_state(schedule.get_state())
-    small_model(0.125).fit(
-        np.zeros((4, 1)),
-        np.zeros((4, 1)),
-        batch_size=2,
-        initial_epoch=2,
-        epochs=3,
-        callbacks=[resumed, seen],
-        verbose=0,
-    )
-    assert seen.rates == [0.0625, 0.03125]
-
-
 def rates_of_fit(model, schedule, batch_size=2, **options):
+    """Train on four rows and return the learning rate of each step."""
     seen, x = Rates(), np.zeros((4, 1))
     model.fit(
         x,
@@ -89,6 +61,21 @@ def rates_of_fit(model, schedule, batch_size=2, **options):
         **options,
     )
     return seen.rates
+
+
+def test_the_callback_sets_the_rate_and_resumes():
+    schedule = LearningRateHalving(2, halvings_per_epoch=2)
+    model = small_model(0.5)
+    rates = rates_of_fit(model, schedule, 1, epochs=2)
+    assert rates == [0.5] * 4 + [0.25] * 2 + [0.125] * 2
+    assert model.history.history["learning_rate"] == [0.5, 0.125]
+
+    # In a resumed run, the optimizer has the last rate, the state the first.
+    resumed = LearningRateHalving(2, halvings_per_epoch=2)
+    resumed.set_state(schedule.get_state())
+    later = {"initial_epoch": 2, "epochs": 3}
+    rates = rates_of_fit(small_model(0.125), resumed, **later)
+    assert rates == [0.0625, 0.03125]
 
 
 def test_schedules_used_twice_read_the_rate_and_length_of_each_fit():
@@ -183,16 +170,8 @@ def test_halving_follows_the_authors_program(steps, epoch_fraction):
     ids=["after", "by iteration", "another epoch", "half epochs"],
 )
 def test_named_constructors_set_the_rates(schedule, expected):
-    seen = Rates()
-    small_model(1.0).fit(
-        np.zeros((2, 1)),
-        np.zeros((2, 1)),
-        batch_size=1,
-        epochs=3,
-        callbacks=[schedule, seen],
-        verbose=0,
-    )
-    np.testing.assert_allclose(seen.rates, expected, rtol=1e-6)
+    rates = rates_of_fit(small_model(1.0), schedule, epochs=3)
+    np.testing.assert_allclose(rates, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

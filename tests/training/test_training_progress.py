@@ -16,20 +16,17 @@ from luong_keras.training.training_progress import TrainingProgress
 from tests.terminals import terminal
 
 
-def rows(count=4):
-    class Rows:
-        steps_per_epoch = count
+class Rows:
+    steps_per_epoch = 4
 
-        def dataset(self, start_step, stop_step):
-            for _ in range(start_step, stop_step):
-                yield np.ones((1, 2)), np.zeros((1, 1))
-
-    return Rows()
+    def dataset(self, start_step, stop_step):
+        for _ in range(start_step, stop_step):
+            yield np.ones((1, 2)), np.zeros((1, 1))
 
 
-def small_model():
+def small_model(**options):
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
-    model.compile("sgd", "mse", jit_compile=False)
+    model.compile("sgd", "mse", jit_compile=False, **options)
     return model
 
 
@@ -51,7 +48,7 @@ def train(callbacks, epochs=2, **arguments):
                 stack.enter_context(callback)
         return fit(
             small_model(),
-            rows(),
+            Rows(),
             epochs=epochs,
             callbacks=callbacks,
             verbose=0,
@@ -99,8 +96,7 @@ def test_tokens_are_counted_by_the_default_name_of_the_metric(
     capsys, monkeypatch
 ):
     monkeypatch.setattr(training_progress, "_SECONDS_A_LINE", 0.0)
-    model = small_model()
-    model.compile("sgd", "mse", metrics=[TokenCount()], jit_compile=False)
+    model = small_model(metrics=[TokenCount()])
     with TrainingProgress() as progress:
         model.fit(
             np.ones((8, 2)),
@@ -203,9 +199,8 @@ def test_resumed_runs_show_their_epoch_and_step(monkeypatch, tmp_path, capsys):
 )
 def test_steps_are_counted_with_several_per_execution(capsys, monkeypatch):
     monkeypatch.setattr(training_progress, "_SECONDS_A_LINE", 0.0)
-    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
-    model.compile("sgd", "mse", jit_compile=False, steps_per_execution=2)
+    model = small_model(steps_per_execution=2)
     with TrainingProgress() as progress:
-        fit(model, rows(), epochs=1, callbacks=[progress], verbose=0)
+        fit(model, Rows(), epochs=1, callbacks=[progress], verbose=0)
     first, _ = capsys.readouterr().out.splitlines()
     assert first.startswith("epoch 1/1, step 2/4")
