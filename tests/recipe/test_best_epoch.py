@@ -3,7 +3,6 @@
 import json
 import random
 
-import h5py
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -16,6 +15,7 @@ from luong_keras.recipe.validation_callbacks import shown_progress
 from luong_keras.report.page import write_page
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator
+from tests.recipe.quick_runs import arrays, quick_runs
 
 pytestmark = pytest.mark.tensorflow
 TINY = {
@@ -65,20 +65,10 @@ def chinese(count):
 
 @pytest.fixture
 def quick(monkeypatch):
-    """Run eagerly, since runs are short, and without exports."""
-
-    def export(translator, folder, **_):
-        folder.mkdir(parents=True)
-        return folder
-
-    monkeypatch.setattr("luong_keras.recipe.run.export_saved_model", export)
-    monkeypatch.setattr(
-        "luong_keras.recipe.run.plot_alignment", lambda *_: None
-    )
+    """Train quickly, and restore the registered metrics."""
     monkeypatch.setattr(registry, "_MAKERS", dict(registry._MAKERS))
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
+    with quick_runs():
+        yield
 
 
 def logs(folder):
@@ -88,18 +78,6 @@ def logs(folder):
 
 def results(folder):
     return json.loads(RunFolder(folder).results.read_text().splitlines()[-1])
-
-
-def arrays(path):
-    found = {}
-
-    def add(name, item):
-        if isinstance(item, h5py.Dataset):
-            found[name] = np.array(item)
-
-    with h5py.File(path) as file:
-        file.visititems(add)
-    return found
 
 
 def same(first, second):

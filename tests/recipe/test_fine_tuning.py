@@ -5,7 +5,6 @@ import logging
 import re
 import shutil
 
-import h5py
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -20,6 +19,7 @@ from luong_keras.recipe.run_settings import run_config
 from luong_keras.serving import export as export_module
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator
+from tests.recipe.quick_runs import arrays, quick_runs
 
 pytestmark = pytest.mark.tensorflow
 SETTINGS = {
@@ -52,18 +52,8 @@ both_tokenizers = pytest.mark.parametrize(
 
 @pytest.fixture(autouse=True, scope="module")
 def quick():
-    """Run eagerly, since runs are short, and without exports."""
-
-    def export(translator, folder, **_):
-        folder.mkdir(parents=True)
-        return folder
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("luong_keras.recipe.run.export_saved_model", export)
-        patch.setattr("luong_keras.recipe.run.plot_alignment", lambda *_: None)
-        tf.config.run_functions_eagerly(True)
+    with quick_runs():
         yield
-        tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture(scope="module")
@@ -95,15 +85,7 @@ def base(request, tmp_path, trained):
 
 
 def weights(path):
-    found = {}
-
-    def add(name, item):
-        if isinstance(item, h5py.Dataset):
-            found[name] = np.array(item)
-
-    with h5py.File(path) as file:
-        file.visititems(add)
-    return {n: a for n, a in found.items() if a.dtype.kind == "f"}
+    return {n: a for n, a in arrays(path).items() if a.dtype.kind == "f"}
 
 
 def same(first, second):

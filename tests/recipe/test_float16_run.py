@@ -3,11 +3,11 @@
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.training.snapshot import Snapshot, without_counters
 from luong_keras.translator import Translator
+from tests.recipe.quick_runs import quick_runs
 
 WORDS = ("cat", "dog", "bird", "fish", "tree")
 PAIRS = [(f"{a} {b} {a}", f"{b}e {a}e.") for a in WORDS for b in WORDS]
@@ -31,23 +31,6 @@ SETTINGS = {
 }
 
 
-@pytest.fixture
-def quick(monkeypatch):
-    """Run eagerly, since runs are short, and without exports."""
-
-    def export(translator, folder, **_):
-        folder.mkdir(parents=True)
-        return folder
-
-    monkeypatch.setattr("luong_keras.recipe.run.export_saved_model", export)
-    monkeypatch.setattr(
-        "luong_keras.recipe.run.plot_alignment", lambda *_: None
-    )
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
-
-
 class OptimizerRecord(keras.callbacks.Callback):
     """Callback that records the optimizer per step, and may interrupt."""
 
@@ -69,10 +52,12 @@ class OptimizerRecord(keras.callbacks.Callback):
 
 
 @pytest.mark.slow
-def test_resumed_runs_keep_the_loss_scale(tmp_path, quick):
+def test_resumed_runs_keep_the_loss_scale(tmp_path):
     def fit(name, callback):
         folder = tmp_path / name
-        Translator.fit(PAIRS, run_dir=folder, callbacks=[callback], **SETTINGS)
+        options = {"callbacks": [callback], **SETTINGS}
+        with quick_runs():
+            Translator.fit(PAIRS, run_dir=folder, **options)
         snapshot = Snapshot.read(RunFolder(folder).snapshot)
         return snapshot, without_counters(snapshot.arrays)
 

@@ -16,17 +16,12 @@ LINES = ["a b\tx y\n", "c\tz\n", "d e\tw\n"]
 
 @pytest.fixture
 def config(tmp_path):
+    files = {}
     for part in ("train", "dev", "test"):
-        text = "".join(f"{part} {line}" for line in LINES)
-        (tmp_path / f"{part}.tsv").write_text(text)
-    return config_of(tmp_path)
-
-
-def config_of(folder, **changes):
-    parts = {
-        part: str(folder / f"{part}.tsv") for part in ("train", "dev", "test")
-    }
-    return RunConfig(data=DataConfig("files", **(parts | changes)))
+        path = tmp_path / f"{part}.tsv"
+        path.write_text("".join(f"{part} {line}" for line in LINES))
+        files[part] = str(path)
+    return RunConfig(data=DataConfig("files", **files))
 
 
 @pytest.fixture

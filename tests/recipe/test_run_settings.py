@@ -38,15 +38,11 @@ def settings(dictionary):
     return RunConfig(decoding=DecodingConfig(dictionary=str(dictionary)))
 
 
-def saved_dictionary(run):
-    """Return the dictionary in config.json."""
-    return json.loads(run.config.read_text())["decoding"]["dictionary"]
-
-
 def test_training_copies_the_dictionary(run, elsewhere, tmp_path):
     config = copy_word_lists(settings(elsewhere), run)
     write_config(config, run)
-    assert saved_dictionary(run) == "dictionary.txt"
+    saved = json.loads(run.config.read_text())["decoding"]
+    assert saved["dictionary"] == "dictionary.txt"
     assert run.dictionary.read_text(encoding="utf-8") == LINES
     elsewhere.unlink()
     moved = shutil.move(run.path, tmp_path / "moved")
