@@ -91,20 +91,6 @@ def test_scores_of_perfect_and_lowercased_translations(translator, answers):
     assert scores["bleu_lowercase"]["score"] == pytest.approx(100)
 
 
-def test_running_text_is_translated_and_scored(translator, answers):
-    data = dataclasses.replace(PLAIN, lowercase=True, tokenize=True)
-    evaluation = Evaluation(translator, data)
-    inputs = answers(("eine katze, ein hund.", "eine katze , ein hund ."))
-    sources, references = ["A cat, a dog."], ["Eine Katze, ein Hund."]
-    scores, translations = evaluation.scores(sources, references)
-    assert inputs == [sources]
-    assert translations == ["eine katze, ein hund."]
-    assert scores["bleu"]["score"] < 50
-    assert scores["bleu_lowercase"]["score"] == pytest.approx(100)
-    # The references are preprocessed as the training text was.
-    assert scores["bleu_tokenized"]["score"] == pytest.approx(100)
-
-
 def test_pretokenised_text_is_scored_without_tokenisation(translator, answers):
     data = dataclasses.replace(PLAIN, pretokenized=True, target_language="zh")
     evaluation = Evaluation(translator, data, ["bleu:none"])

@@ -124,6 +124,7 @@ def bleus(scores):
     }
 
 
+UNKNOWN_LANGUAGES = {"source_language": None, "target_language": None}
 CASED, LOWER = "Ein Hund sieht Das Haus .", "ein hund sieht das haus ."
 
 
@@ -154,7 +155,7 @@ CASED, LOWER = "Ein Hund sieht Das Haus .", "ein hund sieht das haus ."
             100,
         ),
         (
-            {"tokenize": True, "lowercase": True},
+            {"tokenize": True, "lowercase": True, **UNKNOWN_LANGUAGES},
             "ein hund, ein haus.",
             "ein hund , ein haus .",
             "Ein Hund, ein Haus.",
