@@ -1,4 +1,4 @@
-"""The order of training batches, their content and resuming."""
+"""Order, content and resuming of training batches."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,8 @@ from luong_keras.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from luong_keras.text.word_tokenizer import WordTokenizer
 
 COUNT = 103
-# Pair i has i as its first source word, and 1 to 7 and 1 to 5 words.
+# The source of pair i begins with n{i} and has 1 to 7 words; its target has 1
+# to 5.
 PAIRS = [
     (" ".join([f"n{i}"] + ["s"] * (i % 7)), " ".join(["t"] * (1 + i % 5)))
     for i in range(COUNT)
@@ -34,69 +35,65 @@ def make(corpus, seed=1, batch_size=4, max_length=50, **options):
     )
 
 
-def rows(dataset):
+def as_lists(dataset):
     return [
         {name: array.tolist() for name, array in batch.items()}
         for batch in dataset.as_numpy_iterator()
     ]
 
 
-def numbers(batches):
-    """The pairs' numbers, batch by batch."""
+def pair_numbers(batches):
+    """Return the pair numbers of each batch."""
     return [[row[0] - FIRST_ID for row in batch["source"]] for batch in batches]
 
 
-def test_an_epoch_has_each_pair_once_and_batches_of_one_size(
-    corpus, straight_run
-):
+def test_an_epoch_has_each_pair_once_in_full_batches(corpus, full_run):
     batches = make(corpus)
     assert batches.pairs_per_epoch == COUNT
     assert batches.steps_per_epoch == 26
     assert batches.pools_per_epoch == 6
-    epoch = numbers(straight_run[:26])
+    epoch = pair_numbers(full_run[:26])
     assert sorted(sum(epoch, [])) == list(range(COUNT))
-    # All pools but the last have full batches only.
+    # Only the last pool has a smaller batch.
     assert [len(batch) for batch in epoch[:25]] == [4] * 25
     assert len(epoch[25]) == 3
 
 
-def test_epochs_and_seeds_differ(corpus, straight_run):
-    two = numbers(straight_run[:52])
-    # Not only the batches' order, also which pairs share a pool.
+def test_epochs_and_seeds_have_different_orders(corpus, full_run):
+    two = pair_numbers(full_run[:52])
+    # Pairs also move between pools, beyond the shuffling of batches.
     assert set(sum(two[:5], [])) != set(sum(two[26:31], []))
     assert two[:26] != two[26:]
     assert sorted(sum(two[26:], [])) == list(range(COUNT))
-    other = numbers(rows(make(corpus, seed=2).dataset(0, 26)))
+    other = pair_numbers(as_lists(make(corpus, seed=2).dataset(0, 26)))
     assert other != two[:26]
 
 
 @pytest.fixture(scope="module")
-def straight_run(corpus):
-    return rows(make(corpus).dataset(0, 60))
+def full_run(corpus):
+    return as_lists(make(corpus).dataset(0, 60))
 
 
 @pytest.mark.parametrize("start", [1, 5, 13, 25, 26, 58])
-def test_any_start_gives_the_batches_of_a_straight_run(
-    corpus, straight_run, start
-):
+def test_resuming_at_any_step_gives_the_same_batches(corpus, full_run, start):
     resumed = make(corpus).dataset(start, 60)
     assert int(resumed.cardinality()) == 60 - start
-    assert rows(resumed) == straight_run[start:]
+    assert as_lists(resumed) == full_run[start:]
 
 
-def test_a_part_in_the_middle_of_two_pools(corpus, straight_run):
-    assert rows(make(corpus).dataset(8, 12)) == straight_run[8:12]
+def test_a_range_across_pools_gives_the_same_batches(corpus, full_run):
+    assert as_lists(make(corpus).dataset(8, 12)) == full_run[8:12]
 
 
-def test_no_steps_are_an_empty_dataset(corpus):
+def test_an_empty_range_gives_an_empty_dataset(corpus):
     for step in 0, 7:
-        assert rows(make(corpus).dataset(step, step)) == []
+        assert as_lists(make(corpus).dataset(step, step)) == []
     for steps in (-1, 3), (4, 3):
         with pytest.raises(ValueError, match="start_step"):
             make(corpus).dataset(*steps)
 
 
-def test_a_start_in_the_middle_reads_no_batch_before_it(corpus, monkeypatch):
+def test_earlier_batches_are_not_read(corpus, monkeypatch):
     batches = make(corpus)
     read = []
     rows_of = TokenIds.rows
@@ -106,12 +103,12 @@ def test_a_start_in_the_middle_reads_no_batch_before_it(corpus, monkeypatch):
         return rows_of(self, lines, *options)
 
     monkeypatch.setattr(TokenIds, "rows", note)
-    rows(batches.dataset(8, 9))  # The fourth batch of the second pool.
+    as_lists(batches.dataset(8, 9))  # The fourth batch of the second pool.
     assert read == [4, 4]
 
 
-def test_batches_hold_ids_padded_with_sentence_marks(corpus):
-    batch = rows(make(corpus, batch_size=COUNT).dataset(0, 1))[0]
+def test_batches_hold_padded_ids_with_bos_and_eos(corpus):
+    batch = as_lists(make(corpus, batch_size=COUNT).dataset(0, 1))[0]
     widest_source = max(len(source.split()) for source, _ in PAIRS)
     for source, target_in, target_out in zip(
         batch["source"], batch["target_in"], batch["target_out"], strict=True
@@ -127,7 +124,7 @@ def test_batches_hold_ids_padded_with_sentence_marks(corpus):
         assert target_out == [5] * target_words + [EOS_ID] + pad
 
 
-def test_lengths_within_a_batch_are_alike(corpus):
+def test_batches_hold_pairs_of_similar_length(corpus):
     batches = make(corpus, pool_batches=26)
     share = batches.padding_share()
     assert share < make(corpus, pool_batches=1).padding_share() / 2
@@ -148,7 +145,7 @@ def test_batches_of_a_pool_are_shuffled(corpus):
     assert widths != sorted(widths)
 
 
-def test_the_order_of_the_authors_program(corpus):
+def test_authors_batching_sorts_each_chunk_by_target_length(corpus):
     batches = make(corpus, batch_size=4, batching="authors", pool_batches=3)
     assert make(corpus, batching="authors", pool_batches=None).pool_batches == (
         100
@@ -158,19 +155,19 @@ def test_the_order_of_the_authors_program(corpus):
         chunk = range(first, min(first + 12, COUNT))
         by_length = sorted(chunk, key=lambda i: i % 5)  # stable
         expected += [by_length[i : i + 4] for i in range(0, len(by_length), 4)]
-    epoch = numbers(rows(batches.dataset(0, batches.steps_per_epoch)))
+    epoch = pair_numbers(as_lists(batches.dataset(0, batches.steps_per_epoch)))
     assert epoch == expected
     later = batches.dataset(26, 29)
-    assert numbers(rows(later)) == expected[:3]
+    assert pair_numbers(as_lists(later)) == expected[:3]
 
 
-def test_a_source_can_lose_its_first_words(corpus):
+def test_truncate_source_left_drops_the_first_source_words(corpus):
     options = {"max_length": 2, "over_long": "truncate_source_left"}
     batches = make(corpus, **options)
     assert batches.cut == make(corpus, max_length=2, over_long="truncate").cut
-    (batch,) = rows(make(corpus, batch_size=COUNT, **options).dataset(0, 1))
+    (batch,) = as_lists(make(corpus, batch_size=COUNT, **options).dataset(0, 1))
     s = WORDS.encode(["s"]).to_list()[0][0]
-    # Of n5 s s s s s the last two are left; of n1 s both.
+    # `n5 s s s s s` keeps its last two words, `n1 s` both.
     assert sum(row == [s, s] for row in batch["source"]) == sum(
         i % 7 >= 2 for i in range(COUNT)
     )
@@ -182,16 +179,14 @@ TARGET = WordTokenizer.from_words(list("vwxyzu"))  # v is 4
 
 
 @pytest.mark.parametrize(
-    ("over_long", "numbers_of_pairs", "sources"),
+    ("over_long", "counts", "sources"),
     [
         ("drop", (2, 0), [[7, 8], [8, 0]]),
         ("truncate", (0, 2), [[7, 8], [4, 5], [8, 0], [4, 5]]),
         ("truncate_source_left", (0, 2), [[7, 8], [6, 7], [8, 0], [5, 6]]),
     ],
 )
-def test_what_is_left_of_long_pairs(
-    tmp_path, over_long, numbers_of_pairs, sources
-):
+def test_batches_of_each_over_long_option(tmp_path, over_long, counts, sources):
     pairs = [
         ("a b c d", "w x y z"),
         ("e", "v w"),
@@ -202,9 +197,9 @@ def test_what_is_left_of_long_pairs(
     batches = TrainingBatches(
         corpus, SOURCE, TARGET, 4, 1, 2, over_long, "authors"
     )
-    assert (batches.dropped, batches.cut) == numbers_of_pairs
-    (batch,) = rows(batches.dataset(0, 1))
-    # Sorted by what is left of the target, whose last words go in any case.
+    assert (batches.dropped, batches.cut) == counts
+    (batch,) = as_lists(batches.dataset(0, 1))
+    # Sorted by the length of the cut target, which always loses its last words.
     targets = [[9], [5, 6], [4, 5], [4, 6]]
     if over_long == "drop":
         targets = [[9], [4, 5]]
@@ -220,20 +215,20 @@ def test_what_is_left_of_long_pairs(
             for words, zeros in zip(targets, pad, strict=True)
         ],
     }
-    # One place of the source and one of the target are padding.
+    # One source position and one target position are padding.
     cells = len(sources) * (2 + 3)
     assert batches.padding_share() == pytest.approx(2 / cells)
 
 
-def test_a_side_alone_can_be_too_long(tmp_path):
+def test_pairs_with_over_long_sides_are_counted_once(tmp_path):
     pairs = [("a", "v"), ("a b", "v"), ("a", "v w"), ("a b", "v w")]
     corpus = write_corpus(pairs, tmp_path)
     for limit, dropped in ((2, 0), (1, 3)):
-        parts = (corpus, SOURCE, TARGET, 4, 1, limit)
-        batches = TrainingBatches(*parts)
+        arguments = (corpus, SOURCE, TARGET, 4, 1, limit)
+        batches = TrainingBatches(*arguments)
         assert (batches.dropped, batches.cut) == (dropped, 0)
         assert batches.pairs_per_epoch == 4 - dropped
-        cut = TrainingBatches(*parts, "truncate")
+        cut = TrainingBatches(*arguments, "truncate")
         assert (cut.dropped, cut.cut, cut.pairs_per_epoch) == (0, dropped, 4)
 
 
@@ -242,21 +237,21 @@ def test_over_long_pairs_are_dropped_or_cut(corpus):
     dropped = make(corpus, max_length=3)
     assert (dropped.dropped, dropped.cut) == (long, 0)
     assert dropped.pairs_per_epoch == COUNT - long
-    epoch = rows(dropped.dataset(0, dropped.steps_per_epoch))
+    epoch = as_lists(dropped.dataset(0, dropped.steps_per_epoch))
     assert max(len(batch["source"][0]) for batch in epoch) == 3
     cut = make(corpus, max_length=3, over_long="truncate")
     assert (cut.dropped, cut.cut) == (0, long)
     assert cut.pairs_per_epoch == COUNT
-    epoch = rows(cut.dataset(0, cut.steps_per_epoch))
+    epoch = as_lists(cut.dataset(0, cut.steps_per_epoch))
     assert max(len(batch["source"][0]) for batch in epoch) == 3
     assert max(len(batch["target_in"][0]) for batch in epoch) == 4
-    assert sorted(sum(numbers(epoch), [])) == list(range(COUNT))
+    assert sorted(sum(pair_numbers(epoch), [])) == list(range(COUNT))
 
 
 def test_pairs_without_tokens_are_left_out(tmp_path):
     text = ["a cat sat here"] * 3
     subwords = SentencePieceTokenizer.train(text, 20)
-    # SentencePiece deletes a zero width space, the whole sentence here.
+    # SentencePiece deletes zero width spaces: no token is left.
     corpus = write_corpus([("a cat", "cat"), ("\u200b", "cat")], tmp_path)
     batches = TrainingBatches(corpus, subwords, subwords, 2, 1, 50)
     assert (batches.empty, batches.pairs_per_epoch) == (1, 1)
@@ -265,7 +260,7 @@ def test_pairs_without_tokens_are_left_out(tmp_path):
 @pytest.mark.parametrize(
     "size", [pytest.param(65_536, marks=pytest.mark.slow), 65_537]
 )
-def test_ids_are_written_once_for_a_text_and_a_tokenizer(tmp_path, size):
+def test_ids_are_cached_per_text_and_tokenizer(tmp_path, size):
     corpus = write_corpus(PAIRS, tmp_path)
     calls = []
 
@@ -294,7 +289,8 @@ def test_ids_are_written_once_for_a_text_and_a_tokenizer(tmp_path, size):
     assert len(calls) == 1
     for count, kind in enumerate(("ids.*.bin", "offsets.*.npy"), start=2):
         file = next(tmp_path.glob(f"source.{kind}"))
-        file.write_bytes(file.read_bytes()[:-40])  # Not whole: written again.
+        # Truncated files are rewritten.
+        file.write_bytes(file.read_bytes()[:-40])
         check()
         assert len(calls) == count
     token_ids(corpus, "target", tokenizer)
@@ -302,7 +298,7 @@ def test_ids_are_written_once_for_a_text_and_a_tokenizer(tmp_path, size):
     assert len(calls) == 5
 
 
-def test_the_fingerprint_tells_what_decides_the_batches(corpus):
+def test_fingerprint_depends_on_all_options(corpus):
     same = make(corpus).fingerprint
     assert make(corpus).fingerprint == same
     for options in (
@@ -325,21 +321,21 @@ def test_the_fingerprint_tells_what_decides_the_batches(corpus):
         ({"over_long": "split"}, "`over_long`"),
     ],
 )
-def test_arguments_are_checked(corpus, options, message):
+def test_invalid_arguments_are_refused(corpus, options, message):
     with pytest.raises(ValueError, match=message):
         make(corpus, **options)
 
 
-def test_no_pair_left_is_an_error(tmp_path):
+def test_a_corpus_without_usable_pairs_is_refused(tmp_path):
     corpus = write_corpus([("a b c", "d e f")], tmp_path)
     with pytest.raises(ValueError, match="No pair is left"):
         make(corpus, max_length=2)
 
 
-def test_one_pair_is_enough(tmp_path):
+def test_one_pair_fills_every_epoch(tmp_path):
     corpus = write_corpus([("n0", "t")], tmp_path)
     batches = make(corpus)
-    assert numbers(rows(batches.dataset(0, 3))) == [[0]] * 3
+    assert pair_numbers(as_lists(batches.dataset(0, 3))) == [[0]] * 3
 
 
 def test_a_pool_is_sorted_by_target_then_source_length(corpus):
@@ -354,37 +350,37 @@ def test_a_pool_is_sorted_by_target_then_source_length(corpus):
     assert flat == sorted(lengths)
 
 
-def parts(batches, world, row_multiple=None, widths=()):
-    """The batches of each process."""
+def batches_of_processes(batches, world, row_multiple=None, widths=()):
+    """Return the batches of each process."""
     return [
-        rows(batches.dataset(0, 27, rank, world, row_multiple, widths))
+        as_lists(batches.dataset(0, 27, rank, world, row_multiple, widths))
         for rank in range(world)
     ]
 
 
 @pytest.mark.parametrize("world, row_multiple", [(2, None), (3, None), (2, 8)])
 def test_processes_share_the_rows_of_each_batch(
-    corpus, straight_run, world, row_multiple
+    corpus, full_run, world, row_multiple
 ):
-    found = parts(make(corpus), world, row_multiple)
+    found = batches_of_processes(make(corpus), world, row_multiple)
     multiple = row_multiple or world
-    for whole, *own in zip(straight_run, *found, strict=False):
+    for whole, *shares in zip(full_run, *found, strict=False):
         size = -(-len(whole["source"]) // multiple) * multiple
         for name, expected in whole.items():
-            shares = [batch[name] for batch in own]
-            assert {len(share) for share in shares} == {size // world}
-            together = sum(shares, [])
+            own_rows = [batch[name] for batch in shares]
+            assert {len(share) for share in own_rows} == {size // world}
+            together = sum(own_rows, [])
             assert together[: len(expected)] == expected
-            # The rows that are added hold no word, not even `<s>`.
+            # Added rows are all padding, without `<s>`.
             width = len(expected[0])
             rest = [[0] * width] * (size - len(expected))
             assert together[len(expected) :] == rest
 
 
-def test_columns_are_padded_to_few_widths(corpus, straight_run):
+def test_batches_are_padded_to_the_given_widths(corpus, full_run):
     batches = make(corpus)
-    (found,) = parts(batches, 1, widths=(3, 6))
-    for whole, batch in zip(straight_run, found, strict=False):
+    (found,) = batches_of_processes(batches, 1, widths=(3, 6))
+    for whole, batch in zip(full_run, found, strict=False):
         for name, expected in whole.items():
             width = len(expected[0])
             wide = 3 if width <= 3 else 6 if width <= 6 else width
@@ -394,13 +390,13 @@ def test_columns_are_padded_to_few_widths(corpus, straight_run):
         [len(b["source"]), len(b["source"][0]), len(b["target_in"][0])]
         for b in found[:26]
     ]
-    for widths, expected in (((3, 6), found[:26]), ((), straight_run[:26])):
+    for widths, expected in (((3, 6), found[:26]), ((), full_run[:26])):
         ids = [b[n] for b in expected for n in ("source", "target_in")]
         padding = np.mean([i == 0 for r in sum(ids, []) for i in r])
         assert batches.padding_share(0, widths) == pytest.approx(padding)
 
 
-def test_the_widths_are_few_and_enough():
+def test_default_widths_grow_in_small_steps():
     assert list(WIDTHS) == sorted(set(WIDTHS))
     assert WIDTHS[0] == 8 and len(WIDTHS) < 30 <= 10_000 < WIDTHS[-1]
     steps = np.array(WIDTHS)
@@ -416,6 +412,6 @@ def test_the_widths_are_few_and_enough():
         ((0, 2, 3), "row_multiple=3, world=2"),
     ],
 )
-def test_there_is_no_such_share(corpus, share, message):
+def test_invalid_shares_are_refused(corpus, share, message):
     with pytest.raises(ValueError, match=message):
         make(corpus).dataset(0, 1, *share)

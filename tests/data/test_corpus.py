@@ -11,7 +11,7 @@ from luong_keras.data.corpus_writer import open_or_write_corpus, write_corpus
 PAIRS = [("a b", "x"), ("c\u00a0d", "y ü z"), ("e", "漢字\u2003w")]
 
 
-def test_lines_come_back_in_any_order(tmp_path):
+def test_lines_are_read_in_any_order(tmp_path):
     written = write_corpus(PAIRS, tmp_path)
     opened = Corpus.open(tmp_path)
     for corpus in written, opened:
@@ -33,7 +33,7 @@ def test_control_characters_become_spaces(tmp_path):
     assert (tmp_path / "source.txt").read_bytes() == b"a b c d e f g\n"
 
 
-def test_bad_pairs_are_skipped_and_counted_with_their_lines(tmp_path):
+def test_bad_pairs_are_skipped_and_counted_with_line_numbers(tmp_path):
     pairs = [("", "x")] * 7 + [("a", "\u00a0 "), ("\ud800", "b"), ("c", "d")]
     corpus = write_corpus(pairs, tmp_path)
     assert len(corpus) == 1
@@ -45,7 +45,7 @@ def test_bad_pairs_are_skipped_and_counted_with_their_lines(tmp_path):
     }
 
 
-def test_lines_are_counted_with_the_good_ones(tmp_path):
+def test_line_numbers_count_good_and_bad_pairs(tmp_path):
     good, no_source, no_target = ("a", "b"), ("", "b"), ("a", "")
     pairs = [good, no_target, good, no_source, good, no_target, good]
     corpus = write_corpus(pairs, tmp_path)
@@ -60,7 +60,7 @@ def test_lines_are_counted_with_the_good_ones(tmp_path):
         write_corpus([no_source, no_source], tmp_path)
 
 
-def test_a_corpus_is_written_as_it_is_told(tmp_path):
+def test_open_or_write_corpus_passes_on_its_options(tmp_path):
     options = {
         "preprocess_source": str.upper,
         "preprocess_target": str.swapcase,
@@ -73,7 +73,7 @@ def test_a_corpus_is_written_as_it_is_told(tmp_path):
         open_or_write_corpus(lambda: pairs, tmp_path, "other", max_skipped=0.0)
 
 
-def test_a_bad_pair_can_stop_the_writing(tmp_path):
+def test_max_skipped_zero_refuses_the_first_bad_pair(tmp_path):
     with pytest.raises(ValueError, match="Pair 2 .* target sentence is empty"):
         write_corpus([("a", "b"), ("c", "")], tmp_path, max_skipped=0.0)
     with pytest.raises(FileNotFoundError, match="no complete corpus"):
@@ -82,7 +82,7 @@ def test_a_bad_pair_can_stop_the_writing(tmp_path):
         write_corpus([("", "")], tmp_path)
 
 
-def test_each_side_has_its_preprocessing(tmp_path):
+def test_each_side_has_its_own_preprocessing(tmp_path):
     corpus = write_corpus(
         [("A", "B"), ("drop", "C")],
         tmp_path,
@@ -95,7 +95,7 @@ def test_each_side_has_its_preprocessing(tmp_path):
 
 @pytest.mark.parametrize("name", ["source.txt", "target.txt"])
 @pytest.mark.parametrize("damage", ["truncated", "changed", "missing"])
-def test_damage_is_noticed_and_repaired(tmp_path, name, damage):
+def test_damaged_files_are_detected_and_rewritten(tmp_path, name, damage):
     write_corpus(PAIRS, tmp_path, key="k")
     path = tmp_path / name
     content = path.read_bytes()
@@ -111,7 +111,7 @@ def test_damage_is_noticed_and_repaired(tmp_path, name, damage):
     assert corpus.lines(np.array([0])) == ([b"a b"], [b"x"])
 
 
-def test_a_corpus_is_written_again_only_where_needed(tmp_path):
+def test_a_corpus_is_rewritten_only_if_necessary(tmp_path):
     calls = []
 
     def make():
@@ -123,12 +123,12 @@ def test_a_corpus_is_written_again_only_where_needed(tmp_path):
     assert len(calls) == 1
     open_or_write_corpus(make, tmp_path, "second")
     assert len(calls) == 2
-    (tmp_path / "corpus.json").unlink()  # As after an interruption.
+    (tmp_path / "corpus.json").unlink()  # Like an interruption.
     open_or_write_corpus(make, tmp_path, "second")
     assert len(calls) == 3
 
 
-def test_an_interruption_leaves_no_corpus(tmp_path):
+def test_interrupted_writing_leaves_no_corpus(tmp_path):
     write_corpus(PAIRS, tmp_path)
 
     def broken():
@@ -148,7 +148,7 @@ def test_an_open_corpus_outlives_its_replacement(tmp_path):
     assert old.fingerprint != new.fingerprint
 
 
-def test_other_descriptions_are_refused(tmp_path):
+def test_invalid_descriptions_are_refused(tmp_path):
     write_corpus(PAIRS, tmp_path)
     path = tmp_path / "corpus.json"
     description = json.loads(path.read_text())
@@ -160,30 +160,30 @@ def test_other_descriptions_are_refused(tmp_path):
         Corpus.open(tmp_path)
 
 
-def test_too_many_bad_pairs_stop_with_a_sample(tmp_path):
+def test_too_many_bad_pairs_are_refused_with_examples(tmp_path):
     pairs = [("a", "b")] * 18 + [("", "lost"), ("c", "")]
     assert write_corpus(pairs, tmp_path / "one", max_skipped=0.1).skipped
-    wanted = (
+    message = (
         r"2 of 20 .* 10\.0%\. Expected: at most 9\.0%.*"
         r"19 \(empty source\): '' \|\|\| 'lost'; 20 \(empty target\)"
     )
-    with pytest.raises(ValueError, match=wanted):
+    with pytest.raises(ValueError, match=message):
         write_corpus(pairs, tmp_path / "two", max_skipped=0.09)
     with pytest.raises(FileNotFoundError):
         Corpus.open(tmp_path / "two")
 
 
-def test_a_text_without_line_ends_is_no_sentence(tmp_path):
-    prepared = []
+def test_sentences_over_20000_characters_are_skipped(tmp_path):
+    lengths = []
 
-    def prepare(sentence):
-        prepared.append(len(sentence))
+    def preprocess(sentence):
+        lengths.append(len(sentence))
         return sentence
 
     corpus = write_corpus(
         [("a", "b"), ("x" * 20_000, "y"), ("x" * 20_001, "y")],
         tmp_path,
-        preprocess_source=prepare,
+        preprocess_source=preprocess,
     )
-    assert len(corpus) == 2 and prepared == [1, 20_000]
+    assert len(corpus) == 2 and lengths == [1, 20_000]
     assert corpus.skipped["too long"] == {"count": 1, "first_lines": [3]}

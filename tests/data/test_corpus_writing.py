@@ -1,4 +1,4 @@
-"""Filters, processes and interruptions: the corpus is the same."""
+"""Filters, worker processes and interruptions of the corpus writer."""
 
 import errno
 import os
@@ -21,7 +21,7 @@ from luong_keras.data.pair_checks import filtered, is_of_script
 from luong_keras.data.sources.source_kinds import PlacedPair
 from luong_keras.recipe.preparation import filter_report
 
-EVERYTHING = FilterConfig(
+ALL_FILTERS = FilterConfig(
     length_ratio=4.0,
     identical=True,
     duplicates=True,
@@ -30,7 +30,7 @@ EVERYTHING = FilterConfig(
 
 
 def noisy_pairs(count):
-    """Good and bad ones, of two parts."""
+    """Yield good and bad pairs from two sources."""
     random.seed(1)
     good = [(f"word {i} here", f"слово {i} тут") for i in range(count // 3)]
     bad = [
@@ -51,7 +51,7 @@ def noisy_pairs(count):
         yield placed
 
 
-def files_of(corpus):
+def file_contents(corpus):
     return {
         path.name: path.read_bytes() for path in sorted(corpus.folder.iterdir())
     }
@@ -68,10 +68,10 @@ def small_chunks(monkeypatch):
 
 def write(folder, pairs=None, key="key", **options):
     pairs = noisy_pairs(2000) if pairs is None else pairs
-    return write_corpus(pairs, folder, key=key, filters=EVERYTHING, **options)
+    return write_corpus(pairs, folder, key=key, filters=ALL_FILTERS, **options)
 
 
-def test_what_the_filters_leave_out(tmp_path):
+def test_filtered_pairs_are_reported_by_reason(tmp_path):
     pairs = [
         ("a b c d e", "х"),
         ("ok", "да"),
@@ -79,9 +79,9 @@ def test_what_the_filters_leave_out(tmp_path):
         ("да", "нет"),
         ("yes", "no"),
         ("ok", "да"),
-        ("12 %", "12 %!"),  # without letters, of every script
+        ("12 %", "12 %!"),  # without letters: matches every script
     ]
-    corpus = write_corpus(pairs, tmp_path, filters=EVERYTHING)
+    corpus = write_corpus(pairs, tmp_path, filters=ALL_FILTERS)
     assert list(corpus.side_lines("source")) == ["ok", "12 %"]
     assert corpus.skipped == {}
     places = {name: e["first_lines"] for name, e in corpus.filtered.items()}
@@ -98,8 +98,8 @@ def test_what_the_filters_leave_out(tmp_path):
         "left out, one side is too long for the other: 1 pair, such as"
     )
     assert lines[1] == "  1: 'a b c d e' ||| 'х'"
-    # None of them counts among those that cannot be used.
-    write_corpus(pairs, tmp_path, filters=EVERYTHING, max_skipped=0.0)
+    # Filtered pairs do not count as bad pairs.
+    write_corpus(pairs, tmp_path, filters=ALL_FILTERS, max_skipped=0.0)
     whole = write_corpus(pairs, tmp_path)
     assert len(whole) == 7 and whole.description["filtered"] == {}
 
@@ -120,24 +120,24 @@ def test_what_the_filters_leave_out(tmp_path):
         ("a", "a", {}, None),
     ],
 )
-def test_one_filter_alone(source, target, options, reason):
+def test_each_filter(source, target, options, reason):
     assert filtered(source, target, FilterConfig(**options)) == reason
 
 
-def test_scripts():
+def test_script_names_and_shares():
     assert is_of_script("Ab я", "Latin") and not is_of_script("A яю", "Latin")
-    assert is_of_script("Ab яю", "Cyrillic")  # half of them
+    assert is_of_script("Ab яю", "Cyrillic")  # half suffices
     assert is_of_script("東京タワー x", "Han+Katakana")
     assert not is_of_script("abc", "Han")
-    for several in ("Latn", "Latin + Greek", "Greek+latin"):
-        assert is_of_script("abc", several) and is_of_script("äbç", several)
+    for scripts in ("Latn", "Latin + Greek", "Greek+latin"):
+        assert is_of_script("abc", scripts) and is_of_script("äbç", scripts)
     with pytest.raises(ValueError, match="scripts of Unicode.*'Latein'"):
         write_corpus(
             [], "nowhere", filters=FilterConfig(scripts=("Latein", "x"))
         )
 
 
-def test_what_is_filtered_is_not_held_out():
+def test_filtered_pairs_are_not_held_out():
     pairs = [(f"a {i}", f"a {i}") for i in range(150)]
     pairs += [(f"a {i}", f"b {i}") for i in range(50)]
     good = set(map(pair_checks.pair_hash, *zip(*pairs[150:], strict=True)))
@@ -146,7 +146,7 @@ def test_what_is_filtered_is_not_held_out():
     assert not set().union(*held_out_pairs(pairs, 3)) <= good
 
 
-def test_processes_change_nothing(tmp_path, small_chunks):
+def test_number_of_processes_does_not_change_the_corpus(tmp_path, small_chunks):
     one = write(tmp_path / "one", processes=1)
     assert (
         one.parts[0]
@@ -158,14 +158,16 @@ def test_processes_change_nothing(tmp_path, small_chunks):
         2000 - len(one)
     )
     two = write(tmp_path / "two", processes=2)
-    assert files_of(one) == files_of(two)
+    assert file_contents(one) == file_contents(two)
     strict = {"max_skipped": 0.0, "processes": 2}
     for pairs in (None, noisy_pairs(2000)):
         with pytest.raises(ValueError, match="Pair x.tsv:1 cannot be used"):
             write(tmp_path / "strict", pairs, **strict)
 
 
-def test_pairs_without_a_place_are_counted_through(tmp_path, small_chunks):
+def test_pairs_without_places_are_numbered_across_chunks(
+    tmp_path, small_chunks
+):
     pairs = [(f"a {i}", f"b {i}") for i in range(350)]
     pairs[123] = ("", "x")
     pairs[249] = ("same", "same")
@@ -178,7 +180,7 @@ def test_pairs_without_a_place_are_counted_through(tmp_path, small_chunks):
         write_corpus(iter(pairs), tmp_path / "b", max_skipped=0.0)
 
 
-def test_chunks_are_few_at_a_time(monkeypatch):
+def test_pending_chunks_are_limited(monkeypatch):
     given = []
 
     class Pool:
@@ -209,21 +211,21 @@ class Killed(BaseException):
     pass
 
 
-def test_a_writing_that_was_killed_begins_again(tmp_path, small_chunks):
-    expected = files_of(write(tmp_path / "whole"))
+def test_writing_starts_over_after_a_kill(tmp_path, small_chunks):
+    expected = file_contents(write(tmp_path / "whole"))
 
-    def stopped():
+    def interrupted_pairs():
         yield from list(noisy_pairs(2000))[:700]
         raise Killed
 
     with pytest.raises(Killed):
-        write(tmp_path / "killed", stopped())
+        write(tmp_path / "killed", interrupted_pairs())
     with pytest.raises(FileNotFoundError):
         Corpus.open(tmp_path / "killed")
-    assert files_of(write(tmp_path / "killed")) == expected
+    assert file_contents(write(tmp_path / "killed")) == expected
 
 
-def test_a_machine_without_room_for_processes_is_told(monkeypatch):
+def test_full_shared_memory_is_reported(monkeypatch):
     import loky
 
     def full(**_):
@@ -235,7 +237,7 @@ def test_a_machine_without_room_for_processes_is_told(monkeypatch):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_is_told_with_the_file(tmp_path, monkeypatch):
+def test_a_full_disk_is_reported_with_the_file(tmp_path, monkeypatch):
     monkeypatch.setattr(
         corpus_writer, "text_path", lambda folder, side: Path("/dev/full")
     )
@@ -245,7 +247,7 @@ def test_a_full_disk_is_told_with_the_file(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_the_processes_end_with_their_parent(number):
+def test_workers_end_with_their_parent(number):
     program = (
         "import os, time\n"
         "from luong_keras.data.corpus_writer import mapped\n"
@@ -272,7 +274,7 @@ def test_the_processes_end_with_their_parent(number):
             time.sleep(0.1)
 
 
-def test_the_processes_do_without_keras():
+def test_workers_do_not_load_keras():
     def loaded(_):
         import sys
 

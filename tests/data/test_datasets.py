@@ -1,3 +1,5 @@
+"""Data sets of a configuration: phrasebook, files and public sets."""
+
 import dataclasses
 import gzip
 import os
@@ -13,7 +15,7 @@ from luong_keras.data.text_files import given_pairs
 SMALL = {"dataset": "phrasebook", "train_size": 20}
 
 
-def test_the_phrasebook_has_links_and_no_pair_twice():
+def test_phrasebook_parts_are_disjoint_and_test_has_links():
     found = load_datasets(DataConfig(**SMALL))
     train = list(found.train())
     assert (len(train), len(found.dev), len(found.test)) == (20, 300, 1000)
@@ -24,7 +26,7 @@ def test_the_phrasebook_has_links_and_no_pair_twice():
     assert found.test_links == [pair.links for pair in pairs]
 
 
-def test_the_phrasebook_can_be_turned():
+def test_phrasebook_can_be_reversed():
     forward = load_datasets(DataConfig(**SMALL))
     backward = load_datasets(
         DataConfig(**SMALL, source_language="de", target_language="en")
@@ -41,14 +43,14 @@ def test_the_phrasebook_can_be_turned():
     assert backward.train_key != forward.train_key
 
 
-def test_the_phrasebook_knows_two_languages():
+def test_phrasebook_refuses_other_languages():
     with pytest.raises(ValueError, match=r"Received: \('en', 'fr'\)"):
         load_datasets(DataConfig(**SMALL, target_language="fr"))
 
 
 @pytest.fixture
-def files(tmp_path):
-    """Prefixes of three pairs of files, one of them gzipped."""
+def file_config(tmp_path):
+    """Write three pairs of files, one gzipped, and return their settings."""
     for part in ("train", "dev", "test"):
         for language in ("en", "fr"):
             text = f"{part} {language} 1\n{part} {language} 2\n"
@@ -61,9 +63,9 @@ def files(tmp_path):
     return DataConfig("files", target_language="fr", **prefixes)
 
 
-def test_files_are_found_by_their_prefixes(files):
-    found = load_datasets(files)
-    for _ in range(2):  # Anew at every call.
+def test_files_are_found_by_their_prefixes(file_config):
+    found = load_datasets(file_config)
+    for _ in range(2):  # Each call reads the files anew.
         assert list(found.train()) == [
             ("train en 1", "train fr 1"),
             ("train en 2", "train fr 2"),
@@ -73,10 +75,10 @@ def test_files_are_found_by_their_prefixes(files):
     assert found.test_links is None
 
 
-def test_each_part_and_side_is_its_own(files):
+def test_each_part_and_side_has_its_own_file(file_config):
     for source, target in (("en", "fr"), ("fr", "en")):
         config = {"source_language": source, "target_language": target}
-        found = load_datasets(DataConfig(**{**vars(files), **config}))
+        found = load_datasets(DataConfig(**{**vars(file_config), **config}))
         parts = {"train": list(found.train())}
         parts |= {"dev": found.dev, "test": found.test}
         assert parts == {
@@ -89,11 +91,11 @@ def test_each_part_and_side_is_its_own(files):
 
 @pytest.mark.parametrize("part", ["train", "dev", "test"])
 @pytest.mark.parametrize("max_skipped", [0.05, 0.0])
-def test_only_lines_of_the_training_text_are_skipped(
-    files, tmp_path, part, max_skipped
+def test_bad_bytes_are_tolerated_only_in_the_training_text(
+    file_config, tmp_path, part, max_skipped
 ):
     (tmp_path / f"{part}.en").write_bytes(b"good\n\xff bad\n")
-    config = DataConfig(**{**vars(files), "max_skipped": max_skipped})
+    config = DataConfig(**{**vars(file_config), "max_skipped": max_skipped})
     if part == "train" and max_skipped:
         found = list(load_datasets(config).train())
         assert found[0] == ("good", "train fr 1")
@@ -103,7 +105,7 @@ def test_only_lines_of_the_training_text_are_skipped(
         list(load_datasets(config).train())
 
 
-def test_the_phrasebook_has_keys_by_its_size():
+def test_phrasebook_key_depends_on_its_size():
     keys = {
         size: load_datasets(DataConfig("phrasebook", train_size=size)).train_key
         for size in (7, 8, None, 24_000)
@@ -114,30 +116,30 @@ def test_the_phrasebook_has_keys_by_its_size():
         load_datasets(DataConfig("phrasebook", train_size=24_001))
 
 
-def test_the_training_text_has_a_key_of_all_that_makes_it(files, tmp_path):
-    keys = {load_datasets(files).train_key}
+def test_key_depends_only_on_the_training_files(file_config, tmp_path):
+    keys = {load_datasets(file_config).train_key}
     for language in ("en", "fr"):
         path = tmp_path / f"train.{language}"
         stamp = path.stat().st_mtime_ns
         path.write_text(path.read_text() + "more\n")
-        os.utime(path, ns=(stamp, stamp))  # another size alone
-        keys.add(load_datasets(files).train_key)
-        os.utime(path, ns=(1, 1))  # another time alone
-        keys.add(load_datasets(files).train_key)
+        os.utime(path, ns=(stamp, stamp))  # only the size differs
+        keys.add(load_datasets(file_config).train_key)
+        os.utime(path, ns=(1, 1))  # only the time differs
+        keys.add(load_datasets(file_config).train_key)
     for other in ("dev.en", "test.en"):
         (tmp_path / other).write_text("1\n2\n")
-    keys.add(load_datasets(files).train_key)
+    keys.add(load_datasets(file_config).train_key)
     assert len(keys) == 5
 
 
-def test_other_files_have_another_key(files, tmp_path):
-    before = load_datasets(files).train_key
-    assert load_datasets(files).train_key == before
+def test_key_changes_with_the_time_of_a_file(file_config, tmp_path):
+    before = load_datasets(file_config).train_key
+    assert load_datasets(file_config).train_key == before
     os.utime(tmp_path / "train.fr", ns=(1, 1))
-    assert load_datasets(files).train_key != before
+    assert load_datasets(file_config).train_key != before
 
 
-def test_each_pair_of_languages_of_a_file_has_its_key(tmp_path):
+def test_key_depends_on_the_languages_of_a_file(tmp_path):
     path = tmp_path / "several.tmx"
     path.touch()
     english = {"train": str(path), "source_language": "en"}
@@ -148,49 +150,51 @@ def test_each_pair_of_languages_of_a_file_has_its_key(tmp_path):
     assert german != french
 
 
-def test_the_corpus_depends_on_its_preprocessing_too(files):
-    found = load_datasets(files)
+def test_corpus_key_depends_on_preprocessing(file_config):
+    found = load_datasets(file_config)
     settings = {
         "lowercase": True,
         "normalize_punctuation": True,
         "tokenize": True,
     }
-    keys = {corpus_key(found, files)}
+    keys = {corpus_key(found, file_config)}
     for name, value in settings.items():
-        changed = DataConfig(**{**vars(files), name: value})
+        changed = DataConfig(**{**vars(file_config), name: value})
         keys.add(corpus_key(found, changed))
     assert len(keys) == 4
-    # The longest pair is chosen when batches are made, from the same corpus.
-    longer = DataConfig(**{**vars(files), "max_length": 99})
+    # `max_length` acts when batches are made, from the same corpus.
+    longer = DataConfig(**{**vars(file_config), "max_length": 99})
     assert corpus_key(found, longer) in keys
 
 
-def test_missing_prefixes_and_files_are_named(files, tmp_path):
+def test_missing_prefixes_and_files_are_named(file_config, tmp_path):
     with pytest.raises(ValueError, match="--set data.train=path/train"):
-        load_datasets(DataConfig(**{**vars(files), "train": None}))
+        load_datasets(DataConfig(**{**vars(file_config), "train": None}))
     (tmp_path / "dev.en").unlink()
     with pytest.raises(FileNotFoundError, match=r"dev\.en or .*dev\.en\.gz"):
-        load_datasets(files)
+        load_datasets(file_config)
 
 
-def test_another_name_is_a_builder_with_test_sets(monkeypatch, tmp_path):
+def test_other_names_are_tfds_builders_with_public_test_sets(
+    monkeypatch, tmp_path
+):
     from luong_keras.data import public_sets
 
-    asked = []
+    calls = []
 
     def test_set(name, *languages):
-        asked.append((name, *languages))
+        calls.append((name, *languages))
         return [f"{name} {i}" for i in range(3)], ["a", "b", "c"]
 
     def pairs(name, split, *languages):
-        asked.append((name, split, *languages))
+        calls.append((name, split, *languages))
         return iter([("x", "y")])
 
     monkeypatch.setattr(public_sets, "test_set", test_set)
     monkeypatch.setattr(public_sets, "tfds_pairs", pairs)
     found = load_datasets(DataConfig())
     assert list(found.train()) == [("x", "y")]
-    assert asked == [
+    assert calls == [
         ("wmt13", "en", "de"),
         ("wmt14/full", "en", "de"),
         ("wmt14_translate", "train", "en", "de"),
@@ -198,11 +202,11 @@ def test_another_name_is_a_builder_with_test_sets(monkeypatch, tmp_path):
     assert found.dev == [("wmt13 0", "a"), ("wmt13 1", "b"), ("wmt13 2", "c")]
     assert found.test[2:] == [("wmt14/full 2", "c")]
     assert found.test_links is None
-    asked.clear()
+    calls.clear()
     other = {"source_language": "fr", "target_language": "en"}
     turned = load_datasets(DataConfig("wmt15_x", dev="d", test="t", **other))
     list(turned.train())
-    assert asked == [
+    assert calls == [
         ("d", "fr", "en"),
         ("t", "fr", "en"),
         ("wmt15_x", "train", "fr", "en"),
@@ -212,8 +216,8 @@ def test_another_name_is_a_builder_with_test_sets(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def columns(tmp_path):
-    """A file of 200 pairs in two columns, and two files of the same."""
+def column_files(tmp_path):
+    """Write 200 pairs as one file of two columns, and as two files."""
     pairs = [(f"word {i}", f"Wort {i}") for i in range(200)]
     text = "".join(f"{s}\t{t}\n" for s, t in pairs)
     (tmp_path / "pairs.tsv").write_text(text)
@@ -228,8 +232,10 @@ def columns(tmp_path):
 @pytest.mark.parametrize(
     "names", [("pairs.tsv",), ("pairs.tsv.gz",), ("one.txt", "other.txt")]
 )
-def test_files_without_languages_and_the_pairs_held_out(columns, names):
-    folder, pairs = columns
+def test_dev_and_test_are_held_out_of_files_without_languages(
+    column_files, names
+):
+    folder, pairs = column_files
     paths = tuple(str(folder / name) for name in names)
     given = paths[0] if len(paths) == 1 else paths
     found = load_datasets(DataConfig("files", train=given))
@@ -238,15 +244,15 @@ def test_files_without_languages_and_the_pairs_held_out(columns, names):
     assert (len(found.dev), len(found.test)) == (20, 20)
     assert train == [pair for pair in pairs if pair in set(train)]
     assert "20 as data.dev and 20 as data.test" in found.note
-    # A part that is given is no longer held out, the other one is.
+    # A given part is not held out; the other one still is.
     again = load_datasets(DataConfig("files", train=given, dev=given))
     assert again.dev == pairs and len(list(again.train())) == 180
     assert len(again.test) == 20
     assert again.train_key != found.train_key
 
 
-def test_copies_with_other_spaces_are_held_out_together(columns):
-    folder, pairs = columns
+def test_copies_with_other_spaces_are_held_out_together(column_files):
+    folder, pairs = column_files
     (folder / "twice.tsv").write_text(
         "".join(f"{s}\t{t}\n{s} \t {t}\n" for s, t in pairs)
     )
@@ -258,8 +264,8 @@ def test_copies_with_other_spaces_are_held_out_together(columns):
 
 @pytest.mark.parametrize("bad", ["a\t \n", "\tb\n", f"{'x' * 20_001}\tb\n"])
 @pytest.mark.parametrize("part", ["dev", "test"])
-def test_pairs_of_a_small_part_are_all_good(columns, part, bad):
-    folder, _ = columns
+def test_bad_pairs_of_dev_and_test_are_refused(column_files, part, bad):
+    folder, _ = column_files
     train, path = folder / "pairs.tsv", folder / "part.tsv"
     path.write_text(f"a\tb\n{bad}")
     config = DataConfig("files", train=str(train), **{part: str(path)})
@@ -269,7 +275,7 @@ def test_pairs_of_a_small_part_are_all_good(columns, part, bad):
 
 
 @pytest.mark.parametrize(
-    "header, expected, told",
+    "header, expected, message",
     [
         ("German\tEnglish", ("x", "y"), ""),
         ("de\ten", ("x", "y"), "source = 'de', target = 'en' (guessed"),
@@ -277,30 +283,30 @@ def test_pairs_of_a_small_part_are_all_good(columns, part, bad):
         ("source\ttarget", ("x", "y"), "source = 'source'"),
     ],
 )
-def test_another_file_has_the_direction_of_the_run(
-    tmp_path, capsys, header, expected, told
+def test_a_later_file_is_read_in_the_direction_of_the_run(
+    tmp_path, capsys, header, expected, message
 ):
     path = tmp_path / "a.tsv"
     path.write_text(f"{header}\nx\ty\n")
-    # A run keeps no languages where only columns were named.
+    # With named columns only, a run keeps no languages.
     data = DataConfig("files", train="t.tsv", columns=("German", "English"))
     assert [tuple(p) for p in given_pairs((path,), data)] == [expected]
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("columns", [None, ("German", "English")])
-def test_another_file_without_a_header_is_said(tmp_path, capsys, columns):
+def test_a_later_file_without_header_is_reported(tmp_path, capsys, columns):
     path = tmp_path / "a.tsv"
     path.write_text("words\tdigits\nx\ty\n")
     data = DataConfig("files", train="t.tsv", columns=columns)
     found = [tuple(pair) for pair in given_pairs((path,), data)]
     assert found == [("words", "digits"), ("x", "y")]
-    told = capsys.readouterr().err
-    assert "first line is a pair, 'words' → 'digits'" in told
-    assert "--columns words digits" in told
+    message = capsys.readouterr().err
+    assert "first line is a pair, 'words' → 'digits'" in message
+    assert "--columns words digits" in message
 
 
-def test_given_pairs_that_the_training_text_has_are_counted(tmp_path):
+def test_repeated_training_pairs_in_dev_and_test_are_counted(tmp_path):
     for part, text in (
         ("train", "a\tb\nc\td\nc\td\ne\tf\ng\th\n"),
         ("dev", "x\ty\n"),
@@ -315,17 +321,17 @@ def test_given_pairs_that_the_training_text_has_are_counted(tmp_path):
     assert found.repeated == {}
     assert len(list(found.train())) == 5
     assert found.repeated == {"dev": 0, "test": 2}
-    # A part that is held out has none.
+    # A held-out part has no repeated pairs.
     config = dataclasses.replace(config, dev=None)
     found = load_datasets(config)
     assert found.dev and len(list(found.train())) < 5
     assert found.repeated == {"dev": 0, "test": 2}
 
 
-def test_a_bad_line_is_told_with_its_file(columns):
+def test_bad_lines_are_reported_with_their_file(column_files):
     from luong_keras.data.corpus_writer import write_corpus
 
-    folder, _ = columns
+    folder, _ = column_files
     path = folder / "bad.tsv"
     path.write_bytes(b"a\tb\nno tab\n\tempty\nc\t\xff\nd\te\nf\tg\nh\ti\n")
     found = load_datasets(DataConfig("files", train=str(path)))

@@ -1,4 +1,4 @@
-"""Batches for decoding."""
+"""Batches for decoding and scoring."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ TOKENIZER = WordTokenizer.from_words(["a", "b"])
 SOURCES = ["a", "", "a b a", "b b", "a a a a a"]
 
 
-def test_each_sentence_once_longest_first_and_cut():
+def test_sentences_are_sorted_longest_first_and_cut():
     batches = EvaluationBatches(SOURCES, TOKENIZER, 2, max_length=4)
     assert (len(batches), batches.cut) == (3, 1)
     received = list(batches)
@@ -23,12 +23,12 @@ def test_each_sentence_once_longest_first_and_cut():
     assert [batch["source"].tolist() for batch in received] == [
         [[4, 4, 4, 4], [4, 5, 4, 0]],
         [[5, 5], [4, 0]],
-        [[0]],  # At least one wide.
+        [[0]],  # An empty sentence has width 1.
     ]
     assert all(batch["source"].dtype == np.int32 for batch in received)
 
 
-def test_targets_come_with_sentence_marks():
+def test_targets_get_bos_and_eos():
     batches = EvaluationBatches(
         ["a", "b"], TOKENIZER, 2, 2, ["a a a", ""], TOKENIZER
     )
@@ -39,8 +39,8 @@ def test_targets_come_with_sentence_marks():
     assert batch["target_out"].tolist() == [[4, 4, 3], [3, 0, 0]]
 
 
-def test_many_tokenizers_in_a_process_are_no_warning(caplog, monkeypatch):
-    # As where a program trains one translator after the other.
+def test_many_tokenizers_cause_no_warning(caplog, monkeypatch):
+    # Like a program that trains several translators in turn.
     monkeypatch.setattr(tf.get_logger(), "propagate", True)
     for _ in range(9):
         tokenizer = WordTokenizer.from_words(["a", "b"])
@@ -48,7 +48,7 @@ def test_many_tokenizers_in_a_process_are_no_warning(caplog, monkeypatch):
     assert not caplog.records
 
 
-OTHER = WordTokenizer.from_words(["x", "y", "a"])
+TARGET_TOKENIZER = WordTokenizer.from_words(["x", "y", "a"])
 
 
 @pytest.mark.parametrize(
@@ -56,34 +56,36 @@ OTHER = WordTokenizer.from_words(["x", "y", "a"])
     [
         (["x", "y", "x y"], 0),
         (["x", "y", "x y a"], 1),
-        # A pair with two long sides is one pair.
+        # A pair with two over-long sides counts once.
         (["x", "y y y", "x y a"], 2),
     ],
 )
-def test_pairs_that_are_cut_are_counted_once(targets, cut):
+def test_cut_pairs_are_counted_once(targets, cut):
     sources = ["a a", "b", "b a"]
-    parts = (TOKENIZER, 3, 2, targets, OTHER)
+    parts = (TOKENIZER, 3, 2, targets, TARGET_TOKENIZER)
     assert EvaluationBatches(sources, *parts).cut == cut
     sources[2] += " b"
     assert EvaluationBatches(sources, *parts).cut == max(cut, 1)
 
 
-def test_both_sides_by_hand():
+def test_batches_of_pairs_by_hand():
     pairs = [
         ("a", "x y"),
         ("b a", "y"),
-        ("a b a b", "a x"),  # the last one of its source is cut
-        ("b b a", "y x a a"),  # the last one of its target is cut
-        ("b", "y x"),  # after the first pair, which is as long
+        ("a b a b", "a x"),  # the source loses its last word
+        ("b b a", "y x a a"),  # the target loses its last word
+        ("b", "y x"),  # as long as the first pair: keeps its order
         ("", ""),
     ]
     sources, targets = map(list, zip(*pairs, strict=True))
-    batches = EvaluationBatches(sources, TOKENIZER, 4, 3, targets, OTHER)
+    batches = EvaluationBatches(
+        sources, TOKENIZER, 4, 3, targets, TARGET_TOKENIZER
+    )
     received = [
         {name: array.tolist() for name, array in batch.items()}
         for batch in batches
     ]
-    # The target's length decides, then the source's.
+    # Sorted by target length, then source length.
     assert received == [
         {
             "indices": [3, 2, 0, 4],
@@ -108,27 +110,29 @@ def test_both_sides_by_hand():
             "target_out": [[5, 3], [3, 0]],
         },
     ]
-    for ours, theirs in zip(received, batches.dataset(), strict=True):
-        given = {name: t.numpy().tolist() for name, t in theirs.items()}
-        assert ours == {"indices": ours["indices"], **given}
+    for batch, tensors in zip(received, batches.dataset(), strict=True):
+        given = {name: t.numpy().tolist() for name, t in tensors.items()}
+        assert batch == {"indices": batch["indices"], **given}
 
 
-def test_what_is_cut_to_one_length_keeps_its_order():
+def test_sentences_cut_to_equal_length_keep_their_order():
     (batch,) = EvaluationBatches(["a a", "b b b"], TOKENIZER, 2, 2)
     assert batch["indices"].tolist() == [0, 1]
 
 
-def test_the_dataset_gives_the_same_batches():
+def test_dataset_gives_the_same_batches():
     batches = EvaluationBatches(SOURCES, TOKENIZER, 2, 50)
     dataset = batches.dataset()
     assert int(dataset.cardinality()) == 3
     assert dataset.element_spec["source"].shape.as_list() == [None, None]
-    for ours, theirs in zip(batches, dataset, strict=True):
-        assert list(theirs) == ["source"]
-        np.testing.assert_array_equal(ours["source"], theirs["source"].numpy())
+    for batch, tensors in zip(batches, dataset, strict=True):
+        assert list(tensors) == ["source"]
+        np.testing.assert_array_equal(
+            batch["source"], tensors["source"].numpy()
+        )
 
 
-def test_no_sentences_are_no_batches():
+def test_no_sentences_give_no_batches():
     assert list(EvaluationBatches([], TOKENIZER, 2, 50)) == []
 
 
@@ -141,7 +145,7 @@ def test_no_sentences_are_no_batches():
         ({"targets": ["a"], "target_tokenizer": TOKENIZER}, "one sentence"),
     ],
 )
-def test_arguments_are_checked(options, message):
+def test_invalid_arguments_are_refused(options, message):
     options = {"batch_size": 2, "max_length": 9, **options}
     with pytest.raises(ValueError, match=message):
         EvaluationBatches(SOURCES, TOKENIZER, **options)

@@ -1,3 +1,5 @@
+"""Development and test pairs held out of the training text."""
+
 import random
 
 import pytest
@@ -17,33 +19,33 @@ def pairs_of(count):
         *[(49_000, 980), (60_000, MAX_PAIRS)],
     ],
 )
-def test_the_share_by_the_size_of_the_text(count, size):
+def test_held_out_share_depends_on_text_size(count, size):
     dev, test = held_out_pairs(pairs_of(count), 2)
     assert len(dev) == len(test) == size
     assert not dev.keys() & test.keys()
 
 
-def test_the_order_and_repetitions_do_not_matter():
+def test_order_and_repetitions_do_not_matter():
     pairs = pairs_of(300)
     mixed = pairs * 2
     random.Random(0).shuffle(mixed)
     assert held_out_pairs(pairs, 2) == held_out_pairs(mixed, 2)
-    # The first part is that of a single one.
+    # The number of parts does not change the first part.
     assert held_out_pairs(pairs, 2)[0] == held_out_pairs(pairs, 1)[0]
 
 
-def test_pairs_with_an_empty_side_are_not_held_out():
+def test_bad_pairs_are_not_held_out():
     bad = [("", "x"), ("x", " "), ("x", None), ("\udcff", "x")]
     found = held_out_pairs(pairs_of(50) + bad * 9, 2)
     assert found == held_out_pairs(pairs_of(50), 2)
 
 
-def test_a_hash_knows_which_side_a_word_is_on():
+def test_hash_distinguishes_sides():
     assert pair_hash("a b", "c") != pair_hash("a", "b c")
     assert pair_hash("a", "b") != pair_hash("b", "a")
 
 
-def test_spaces_around_a_sentence_make_no_other_pair():
+def test_hash_ignores_surrounding_spaces():
     assert pair_hash(" a", "b  ") == pair_hash("a", "b")
     assert pair_hash("a\ud83d", "b") != pair_hash("a", "b")
 
@@ -71,6 +73,6 @@ def test_too_few_pairs_are_refused():
         ),
     ],
 )
-def test_too_few_pairs_have_a_reason(pair, filters, message):
+def test_too_few_usable_pairs_are_explained(pair, filters, message):
     with pytest.raises(ValueError, match=message):
         held_out_pairs([pair] * 10, 2, filters)

@@ -1,4 +1,4 @@
-"""Several sources with weights."""
+"""Mixtures of weighted sources."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ COUNTS = (40, 7, 53)
 WORDS = WordTokenizer.from_words(["s", "t"])
 
 
-def placed(counts):
+def pairs_of_sources(counts):
     for part, count in enumerate(counts):
         for i in range(count):
             pair = PlacedPair("s " * (1 + i % 7), "t " * (1 + i % 5), "x:1")
@@ -24,7 +24,9 @@ def placed(counts):
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    return write_corpus(placed(COUNTS), tmp_path_factory.mktemp("corpus"))
+    return write_corpus(
+        pairs_of_sources(COUNTS), tmp_path_factory.mktemp("corpus")
+    )
 
 
 def make(corpus, weights=(1, 2, 1), **options):
@@ -34,7 +36,7 @@ def make(corpus, weights=(1, 2, 1), **options):
     )
 
 
-def epochs_of(batches, count):
+def lines_of_epochs(batches, count):
     steps = batches.steps_per_epoch
     return [
         np.concatenate(
@@ -44,13 +46,13 @@ def epochs_of(batches, count):
     ]
 
 
-def parts_of(lines):
+def pairs_per_source(lines):
     return np.bincount(
         np.searchsorted(np.cumsum(COUNTS), lines, side="right"), minlength=3
     ).tolist()
 
 
-def test_an_epoch_has_the_shares_of_its_sources(corpus):
+def test_weights_set_the_shares_of_an_epoch(corpus):
     assert corpus.parts == list(COUNTS)
     for weights, shares in (
         ((1, 2, 1), [25, 50, 25]),
@@ -59,22 +61,22 @@ def test_an_epoch_has_the_shares_of_its_sources(corpus):
     ):
         batches = make(corpus, weights)
         assert batches.pairs_per_epoch == sum(COUNTS)
-        for lines in epochs_of(batches, 3):
-            assert parts_of(lines) == shares
+        for lines in lines_of_epochs(batches, 3):
+            assert pairs_per_source(lines) == shares
 
 
-def test_a_source_goes_on_where_it_was(corpus):
-    """Of each, every pair comes before one comes again, over the epochs."""
-    drawn = np.concatenate(epochs_of(make(corpus), 8))
+def test_a_source_continues_across_epochs(corpus):
+    """Check that a source is read completely before pairs are repeated."""
+    drawn = np.concatenate(lines_of_epochs(make(corpus), 8))
     starts = np.cumsum(COUNTS) - COUNTS
     for start, count in zip(starts, COUNTS, strict=True):
         times = np.bincount(drawn, minlength=sum(COUNTS))[start:][:count]
-        # So many passes, of which the last may be under way.
+        # The last pass over the source may be incomplete.
         assert times.max() - times.min() <= 1
         assert times.sum() >= 2 * count
 
 
-def test_passes_and_epochs_are_in_orders_of_their_own():
+def test_sources_and_epochs_have_different_orders():
     mixture = Mixture([50, 50], [1, 1], seed=1)
     found = [mixture.places(0, 100, epoch).tolist() for epoch in range(3)]
     sources = [[p for p in places if p < 50] for places in found]
@@ -86,7 +88,7 @@ def test_passes_and_epochs_are_in_orders_of_their_own():
     )
 
 
-def test_another_pass_begins_with_other_pairs():
+def test_each_pass_over_a_source_is_reshuffled():
     # A pass of the first source is two epochs long.
     mixture = Mixture([100, 100], [1, 3], seed=1)
     halves = [
@@ -99,13 +101,13 @@ def test_another_pass_begins_with_other_pairs():
     assert len(set(halves)) == 6
 
 
-def test_any_step_is_read_without_the_others(corpus):
+def test_resuming_and_process_shares_give_the_same_batches(corpus):
     batches = make(corpus)
     straight = [
         {name: x.numpy().tolist() for name, x in batch.items()}
         for batch in batches.dataset(0, 60)
     ]
-    # Over the end of an epoch.
+    # Across the end of an epoch.
     assert straight[23:27] == [
         {name: x.numpy().tolist() for name, x in batch.items()}
         for batch in make(corpus).dataset(23, 27)
@@ -116,7 +118,7 @@ def test_any_step_is_read_without_the_others(corpus):
         assert both.tolist() == whole["source"]
 
 
-def test_the_padding_is_of_what_is_drawn(corpus):
+def test_padding_share_is_of_the_drawn_pairs(corpus):
     batches = make(corpus)
     cells = padding = 0
     for batch in batches.dataset(0, batches.steps_per_epoch):
@@ -126,18 +128,20 @@ def test_the_padding_is_of_what_is_drawn(corpus):
     assert batches.padding_share() == pytest.approx(padding / cells)
 
 
-def test_without_weights_sources_are_one_text(corpus, tmp_path):
-    pairs = [tuple(pair) for pair in placed(COUNTS)]
+def test_unweighted_sources_act_as_one_text(corpus, tmp_path):
+    pairs = [tuple(pair) for pair in pairs_of_sources(COUNTS)]
     one = make(write_corpus(pairs, tmp_path), weights=None)
     several = make(corpus, weights=None)
     assert one.fingerprint == several.fingerprint
-    for epoch in zip(epochs_of(one, 2), epochs_of(several, 2), strict=True):
+    for epoch in zip(
+        lines_of_epochs(one, 2), lines_of_epochs(several, 2), strict=True
+    ):
         assert epoch[0].tolist() == epoch[1].tolist()
     prints = {make(corpus, w).fingerprint for w in (None, (1, 2, 1), (1, 1, 1))}
     assert len(prints) == 3
 
 
-def test_weights_that_do_not_fit_are_refused(corpus):
+def test_invalid_weights_are_refused(corpus):
     with pytest.raises(ValueError, match="2 weights"):
         make(corpus, (1, 2))
     with pytest.raises(ValueError, match=r"sources of \[40, 7, 53, 0\] pairs"):

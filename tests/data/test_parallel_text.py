@@ -1,4 +1,4 @@
-"""Reading parallel files."""
+"""Parallel text files."""
 
 import gzip
 
@@ -12,7 +12,7 @@ from luong_keras.data.sources.columns import RequestedColumns
 from luong_keras.data.text_files import read_text, text_sources
 
 
-def columns_of(path):
+def pairs_of_file(path):
     found = read_text(text_sources(str(path), RequestedColumns()), True)
     return [tuple(pair) for pair in found]
 
@@ -42,13 +42,13 @@ def test_only_line_feeds_end_a_line(tmp_path):
     ]
 
 
-def test_a_byte_order_mark_is_no_text(tmp_path):
+def test_byte_order_marks_are_removed(tmp_path):
     path = write(tmp_path / "a", b"\xef\xbb\xbfx\n\xef\xbb\xbfy\n")
     assert list(read_lines(path)) == ["x", "y"]
 
 
 @pytest.mark.parametrize("sides", [(2, 5), (5, 2), (0, 3)])
-def test_both_counts_of_unequal_files_are_given(tmp_path, sides):
+def test_unequal_line_counts_are_reported(tmp_path, sides):
     names = [
         write(tmp_path / name, b"x\n" * count)
         for name, count in zip("ab", sides, strict=True)
@@ -58,14 +58,14 @@ def test_both_counts_of_unequal_files_are_given(tmp_path, sides):
         list(read_pairs(*names))
 
 
-def test_the_line_that_is_not_utf8_is_named(tmp_path):
+def test_invalid_utf8_is_reported_with_its_line(tmp_path):
     good = write(tmp_path / "good", b"a\nb\nc\n")
     bad = write(tmp_path / "bad", b"a\nb\nc\xff\n")
     with pytest.raises(ValueError, match="Line 3 of .*bad is not UTF-8"):
         list(read_pairs(good, bad))
 
 
-def test_bad_bytes_can_be_left_to_the_corpus(tmp_path):
+def test_bad_bytes_can_be_kept_for_the_corpus_to_skip(tmp_path):
     from luong_keras.data.corpus_writer import write_corpus
 
     good = write(tmp_path / "good", b"a\nb\nc\n")
@@ -76,7 +76,7 @@ def test_bad_bytes_can_be_left_to_the_corpus(tmp_path):
     assert corpus.skipped == {"not UTF-8": {"count": 1, "first_lines": [2]}}
 
 
-def test_missing_empty_and_damaged_files(tmp_path):
+def test_missing_empty_and_damaged_files_are_refused(tmp_path):
     good = write(tmp_path / "good", b"a\n")
     with pytest.raises(FileNotFoundError, match="nowhere"):
         read_pairs(good, tmp_path / "nowhere")
@@ -91,24 +91,24 @@ def test_missing_empty_and_damaged_files(tmp_path):
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32"])
-def test_another_encoding_is_told(tmp_path, encoding):
+def test_other_encodings_are_refused(tmp_path, encoding):
     mark = "\ufeff" if encoding.endswith("be") else ""
     path = tmp_path / "a.tsv"
     path.write_bytes(f"{mark}a\tb\nc\td\n".encode(encoding))
     with pytest.raises(ValueError, match=r"a\.tsv is written in UTF-16 or"):
-        columns_of(path)
+        pairs_of_file(path)
 
 
-def test_line_ends_of_old_macs_are_told(tmp_path):
+def test_carriage_returns_as_line_ends_are_refused(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_bytes(b"a\tb\rc\td\re\tf\r")
     with pytest.raises(
         ValueError,
         match=r"a\.tsv end only with a carriage return, as on old Macs",
     ):
-        columns_of(path)
-    # Inside of one line of several it is a space.
+        pairs_of_file(path)
+    # Within a line of a longer file it becomes a space.
     path.write_bytes(b"a\rx\rb\tb\nc\td\n")
-    assert columns_of(path) == [("a x b", "b"), ("c", "d")]
+    assert pairs_of_file(path) == [("a x b", "b"), ("c", "d")]
     path.write_bytes(b"a\tb\r\n")
-    assert columns_of(path) == [("a", "b")]
+    assert pairs_of_file(path) == [("a", "b")]

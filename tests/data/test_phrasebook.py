@@ -1,4 +1,4 @@
-"""The built-in corpus: its splits, and the links of their words."""
+"""Splits and word links of the built-in corpus."""
 
 import itertools
 from collections import Counter
@@ -16,8 +16,8 @@ SPLITS = ("train", "dev", "test")
 
 
 @pytest.fixture(scope="module")
-def tokens():
-    """The words of the test pairs, and their sure and possible links."""
+def linked_pairs():
+    """Tokenise the test pairs, with their sure and possible links."""
     tokenize = Tokenizer13a()
     found = []
     for source, target, links in split_pairs("test"):
@@ -30,9 +30,9 @@ def tokens():
     return found
 
 
-def test_links_are_in_range_and_cover_the_target(tokens):
+def test_links_are_in_range_and_cover_the_target(linked_pairs):
     degrees = Counter()
-    for source, target, sure, possible in tokens:
+    for source, target, sure, possible in linked_pairs:
         assert not sure & possible
         sources, targets = zip(*sure | possible, strict=True)
         assert set(sources) <= set(range(len(source)))
@@ -44,8 +44,8 @@ def test_links_are_in_range_and_cover_the_target(tokens):
     assert set(degrees) == {0, 1, 2}
 
 
-def test_links_join_translations(tokens):
-    for source, target, sure, _ in tokens:
+def test_linked_numbers_and_punctuation_are_equal(linked_pairs):
+    for source, target, sure, _ in linked_pairs:
         for i, j in sure:
             if source[i].isdigit() or target[j].isdigit() or target[j] in ".?":
                 assert source[i] == target[j]
@@ -61,21 +61,21 @@ def test_splits_share_no_sentence():
             assert not one & other
 
 
-def test_the_first_pairs_of_a_split():
+def test_size_selects_the_first_pairs():
     pairs = split_pairs("train")
     assert split_pairs("train", 5) == pairs[:5]
     assert split_pairs("train", 0) == []
     assert pairs[0].links is None
 
 
-def test_the_other_direction():
+def test_reversed_direction_swaps_the_sides():
     for split in SPLITS:
         pairs = split_pairs(split)
         turned = split_pairs(split, None, ("de", "en"))
         assert [p[1::-1] for p in pairs] == [p[:2] for p in turned]
 
 
-def test_word_for_word_is_a_weak_baseline():
+def test_word_for_word_translation_is_a_weak_baseline():
     assert 10 < word_for_word_bleu() < 30
     assert word_for_word_bleu() < word_for_word_bleu(("de", "en")) < 50
 
@@ -88,6 +88,6 @@ def test_word_for_word_is_a_weak_baseline():
         (("train", 24_001), "0 to 24,000. Received: 24,001"),
     ],
 )
-def test_bad_arguments(arguments, message):
+def test_invalid_arguments_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         split_pairs(*arguments)

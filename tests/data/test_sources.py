@@ -1,4 +1,4 @@
-"""Every kind of source gives the same pairs, and the same batches of them."""
+"""Sources of text: each kind gives the same pairs and batches."""
 
 import bz2
 import csv
@@ -51,8 +51,8 @@ PAIRS = [
 ]
 
 
-def bytes_of(pairs, suffix):
-    """The pairs as a file of this kind."""
+def file_content(pairs, suffix):
+    """Return the content of a file with the pairs, by its suffix."""
     if suffix == ".tsv":
         cells = [
             [s.replace("\t", " ").replace("\n", " ") for s in p] for p in pairs
@@ -70,7 +70,7 @@ def bytes_of(pairs, suffix):
         writer.writerows([i, t, s] for i, (s, t) in enumerate(pairs))
         return file.getvalue().encode()
     if suffix == ".xml":
-        # A set of WMT: a document's sources, then its references.
+        # A WMT test set: per document the sources, then the references.
         sides = [
             "".join(
                 f"<p><seg id='{i}'>{escape(t)}</seg></p>\n" for i, t in side
@@ -99,7 +99,7 @@ def bytes_of(pairs, suffix):
     ).encode()
 
 
-def packed(content, suffix):
+def compressed(content, suffix):
     from backports import zstd
 
     return {
@@ -111,21 +111,21 @@ def packed(content, suffix):
     }[suffix](content)
 
 
-def file_source(kind, packing=""):
+def file_source(kind, compression=""):
     def make(folder):
-        path = folder / f"pairs{kind}{packing}"
-        path.write_bytes(packed(bytes_of(PAIRS, kind), packing))
+        path = folder / f"pairs{kind}{compression}"
+        path.write_bytes(compressed(file_content(PAIRS, kind), compression))
         return path
 
     return make
 
 
-def two_files(packing):
+def two_files(compression):
     def make(folder):
-        paths = [folder / f"text.{e}{packing}" for e in ("en", "de")]
+        paths = [folder / f"text.{e}{compression}" for e in ("en", "de")]
         for path, side in zip(paths, zip(*PAIRS, strict=True), strict=True):
             lines = [one_line(text) + "\n" for text in side]
-            path.write_bytes(packed("".join(lines).encode(), packing))
+            path.write_bytes(compressed("".join(lines).encode(), compression))
         return tuple(map(str, paths))
 
     return make
@@ -180,11 +180,11 @@ SOURCES = {
     "two_files.xz": two_files(".xz"),
     "prefix": prefix,
     **{
-        f"{suffix}{packing}": file_source(suffix, packing)
+        f"{suffix}{compression}": file_source(suffix, compression)
         for suffix in FILE_KINDS
-        for packing in ("", ".gz", ".xz", ".zst", ".bz2")
-        # Each kind packed once, each packing of a kind once.
-        if suffix == ".tsv" or packing in ("", ".zst")
+        for compression in ("", ".gz", ".xz", ".zst", ".bz2")
+        # Each kind with one compression, `.tsv` with every compression.
+        if suffix == ".tsv" or compression in ("", ".zst")
     },
 }
 SETTINGS = {
@@ -194,22 +194,22 @@ SETTINGS = {
 }
 
 
-# Of the others the text alone is compared, unless slow tests are run.
+# Kinds whose batches are compared in quick tests; the slow ones compare all.
 QUICK = ("iterator", "data_frame", "hugging_face", "tf_batches", ".tsv.zst")
 
 
 def text_of(given, folder):
-    """The text that a run keeps, with what it was made with."""
+    """Return a run's text, its corpus, its settings and its folder."""
     run = RunFolder(folder)
-    text = text_settings(run, given)
-    config = with_values(PRESETS["small"], {**text, **SETTINGS})
+    settings = text_settings(run, given)
+    config = with_values(PRESETS["small"], {**settings, **SETTINGS})
     datasets, corpus = prepare_text(config, run)
-    kept = corpus.fingerprint, sorted(datasets.dev), sorted(datasets.test)
-    return kept, corpus, config, run
+    text = corpus.fingerprint, sorted(datasets.dev), sorted(datasets.test)
+    return text, corpus, config, run
 
 
 def batches_of(given, folder):
-    """The fingerprint of what a run trains on, and its batches as numbers."""
+    """Return the size, the fingerprint and a digest of a run's batches."""
     _, corpus, config, run = text_of(given, folder)
     tokenizers = prepare_tokenizers(corpus, config, run)
     batches = training_batches(corpus, tokenizers, config)
@@ -227,7 +227,7 @@ def expected(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_the_same_pairs_make_the_same_text(name, tmp_path, expected):
+def test_same_text_from_every_source(name, tmp_path, expected):
     given = SOURCES[name](tmp_path)
     assert text_of(given, tmp_path / "run")[0] == expected[0]
 
@@ -239,13 +239,13 @@ def test_the_same_pairs_make_the_same_text(name, tmp_path, expected):
         for name in SOURCES
     ],
 )
-def test_the_same_pairs_make_the_same_batches(name, tmp_path, expected):
+def test_same_batches_from_every_source(name, tmp_path, expected):
     given = SOURCES[name](tmp_path)
     assert batches_of(given, tmp_path / "run") == expected[1]
     assert expected[1][0] == 300 - 2 * 30
 
 
-def test_every_kind_is_among_the_sources(tmp_path):
+def test_all_registered_kinds_are_tested(tmp_path):
     assert set(FILE_KINDS) <= set(SOURCES)
     objects = [
         object_kind(SOURCES[name](tmp_path))
@@ -262,10 +262,10 @@ def test_every_kind_is_among_the_sources(tmp_path):
         (["de", "en"], "en de", (1, 0)),
         (["translation.de", "translation.en-GB"], "en de", (1, 0)),
         (["Czech sentence", "text_en", "id"], "cs en", (0, 1)),
-        (["en", "en_text", "de"], "en de", None),  # two of one language
+        (["en", "en_text", "de"], "en de", None),  # two columns of one language
         (["a cat", "eine Katze"], "en de", None),
         (["in de tuin", "en de man"], "en de", None),
-        # A country is no second word, and nothing but a country is none.
+        # Only a region or script may follow the language.
         (["text-EN", "text-DE"], "en de", (0, 1)),
         (["en_US", "de_AT"], "en de", (0, 1)),
         (["eng_Latn", "zho_Hans"], "en zh", (0, 1)),
@@ -276,11 +276,11 @@ def test_every_kind_is_among_the_sources(tmp_path):
         (["en to de-DE", "de to en-US"], "en de", None),
     ],
 )
-def test_columns_are_guessed_by_their_names(names, languages, expected):
+def test_columns_are_guessed_by_name(names, languages, expected):
     assert guessed_columns(names, tuple(languages.split())) == expected
 
 
-def test_columns_that_are_named_are_said():
+def test_named_columns_are_reported_or_refused():
     requested = RequestedColumns(columns=("b", "1"))
     assert chosen_columns(["a", "b"], requested, "x") == (
         1,
@@ -313,14 +313,14 @@ def read(path, content, requested=None, skip=False):
         ("a.tsv", b"eng\tger\nx\ty\n", None, [("x", "y")]),
         ("a.tsv", b"Italian\tfra\nx\ty\n", None, [("x", "y")]),
         ("a.tsv", b"SRC\tREF\nx\ty\n", None, [("x", "y")]),
-        # Files that were joined, each with its mark.
+        # Joined files, each with a byte order mark.
         ("a.tsv", b"\xef\xbb\xbfx\ty\n\xef\xbb\xbfz\tw\n", ("1", "2"), XYZW),
-        # Or side by side.
+        # Files pasted side by side, each with a byte order mark.
         ("a.tsv", b"\xef\xbb\xbfx\t\xef\xbb\xbfy\nz\tw\n", ("1", "2"), XYZW),
-        # As pandas quotes; other quotes are the text's.
+        # Cells quoted as pandas does; other quotes are text.
         ("a.tsv", b'"a ""b"" c"\t"x" y\n', None, [('a "b" c', '"x" y')]),
         ("a.tsv", b'"x"\t"x" and "y"\n', None, [('"x"', '"x" and "y"')]),
-        # The comma stands in the text, in one record more than in others.
+        # A comma in the text is not the delimiter.
         (
             "a.csv",
             b"x, a, b;y, a, b\nz;w\n",
@@ -332,15 +332,15 @@ def read(path, content, requested=None, skip=False):
         ("a.tsv", b"de\ten\nx\ty\n", None, [("y", "x")]),
         ("a.tsv", b"x\ty\tz\n", ("3", "1"), [("z", "x")]),
         ("a.tsv", b"p\tq\tr\nx\ty\tz\n", ("r", "p"), [("z", "x")]),
-        # The number of a column is no name of one in a line of data.
+        # Column numbers are not column names in a line of data.
         ("a.tsv", b"x\ty\t1\nz\tw\t2\n", ("1", "2"), XYZW),
         ("a.tsv", b"3\tx\ty\n4\tz\tw\n", ("2", "3"), XYZW),
         ("a.tsv", b"2\ty\n3\tw\n", ("1", "2"), [("2", "y"), ("3", "w")]),
         ("a.csv", b"1,x\n", ("2", "1"), [("x", "1")]),
-        # Behind empty lines.
+        # After empty lines.
         ("a.csv", b"\nid,en,de\n1,x,y\n", None, [("x", "y")]),
         ("a.csv", b"sep=;\n\nen;de\n\nx;y\n", None, [("x", "y")]),
-        # Every cell in quotes.
+        # All cells are quoted.
         (
             "a.tsv",
             b'"en"\t"de"\n"x"\t"y ""q"" r"\n"two\nlines"\t"w"\n',
@@ -355,7 +355,7 @@ def read(path, content, requested=None, skip=False):
         ("a.jsonl", b'{"q": {"r": "x"}, "s": "y"}', ("q.r", "s"), [("x", "y")]),
     ],
 )
-def test_columns_of_a_file(tmp_path, name, content, columns, pairs):
+def test_columns_of_files_by_content(tmp_path, name, content, columns, pairs):
     requested = RequestedColumns(columns=columns)
     note, found = read(tmp_path / name, content, requested)
     assert [tuple(pair) for pair in found] == pairs
@@ -371,7 +371,7 @@ def test_columns_of_a_file(tmp_path, name, content, columns, pairs):
             "Line 3 of .* does not have 2 columns",
             None,
         ),
-        # Lines, not records: the first pair takes two.
+        # The number is of the line, not the record: the first pair takes two.
         (
             "a.csv",
             b'en,de\n"two\nlines",y\nz\n',
@@ -403,7 +403,7 @@ def test_columns_of_a_file(tmp_path, name, content, columns, pairs):
             "Line 2 of .* is not JSON",
             "no record",
         ),
-        # The fields are found by the first line that can be read.
+        # The first readable line determines the fields.
         (
             "a.jsonl",
             b'{\n["x", "y"]\n',
@@ -418,7 +418,7 @@ def test_columns_of_a_file(tmp_path, name, content, columns, pairs):
         ),
         (
             "a.tmx",
-            bytes_of(PAIRS[:2], ".tmx").replace(
+            file_content(PAIRS[:2], ".tmx").replace(
                 b"<tu><tuv", b"<tu/><tu><tuv", 1
             ),
             "Unit 1 of .*, line 3, has no source sentence",
@@ -426,7 +426,7 @@ def test_columns_of_a_file(tmp_path, name, content, columns, pairs):
         ),
     ],
 )
-def test_a_bad_record_is_named_or_marked(
+def test_bad_records_are_refused_or_marked(
     tmp_path, name, content, message, skipped
 ):
     with pytest.raises(ValueError, match=message):
@@ -446,7 +446,7 @@ def test_a_bad_record_is_named_or_marked(
         ("a.csv", b"1,x,y\n2,z,w\n"),
     ],
 )
-def test_more_than_two_columns_are_named(tmp_path, name, content):
+def test_more_than_two_columns_must_be_named(tmp_path, name, content):
     count = content.splitlines()[0].replace(b"\t", b",").count(b",") + 1
     match = rf"cannot be guessed.*Received: {count}, .*data\.columns"
     with pytest.raises(ValueError, match=match):
@@ -462,19 +462,19 @@ def test_more_than_two_columns_are_named(tmp_path, name, content):
         (b'en,de\n"never closed,y\nz,w\n' + b"a,b\n" * 50, 2),
         (b'en,de\na,b\n"stray,y\nz,w "q",u\n', 3),
         (b'en,de\n"Yes" he said,"Ja" sagte er\n', 2),
-        # Quotes that close by chance, rows further on.
+        # A later quote happens to close the cell.
         (b'en,de\na,b\n"Hello,Hallo\nc,d\ne,f\nsize 5",Groesse 5\n', 3),
     ],
 )
 @pytest.mark.parametrize("skip", [False, True])
-def test_quotes_that_swallow_rows_stop(tmp_path, content, line, skip):
+def test_unclosed_quotes_are_refused(tmp_path, content, line, skip):
     with pytest.raises(ValueError, match=f"begins in line {line} of .*quotes"):
         read(tmp_path / "a.csv", content, skip=skip)
 
 
-def test_entities_of_a_memory_are_refused(tmp_path):
+def test_declared_entities_and_damaged_tmx_files_are_refused(tmp_path):
     (tmp_path / "secret").write_text("secret")
-    whole = bytes_of(PAIRS[:2], ".tmx")
+    whole = file_content(PAIRS[:2], ".tmx")
     for entity in ('"ha"', f'SYSTEM "{tmp_path}/secret"'):
         doctype = f"<!DOCTYPE tmx [<!ENTITY e {entity}>]>".encode()
         content = whole.replace(b'<!DOCTYPE tmx SYSTEM "tmx14.dtd">', doctype)
@@ -487,18 +487,18 @@ def test_entities_of_a_memory_are_refused(tmp_path):
         read(tmp_path / "a.tmx", whole, RequestedColumns(("en", "fr")))
 
 
-def test_named_entities_of_a_memory_are_its_text(tmp_path):
-    """The `DOCTYPE` may declare them elsewhere, which is not read."""
-    content = bytes_of([("a&b", "c")], ".tmx").replace(b"amp;", b"nbsp;")
+def test_named_html_entities_of_tmx_files_are_read(tmp_path):
+    """Check entities that an external `DOCTYPE` may declare."""
+    content = file_content([("a&b", "c")], ".tmx").replace(b"amp;", b"nbsp;")
     _, found = read(tmp_path / "a.tmx", content)
     assert [tuple(pair) for pair in found] == [("a\u00a0b", "c")]
     declared = b'<!DOCTYPE tmx SYSTEM "tmx14.dtd">'
-    told = "not a complete TMX file.*line 3: Entity 'nbsp' not defined"
-    with pytest.raises(ValueError, match=told):
+    message = "not a complete TMX file.*line 3: Entity 'nbsp' not defined"
+    with pytest.raises(ValueError, match=message):
         read(tmp_path / "a.tmx", content.replace(declared, b""))
 
 
-def test_control_characters_are_spaces_also_before_the_preparation(tmp_path):
+def test_control_characters_become_spaces_before_preprocessing(tmp_path):
     (tmp_path / "a.en").write_bytes(b"old\x00teacher\n")
     (tmp_path / "a.de").write_bytes(b"alter\x7fLehrer\n")
     sources = text_sources(str(tmp_path / "a"), RequestedColumns())
@@ -510,7 +510,7 @@ def test_control_characters_are_spaces_also_before_the_preparation(tmp_path):
     assert corpus.lines([0]) == ([b"old teacher"], [b"alter Lehrer"])
 
 
-def test_segments_of_markup_are_the_lines_of_a_file(tmp_path):
+def test_segments_of_sgml_files_are_read_as_lines(tmp_path):
     text = (
         '<srcset setid="x">\n<doc docid="ref">\n<p>\n<seg id="1"> a &amp; b '
         "</seg>\n<SEG id='2'>two\n lines</SEG></p></doc></srcset>\n"
@@ -525,14 +525,14 @@ def test_segments_of_markup_are_the_lines_of_a_file(tmp_path):
         "a-src.en.sgm:1",
         "a-src.en.sgm:2",
     ]
-    # Of a set with both sides, the one to translate.
+    # From a set with both sides, the sources are read.
     path = tmp_path / "a.xml"
-    path.write_bytes(bytes_of(PAIRS, ".xml"))
+    path.write_bytes(file_content(PAIRS, ".xml"))
     sources = [" ".join(source.split()) for source, _ in PAIRS]
     assert list(read_lines(path)) == sources
 
 
-def test_markup_without_segments_is_refused(tmp_path):
+def test_sgml_without_segments_is_refused(tmp_path):
     for name in ("a.en", "a.de"):
         (tmp_path / f"{name}.sgm").write_text("<srcset><p>a</p></srcset>")
     names = [str(tmp_path / f"{name}.sgm") for name in ("a.en", "a.de")]
@@ -542,37 +542,39 @@ def test_markup_without_segments_is_refused(tmp_path):
         list(read_text(text_sources(names, RequestedColumns()), True))
 
 
-@pytest.mark.parametrize("packing", [".gz", ".xz", ".zst", ".bz2"])
-def test_damaged_packed_files_are_named(tmp_path, packing):
-    whole = packed(bytes_of(PAIRS, ".tsv"), packing)
+@pytest.mark.parametrize("compression", [".gz", ".xz", ".zst", ".bz2"])
+def test_damaged_compressed_files_are_refused(tmp_path, compression):
+    whole = compressed(file_content(PAIRS, ".tsv"), compression)
     for content in (whole[:-20], b"plain\tplain\n"):
-        path = tmp_path / f"a.tsv{packing}"
-        with pytest.raises(ValueError, match=f"a.tsv{packing} is not a whole"):
+        path = tmp_path / f"a.tsv{compression}"
+        with pytest.raises(
+            ValueError, match=f"a.tsv{compression} is not a whole"
+        ):
             read(path, content)
 
 
 @pytest.mark.parametrize(
     "blocked, name", [("backports", "a.tsv.zst"), ("lxml", "a.tmx")]
 )
-def test_what_is_not_installed_is_named(tmp_path, monkeypatch, blocked, name):
+def test_missing_packages_are_named(tmp_path, monkeypatch, blocked, name):
     monkeypatch.setitem(sys.modules, blocked, None)
     with pytest.raises(ImportError, match=r"pip install luong-keras\[train\]"):
         read(tmp_path / name, b"x")
 
 
-def test_names_say_the_kind():
+def test_file_kind_depends_on_the_suffix():
     assert file_kind("A.TSV") is file_kind("a.tsv.zst") is FILE_KINDS[".tsv"]
     assert file_kind("a.json") is None
 
 
-def test_a_data_set_of_several_splits_is_refused(tmp_path):
+def test_dataset_dicts_are_refused(tmp_path):
     datasets = pytest.importorskip("datasets")
     splits = datasets.DatasetDict(train=hugging_face(None))
     with pytest.raises(ValueError, match=r"such as dataset\['train'\]"):
         text_settings(RunFolder(tmp_path), splits)
 
 
-def test_columns_named_for_objects_and_files_together(tmp_path):
+def test_named_columns_apply_to_objects_and_files(tmp_path):
     pandas = pytest.importorskip("pandas")
     (tmp_path / "dev.csv").write_text("n,x,y\n1,c,d\n")
     frame = pandas.DataFrame({"y": ["b", None], "n": [1, 2], "x": ["a", "e"]})
@@ -597,12 +599,12 @@ def test_columns_named_for_objects_and_files_together(tmp_path):
     "pairs",
     [
         [("Source", "Target"), ("a", "b")],
-        # Quotes stay as they are.
+        # Quotes are kept.
         [('"Yes""No"', '"Ja"'), ('"a', "b")],
         [('"Yes"', '"Ja" "'), ('"a', '"b'), ("c", 'd"e"')],
     ],
 )
-def test_pairs_are_kept_as_they_are(tmp_path, pairs):
+def test_pairs_of_objects_are_stored_unchanged(tmp_path, pairs):
     settings = text_settings(RunFolder(tmp_path), pairs)
     sources = text_sources(settings["data.train"], RequestedColumns())
     assert [tuple(pair) for pair in read_text(sources, False)] == pairs
@@ -624,7 +626,7 @@ def test_whole_numbers_are_text(tmp_path):
     settings = text_settings(run, frame)
     sources = text_sources(settings["data.train"], RequestedColumns())
     assert [tuple(pair) for pair in read_text(sources, False)] == NUMBERS
-    # What is missing is counted, in each of pandas' ways to say so.
+    # Each of pandas' missing values becomes an empty sentence.
     missing = pandas.DataFrame({"n": ["7", None, "8"], "words": list("abc")})
     for kind in ("object", "string", "Int64"):
         settings = text_settings(
@@ -651,20 +653,20 @@ def test_whole_numbers_are_text(tmp_path):
         ("a.tsv", b'"en"\t"de"\n'),
     ],
 )
-def test_a_file_without_pairs_is_named(tmp_path, name, content):
+def test_files_without_pairs_are_refused(tmp_path, name, content):
     with pytest.raises(ValueError, match=f"no sentence: .*{name} is empty"):
         read(tmp_path / name, content)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-16"])
-def test_two_bytes_a_letter_are_refused(tmp_path, encoding):
+def test_utf16_files_are_refused(tmp_path, encoding):
     with pytest.raises(ValueError, match="UTF-16 or UTF-32. Expected: UTF-8"):
         read(tmp_path / "a.tsv", "a cat\teine Katze\n".encode(encoding))
 
 
 @pytest.mark.parametrize("name, mark", [("a.csv", ","), ("a.tsv", "\t")])
-def test_a_first_line_that_may_be_a_header_is_told(tmp_path, name, mark):
-    """It is a pair until its columns are named."""
+def test_a_possible_header_is_reported(tmp_path, name, mark):
+    """Check that it is a pair unless its columns are named."""
     text = f"words{mark}digits\none{mark}1\n".encode()
     note, pairs = read(tmp_path / name, text)
     assert "its first line is a pair, 'words' → 'digits'" in note
@@ -674,7 +676,7 @@ def test_a_first_line_that_may_be_a_header_is_told(tmp_path, name, mark):
     assert [tuple(pair) for pair in pairs] == [("one", "1")]
 
 
-def test_several_sources_are_one_text(tmp_path):
+def test_several_sources_are_read_as_one_text(tmp_path):
     two_files(".gz")(tmp_path)
     for name, rows in (("a.tsv", "a\tb\n"), ("c.csv", "c,d\n")):
         (tmp_path / name).write_text(rows)
@@ -689,7 +691,7 @@ def test_several_sources_are_one_text(tmp_path):
         assert [tuple(found[i]) for i in (0, -3, -2, -1)] == [
             *(("a", "b"), ("c", "d"), ("e", "f"), ("g", "h"))
         ]
-        # Through the file of settings and back.
+        # The settings survive the conversion to JSON and back.
         config = with_values(RunConfig(), settings)
         assert config == config_from_dict(
             json.loads(json.dumps(config_to_dict(config)))

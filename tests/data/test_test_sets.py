@@ -1,4 +1,4 @@
-"""Test sets by name and their subsets, without the network."""
+"""Public test sets, without the network."""
 
 import urllib.error
 
@@ -9,8 +9,8 @@ from luong_keras.data import public_sets
 
 
 @pytest.fixture
-def files(tmp_path, monkeypatch):
-    """Puts small files in the place of the downloads."""
+def downloads(tmp_path, monkeypatch):
+    """Replace the downloads by small files."""
     asked = []
 
     def path(kind):
@@ -27,14 +27,14 @@ def files(tmp_path, monkeypatch):
     return asked
 
 
-def test_both_directions_are_the_sets_own(files):
+def test_sets_of_both_directions_are_used_as_published(downloads):
     for pair in "en-de", "de-en":
         source, target = public_sets.test_set("wmt14/full", *pair.split("-"))
         assert source == [f"{pair} src\u2028x", "zwei"]
         assert target == [f"{pair} ref\u2028x", "zwei"]
 
 
-def test_a_set_of_one_direction_is_turned(files, monkeypatch):
+def test_a_set_of_one_direction_is_reversed(downloads, monkeypatch):
     monkeypatch.setattr(
         sacrebleu, "get_langpairs_for_testset", lambda name: ["de-en"]
     )
@@ -42,7 +42,7 @@ def test_a_set_of_one_direction_is_turned(files, monkeypatch):
     assert (source[0], target[0]) == ("de-en ref\u2028x", "de-en src\u2028x")
 
 
-def test_unknown_names_and_languages_are_answered_with_known_ones():
+def test_unknown_names_and_languages_list_known_ones():
     with pytest.raises(ValueError, match="'wmt14/full'"):
         public_sets.test_set("wmt14/ful", "en", "de")
     with pytest.raises(ValueError, match="'de-en'.*Received: 'en-xx'"):
@@ -52,7 +52,7 @@ def test_unknown_names_and_languages_are_answered_with_known_ones():
 @pytest.mark.parametrize(
     "failure", [urllib.error.URLError("no route"), SystemExit(1)]
 )
-def test_a_failed_download_says_that_it_needs_the_network(monkeypatch, failure):
+def test_a_failed_download_mentions_the_network(monkeypatch, failure):
     def fail(name, pair):
         raise failure
 

@@ -1,4 +1,4 @@
-"""Pairs of TensorFlow Datasets, with its offline stand-in."""
+"""Pairs of TensorFlow Datasets, with its mock data."""
 
 import pytest
 import tensorflow as tf
@@ -35,10 +35,15 @@ def offline():
     "name", ["wmt14_translate", "wmt14_translate/de-en", "wmt15_translate"]
 )
 def test_one_configuration_serves_both_directions(name):
-    forth = list(tfds_pairs(name, "train", "de", "en"))
-    assert forth == [("de: ein Haus", "en: a house"), ("de: über", "en: über")]
-    back = list(tfds_pairs(name, "train", "en", "de"))
-    assert back == [(english, german) for german, english in forth]
+    german_english = list(tfds_pairs(name, "train", "de", "en"))
+    assert german_english == [
+        ("de: ein Haus", "en: a house"),
+        ("de: über", "en: über"),
+    ]
+    english_german = list(tfds_pairs(name, "train", "en", "de"))
+    assert english_german == [
+        (english, german) for german, english in german_english
+    ]
 
 
 @pytest.mark.parametrize(
@@ -51,6 +56,6 @@ def test_one_configuration_serves_both_directions(name):
         ("no_such_set", ("de", "en"), "no set of this name"),
     ],
 )
-def test_errors_name_what_there_is(name, languages, message):
+def test_errors_list_what_is_available(name, languages, message):
     with pytest.raises(ValueError, match=message):
         tfds_pairs(name, "train", *languages)
