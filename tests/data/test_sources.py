@@ -658,12 +658,6 @@ def test_files_without_pairs_are_refused(tmp_path, name, content):
         read(tmp_path / name, content)
 
 
-@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-16"])
-def test_utf16_files_are_refused(tmp_path, encoding):
-    with pytest.raises(ValueError, match="UTF-16 or UTF-32. Expected: UTF-8"):
-        read(tmp_path / "a.tsv", "a cat\teine Katze\n".encode(encoding))
-
-
 @pytest.mark.parametrize("name, mark", [("a.csv", ","), ("a.tsv", "\t")])
 def test_a_possible_header_is_reported(tmp_path, name, mark):
     """Check that it is a pair unless its columns are named."""

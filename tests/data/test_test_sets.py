@@ -11,11 +11,9 @@ from luong_keras.data import public_sets
 @pytest.fixture
 def downloads(tmp_path, monkeypatch):
     """Replace the downloads by small files."""
-    asked = []
 
     def path(kind):
         def get(name, pair):
-            asked.append((kind, name, pair))
             file = tmp_path / f"{pair}.{kind}"
             file.write_bytes(f"{pair} {kind}\u2028x\nzwei\n".encode())
             return str(file) if kind == "src" else [str(file)]
@@ -24,17 +22,18 @@ def downloads(tmp_path, monkeypatch):
 
     monkeypatch.setattr(sacrebleu, "get_source_file", path("src"))
     monkeypatch.setattr(sacrebleu, "get_reference_files", path("ref"))
-    return asked
 
 
-def test_sets_of_both_directions_are_used_as_published(downloads):
+@pytest.mark.usefixtures("downloads")
+def test_sets_of_both_directions_are_used_as_published():
     for pair in "en-de", "de-en":
         source, target = public_sets.test_set("wmt14/full", *pair.split("-"))
         assert source == [f"{pair} src\u2028x", "zwei"]
         assert target == [f"{pair} ref\u2028x", "zwei"]
 
 
-def test_a_set_of_one_direction_is_reversed(downloads, monkeypatch):
+@pytest.mark.usefixtures("downloads")
+def test_a_set_of_one_direction_is_reversed(monkeypatch):
     monkeypatch.setattr(
         sacrebleu, "get_langpairs_for_testset", lambda name: ["de-en"]
     )
