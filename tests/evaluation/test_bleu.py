@@ -1,4 +1,4 @@
-"""BLEU: hand-computed scores, signatures, errors."""
+"""BLEU scores, signatures and errors."""
 
 import math
 import sys
@@ -9,7 +9,8 @@ from luong_keras.evaluation.translation_scores import corpus_bleu
 
 
 def test_hand_computed_score():
-    # 5 of 6 words, 3 of 5, 2 of 4 and 1 of 3 n-grams match; no penalty.
+    # 5 of 6 words match, 3 of 5 bigrams, 2 of 4 trigrams and 1 of 3 4-grams;
+    # no brevity penalty.
     bleu = corpus_bleu(["a b c d x e"], ["a b c d y e"], tokenize="none")
     expected = (5 / 6 * 3 / 5 * 2 / 4 * 1 / 3) ** 0.25
     assert bleu.score == pytest.approx(100 * expected)
@@ -56,12 +57,12 @@ def test_options_reach_score_and_signature(lowercase, tokenize, parts):
         (["a b"], "a b", "`references` must be a list"),
     ],
 )
-def test_bad_sentences(hypotheses, references, message):
+def test_invalid_sentences_are_refused(hypotheses, references, message):
     with pytest.raises(ValueError, match=message):
         corpus_bleu(hypotheses, references)
 
 
-def test_missing_package_names_the_pip_line(monkeypatch):
+def test_missing_package_names_the_pip_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "sacrebleu.metrics.bleu", None)
     with pytest.raises(ImportError, match=r"pip install luong-keras\[train\]"):
         corpus_bleu(["a"], ["a"])

@@ -1,3 +1,5 @@
+"""Fonts of alignment plots: choice, fallback and missing characters."""
+
 import numpy as np
 import pytest
 from matplotlib import font_manager
@@ -9,8 +11,8 @@ from luong_keras.evaluation.plots import (
     plot_alignment,
 )
 
-# Matplotlib brings a font that has it, and the default one has it not.
-ELSEWHERE = next(
+# A character that the default font lacks and another font of Matplotlib has.
+RARE_CHARACTER = next(
     character
     for character in map(chr, range(0x2100, 0x2C00))
     if character not in plots._characters(plots._path_of("DejaVu Sans"))
@@ -22,40 +24,42 @@ def test_latin_and_arabic_need_one_font():
     assert fonts_for("Tür öffnen, قطة 42!") == (["DejaVu Sans"], "")
 
 
-def test_another_font_is_found():
-    families, missing = fonts_for(f"ä{ELSEWHERE}")
+def test_a_fallback_font_is_found():
+    families, missing = fonts_for(f"ä{RARE_CHARACTER}")
     assert missing == "" and families[0] == "DejaVu Sans"
     path = font_manager.findfont(families[1])
-    assert ELSEWHERE in plots._characters(path)
+    assert RARE_CHARACTER in plots._characters(path)
 
 
-def test_boxes_are_not_taken_for_letters(monkeypatch):
+def test_missing_characters_are_listed(monkeypatch):
     monkeypatch.setattr(plots, "_others", lambda: [])
     assert fonts_for("猫 a 猫犬") == (["DejaVu Sans"], "犬猫")
     monkeypatch.undo()
     assert not any("Last Resort" in name for name, _ in plots._others())
 
 
-def test_a_picture_says_what_it_cannot_draw(monkeypatch, tmp_path):
+def test_missing_characters_cause_one_warning(monkeypatch, tmp_path):
     monkeypatch.setattr(plots, "_others", lambda: [])
     monkeypatch.setattr(plots, "_scripts_told", set())
-    with pytest.warns(UserWarning, match="No font .*猫.* drawing") as told:
+    with pytest.warns(UserWarning, match="No font .*猫.* drawing") as warned:
         alignment_image(["猫"], ["x"], [[1.0]])
         alignment_image(["犬"], ["x"], [[1.0]])
-    assert len(told) == 1
+    assert len(warned) == 1
     monkeypatch.setattr(plots, "_scripts_told", set())
     with pytest.warns(UserWarning, match="No font .*猫.*here.png"):
         plot_alignment(["猫"], ["x"], [[1.0]], tmp_path / "here.png")
 
 
-def test_the_words_are_drawn_in_the_fonts_that_have_them(tmp_path):
-    axes = plot_alignment([ELSEWHERE], ["باب"], [[0.5]], tmp_path / "a.png")
+def test_labels_use_fonts_that_have_their_characters(tmp_path):
+    axes = plot_alignment(
+        [RARE_CHARACTER], ["باب"], [[0.5]], tmp_path / "a.png"
+    )
     assert axes.get_title() and axes.get_xlabel() and axes.get_ylabel()
     (label,) = axes.get_xticklabels()
-    assert label.get_fontfamily() == fonts_for(ELSEWHERE)[0]
+    assert label.get_fontfamily() == fonts_for(RARE_CHARACTER)[0]
 
 
-def test_an_image_has_pixels_that_differ():
+def test_alignment_image_is_rgba_with_contrast():
     image = alignment_image(["a"], ["b"], [[0.5]])
     assert image.dtype == np.uint8 and image.shape[2] == 4
     assert image.min() < 50 and image.max() == 255

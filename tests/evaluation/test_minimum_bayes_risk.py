@@ -1,3 +1,5 @@
+"""Minimum Bayes risk choices."""
+
 import itertools
 
 import pytest
@@ -9,7 +11,7 @@ TEXTS = ["a big house .", "a house .", "the house", "a big house .", "no", ""]
 
 
 @pytest.mark.parametrize("utility", ["chrf", "bleu"])
-def test_the_text_of_the_largest_mean_utility(utility):
+def test_text_of_largest_mean_utility_is_chosen(utility):
     for texts in itertools.permutations(TEXTS, 4):
         if utility == "chrf":
             table = [
@@ -30,12 +32,12 @@ def test_the_text_of_the_largest_mean_utility(utility):
         )
 
 
-def test_what_many_are_like_wins():
+def test_text_similar_to_most_others_is_chosen():
     texts = ["x y z", "the cat", "the cat", "the dog"]
     assert minimum_bayes_risk(texts) == 1
 
 
-def test_wrong_arguments():
+def test_invalid_arguments_are_refused():
     with pytest.raises(ValueError, match="utility='ter'"):
         minimum_bayes_risk(["a"], "ter")
     with pytest.raises(ValueError, match="one text"):

@@ -1,4 +1,4 @@
-"""Plots: what is drawn, the file, no global state."""
+"""Plots: content, files and global state."""
 
 import subprocess
 import sys
@@ -14,21 +14,21 @@ WEIGHTS = np.array([[0.1, 0.9, 0.0], [0.7, 0.2, 0.1]])
 GROUPS = [LengthGroup(0, 10, 5, 7.0, 30.0), LengthGroup(11, 20, 4, 15.0, 20.0)]
 
 
-def _texts(labels):
+def label_texts(labels):
     return [label.get_text() for label in labels]
 
 
-def test_alignment_has_the_source_across_and_the_target_down(tmp_path):
+def test_alignment_plot_has_source_columns_and_target_rows(tmp_path):
     path = tmp_path / "new" / "alignment.png"
     padded = np.pad(WEIGHTS, ((0, 2), (0, 1)))
     axes = plot_alignment(
         ["a", "b", "$c$"], ["x", "y"], padded, path, "Title", [(1, 0)]
     )
     assert path.read_bytes().startswith(b"\x89PNG")
-    assert _texts(axes.get_xticklabels()) == ["a", "b", r"\$c\$"]
-    # Long words would cover each other.
+    assert label_texts(axes.get_xticklabels()) == ["a", "b", r"\$c\$"]
+    # Vertical, because horizontal long words would overlap.
     assert {label.get_rotation() for label in axes.get_xticklabels()} == {90}
-    assert _texts(axes.get_yticklabels()) == ["x", "y"]
+    assert label_texts(axes.get_yticklabels()) == ["x", "y"]
     np.testing.assert_array_equal(axes.images[0].get_array(), WEIGHTS)
     assert axes.get_title() == "Title"
     frame = axes.patches[0]
@@ -36,7 +36,7 @@ def test_alignment_has_the_source_across_and_the_target_down(tmp_path):
     assert frame.get_y() + frame.get_height() / 2 == pytest.approx(0)
 
 
-def test_length_analysis_has_a_line_a_system(tmp_path):
+def test_length_analysis_has_one_line_per_system(tmp_path):
     path = tmp_path / "lengths.svg"
     systems = {"_global $1$": GROUPS, "local-p$\\bad{$": GROUPS[:1]}
     axes = plot_length_analysis(systems, str(path))
@@ -61,18 +61,18 @@ def test_weights_must_cover_the_words(tmp_path, source, target, weights):
         plot_alignment(source, target, weights, tmp_path / "a.png")
 
 
-def test_axes_of_ones_own_are_drawn_into(tmp_path):
-    figure, both = pyplot.subplots(1, 2)
-    assert plot_alignment(["a"], ["x"], [[1]], ax=both[0]) is both[0]
-    assert plot_length_analysis({"a": GROUPS}, ax=both[1]) is both[1]
-    assert both[0].images and both[1].lines
+def test_given_axes_are_used(tmp_path):
+    figure, axes_pair = pyplot.subplots(1, 2)
+    assert plot_alignment(["a"], ["x"], [[1]], ax=axes_pair[0]) is axes_pair[0]
+    assert plot_length_analysis({"a": GROUPS}, ax=axes_pair[1]) is axes_pair[1]
+    assert axes_pair[0].images and axes_pair[1].lines
     pyplot.close(figure)
 
 
-def test_without_a_file_a_notebook_shows_the_drawing():
+def test_plots_without_a_file_are_current_figures():
     pyplot.close("all")
     axes = plot_alignment(["a"], ["x"], [[1]])
-    assert pyplot.gcf() is axes.figure  # which is what it shows
+    assert pyplot.gcf() is axes.figure  # the figure that a notebook shows
     pyplot.close("all")
 
 
@@ -82,7 +82,7 @@ def test_length_analysis_needs_groups(tmp_path, systems):
         plot_length_analysis(systems, tmp_path / "a.png")
 
 
-def test_missing_package_names_the_pip_line(tmp_path, monkeypatch):
+def test_missing_package_names_the_pip_command(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r"pip install luong-keras\[train\]"):
         plot_alignment(["a"], ["x"], WEIGHTS, tmp_path / "a.png")
@@ -99,6 +99,6 @@ def test_importing_loads_no_matplotlib_and_plotting_no_pyplot(
         "assert 'matplotlib.pyplot' not in sys.modules;"
         "assert 'tensorflow' not in sys.modules"
     )
-    # Keras, which the package imports otherwise, loads both.
+    # Without this the package imports Keras, which loads both.
     monkeypatch.setenv("LUONG_KERAS_LAZY", "1")
     subprocess.run([sys.executable, "-c", code], check=True)

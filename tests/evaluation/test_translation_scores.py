@@ -1,3 +1,5 @@
+"""Scores of translations and tests of their differences."""
+
 import numpy as np
 import pytest
 import sacrebleu
@@ -13,7 +15,7 @@ GOOD = [line.replace("red", "blue") for line in REFERENCES]
 WORSE = [line.replace("sees a red", "house") for line in REFERENCES]
 
 
-def test_the_scores_are_those_of_sacrebleu():
+def test_scores_equal_sacrebleu():
     bleu, chrf, ter = translation_scores(GOOD, REFERENCES)
     for found, expected in (
         (bleu, sacrebleu.corpus_bleu(GOOD, [REFERENCES])),
@@ -25,7 +27,7 @@ def test_the_scores_are_those_of_sacrebleu():
         assert "version:" in found.signature
 
 
-def test_case_is_ignored_where_it_is_asked_for():
+def test_lowercase_option_ignores_case():
     upper = [line.upper() for line in REFERENCES]
     cased, *_ = translation_scores(upper, REFERENCES)
     lower, chrf, _ = translation_scores(upper, REFERENCES, lowercase=True)
@@ -33,25 +35,31 @@ def test_case_is_ignored_where_it_is_asked_for():
     assert chrf.score == pytest.approx(100) and "case:lc" in lower.signature
 
 
-def test_bleu_is_of_the_tokens_that_are_asked_for():
-    ours, theirs = ["a,b c d e."], ["a,b c d e ."]
+def test_tokenize_option_selects_the_tokens_of_bleu():
+    hypotheses, references = ["a,b c d e."], ["a,b c d e ."]
     for tokenize in ("none", "13a"):
-        found, *_ = translation_scores(ours, theirs, tokenize=tokenize)
-        expected = sacrebleu.corpus_bleu(ours, [theirs], tokenize=tokenize)
+        found, *_ = translation_scores(
+            hypotheses, references, tokenize=tokenize
+        )
+        expected = sacrebleu.corpus_bleu(
+            hypotheses, [references], tokenize=tokenize
+        )
         assert found.score == pytest.approx(expected.score)
         assert f"tok:{tokenize}" in found.signature
-        pair = paired_test(ours, ours, theirs, samples=9, tokenize=tokenize)
-        assert pair[0].first == pytest.approx(expected.score)
+        compared = paired_test(
+            hypotheses, hypotheses, references, samples=9, tokenize=tokenize
+        )
+        assert compared[0].first == pytest.approx(expected.score)
 
 
-def test_a_sentence_is_scored_alone():
+def test_sentence_chrf_scores_each_sentence():
     found = sentence_chrf(GOOD, REFERENCES)
     assert found[3] == pytest.approx(
         sacrebleu.sentence_chrf(GOOD[3], [REFERENCES[3]]).score
     )
 
 
-def test_a_clear_difference_is_no_chance():
+def test_a_clear_difference_is_significant():
     found = paired_test(WORSE, GOOD, REFERENCES, samples=200)
     assert [score.metric for score in found] == ["BLEU", "chrF2", "TER"]
     for score in found:
@@ -61,7 +69,7 @@ def test_a_clear_difference_is_no_chance():
     assert found[2].second < found[2].first
 
 
-def test_no_difference_may_be_chance():
+def test_equally_good_systems_do_not_differ_significantly():
     mixed = [
         b if i % 2 else a
         for i, (a, b) in enumerate(zip(GOOD, WORSE, strict=True))
@@ -76,9 +84,9 @@ def test_no_difference_may_be_chance():
 
 
 @pytest.mark.parametrize("others", [0, 1, 3, 6])
-def test_few_translations_that_differ_are_counted_exactly(others):
-    # All better in the same way: of 2 ** n swappings two have a difference as
-    # large, with either sign, and that of none is chance.
+def test_p_value_of_few_differences_is_exact(others):
+    # All n differences have the same sign: of the 2 ** n swaps, two give a
+    # difference as large, one of each sign.
     second = WORSE[:others] + GOOD[others:]
     found = paired_test(GOOD, second, REFERENCES, samples=2000)
     for score in found:
@@ -87,7 +95,7 @@ def test_few_translations_that_differ_are_counted_exactly(others):
     assert found == paired_test(GOOD, second, REFERENCES, samples=2000)
 
 
-def test_the_sign_of_a_difference_is_no_matter():
+def test_p_value_does_not_depend_on_the_order_of_systems():
     one = paired_test(GOOD, WORSE[:9] + GOOD[9:], REFERENCES, samples=500)
     other = paired_test(WORSE[:9] + GOOD[9:], GOOD, REFERENCES, samples=500)
     for score, turned in zip(one, other, strict=True):
@@ -95,7 +103,7 @@ def test_the_sign_of_a_difference_is_no_matter():
 
 
 @pytest.mark.slow
-def test_equally_good_systems_differ_in_5_percent_of_cases():
+def test_false_positive_rate_is_5_percent():
     random = np.random.default_rng(3)
     words = [f"w{number}" for number in range(40)]
 
@@ -108,7 +116,7 @@ def test_equally_good_systems_differ_in_5_percent_of_cases():
             found.append(" ".join(np.where(kept, sentence, drawn)))
         return found
 
-    alarms = np.zeros(3)
+    false_positives = np.zeros(3)
     experiments = 400
     for _ in range(experiments):
         sentences = [
@@ -118,9 +126,9 @@ def test_equally_good_systems_differ_in_5_percent_of_cases():
         found = paired_test(
             worse(sentences), worse(sentences), references, samples=99
         )
-        alarms += [score.p_value <= 0.05 for score in found]
-    # One deviation of a share is 1.1 %.
-    assert (np.abs(alarms / experiments - 0.05) < 0.03).all()
+        false_positives += [score.p_value <= 0.05 for score in found]
+    # The standard deviation of a share is 1.1 %.
+    assert (np.abs(false_positives / experiments - 0.05) < 0.03).all()
 
 
 @pytest.mark.parametrize("wrong", [[], ["one"], "text"])
