@@ -1,4 +1,4 @@
-"""Records of rows that were never trained."""
+"""Made-up records of rows, without training."""
 
 import functools
 
@@ -10,7 +10,7 @@ from reproduction.record import Record, comparable_settings, write_record
 SENTENCES = 60
 
 
-# Systems that the paper knows nothing of, of a preset that it would refuse.
+# Systems outside the paper, with a preset other than the paper's.
 OWN_PLAN = """
 title: My text
 text: Sentences of mine.
@@ -32,7 +32,7 @@ tables:
 
 
 def own_plan(folder):
-    """The plan above, written into a folder."""
+    """Write the plan above into a folder and read it."""
     path = folder / "mine.yaml"
     path.write_text(OWN_PLAN)
     return read_plan(str(path))
@@ -40,20 +40,20 @@ def own_plan(folder):
 
 @functools.cache
 def builtin_plan():
-    """The plan of the built-in corpus."""
+    """Return the plan of the built-in corpus."""
     return read_plan("builtin")
 
 
 def record(row, seed=1, share=0.5, likelihood=2.0, aer=None, plan=None):
-    """A row in which a share of all n-grams is right.
+    """Make up the record of a row.
 
     Args:
-        row: its name.
-        seed: of its model.
-        share: of the n-grams, varied a little from sentence to sentence.
-        likelihood: negative logarithm of the probability of a token.
-        aer: errors among its links; no links when None.
-        plan: of the row; the built-in one when None.
+        row: The name of the row.
+        seed: The seed of its model.
+        share: The share of matching n-grams, varied a little by sentence.
+        likelihood: The negative log-probability of a token.
+        aer: The alignment error rate; no alignments when None.
+        plan: The plan of the row; the built-in one when None.
     """
     plan = plan or builtin_plan()
     random = np.random.default_rng([seed, *row.encode()])
@@ -106,7 +106,7 @@ def record(row, seed=1, share=0.5, likelihood=2.0, aer=None, plan=None):
 
 
 def write_rows(folder, *records):
-    """The files of some records."""
+    """Write the files of some records."""
     for one in records:
         path = folder / f"{trial_name(one.row, one.seeds)}.json"
         write_record(path, one)

@@ -1,4 +1,4 @@
-"""The pages in docs/reproduction: as their rows make them, and as quoted."""
+"""Committed pages of docs/reproduction, and quotations of their figures."""
 
 import json
 from pathlib import Path
@@ -20,17 +20,17 @@ PAGES = {
 
 
 def summary(folder):
-    """A summary, its numbers as they are on every machine."""
+    """Read a summary, with numbers rounded so that machines agree."""
     text = (folder / "summary.json").read_text(encoding="utf-8")
     return json.loads(text, parse_float=lambda x: round(float(x), 6))
 
 
-def test_all_pages_are_looked_at():
+def test_all_pages_are_tested():
     folders = {path.name for path in (DOCS / "reproduction").iterdir()}
     assert folders == set(PAGES)
 
 
-def test_the_settings_of_all_records_have_names_of_today():
+def test_settings_of_all_records_still_exist():
     paths = list((DOCS / "reproduction").glob("*/rows/*.json"))
     assert len(paths) > 50
     for path in paths:
@@ -39,7 +39,7 @@ def test_the_settings_of_all_records_have_names_of_today():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
-def test_a_summary_is_what_its_rows_say(name, tmp_path):
+def test_summaries_follow_from_their_rows(name, tmp_path):
     committed = DOCS / "reproduction" / name
     write_pages(read_plan(PAGES[name]), committed / "rows", tmp_path)
     assert summary(tmp_path) == summary(committed)
@@ -49,19 +49,19 @@ def test_a_summary_is_what_its_rows_say(name, tmp_path):
     ("name", "title"),
     [("builtin", "On the built-in corpus"), ("multi30k", "On Multi30k")],
 )
-def test_the_verdicts_in_the_documents_are_those_of_the_summary(name, title):
+def test_documents_quote_the_verdicts_of_the_summary(name, title):
     text = (DOCS / "reproduction.md").read_text(encoding="utf-8")
     (section,) = (x for x in text.split("\n## ") if x.startswith(title + "\n"))
-    told = [x for x in section.splitlines() if x.startswith("| ")][1:]
+    quoted = [x for x in section.splitlines() if x.startswith("| ")][1:]
     claims = summary(DOCS / "reproduction" / name)["claims"]
-    assert told == [
+    assert quoted == [
         f"| {claim['claim']} | {claim['verdict']} | {claim['value']} |"
         for claim in claims
         if claim["verdict"] != "not tried"
     ]
 
 
-def test_the_gain_in_the_recipes_is_that_of_the_summary():
+def test_recipes_quote_the_gain_of_the_summary():
     tables = summary(DOCS / "reproduction" / "multi30k-small")["tables"]
     (change,) = (
         line["change"]

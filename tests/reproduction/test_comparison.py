@@ -1,4 +1,4 @@
-"""Verdicts: what is above zero, and what chance alone could be."""
+"""Verdicts on claims, and confidence intervals of differences."""
 
 import dataclasses
 
@@ -37,7 +37,7 @@ def verdict_of(resampling, start):
 
 
 def scores(resampling, row, of):
-    """The mean scores of a row in all resampled texts."""
+    """Return the mean score of a row in each resampled text."""
     found = resampling._of(resampling.rows[row], of, "all")
     return found[:, 1:].mean(axis=0)
 
@@ -46,58 +46,56 @@ def scores(resampling, row, of):
     ("base", "reverse", "expected"),
     [(0.5, 0.7, "holds"), (0.7, 0.5, "does not hold"), (0.5, 0.5, "not decid")],
 )
-def test_a_claim_holds_where_the_interval_is_above_zero(
-    base, reverse, expected
-):
+def test_claims_hold_if_the_interval_is_above_zero(base, reverse, expected):
     found = rows(base=[base] * 3, reverse=[reverse] * 3)
     found = verdict_of(Resampling(found), "Revers")
     assert found.verdict.startswith(expected)
     assert found.value.low <= found.value.value <= found.value.high
 
 
-def test_rows_that_were_not_run_are_named():
+def test_missing_rows_are_listed():
     found = verdict_of(Resampling(rows(base=0.5)), "Reversing")
     assert (found.verdict, found.missing) == ("not tried", ("reverse",))
 
 
-def test_trials_that_disagree_decide_nothing():
+def test_disagreeing_trials_do_not_decide():
     found = rows(base=[0.4, 0.7, 0.5], reverse=[0.5, 0.65, 0.9])
     assert verdict_of(Resampling(found), "Revers").verdict == "not decided"
-    # As far apart on average, seed by seed.
+    # The same mean difference, paired by seed.
     found = rows(base=[0.4, 0.7, 0.5], reverse=[0.55, 0.85, 0.65])
     assert verdict_of(Resampling(found), "Revers").verdict == "holds"
 
 
-def test_one_trial_decides_nothing():
+def test_a_single_trial_does_not_decide():
     found = rows(base=0.1, reverse=0.9)
-    told = verdict_of(Resampling(found), "Revers")
-    assert told.verdict == "not decided" and told.trials == 1
-    assert told.value.value > 70 and told.value[1:] == (None, None, "")
-    # Nor does the deviation of one other row, which cannot be tested.
+    verdict = verdict_of(Resampling(found), "Revers")
+    assert verdict.verdict == "not decided" and verdict.trials == 1
+    assert verdict.value.value > 70 and verdict.value[1:] == (None, None, "")
+    # The deviation of a single other row is not used: pooling needs two.
     found |= rows(dropout=[0.5, 0.52, 0.54])
     assert verdict_of(Resampling(found), "Revers").verdict == "not decided"
 
 
-def test_one_trial_is_judged_by_the_deviation_of_the_other_rows():
+def test_single_trials_use_the_pooled_deviation_of_other_rows():
     found = rows(
         base=0.1, reverse=0.9, dropout=[0.5, 0.52, 0.48], feed=[0.7, 0.71, 0.67]
     )
-    told = verdict_of(Resampling(found), "Revers")
-    assert told.verdict == "holds"
-    assert told.value.basis == "pooled deviation of dropout, feed"
-    # Of rows whose deviations are others there is none.
+    verdict = verdict_of(Resampling(found), "Revers")
+    assert verdict.verdict == "holds"
+    assert verdict.value.basis == "pooled deviation of dropout, feed"
+    # Unequal deviations are not pooled.
     unequal = found | rows(feed=[0.1, 0.5, 0.9, 0.2], dropout=[0.5] * 4)
-    told = verdict_of(Resampling(unequal), "Revers")
-    assert told.verdict == "not decided" and told.value.low is None
-    # Trials of one training differ by other amounts than rows do.
-    found["base"] = with_trials("base", 0.1)
+    verdict = verdict_of(Resampling(unequal), "Revers")
+    assert verdict.verdict == "not decided" and verdict.value.low is None
+    # Rows of the same training runs do not use the deviation of other rows.
+    found["base"] = trials_of_row("base", 0.1)
     twins = better(found["base"], "reverse")
-    told = verdict_of(Resampling(found | {"reverse": twins}), "Revers")
-    assert told.verdict == "not decided" and told.value.low is None
+    verdict = verdict_of(Resampling(found | {"reverse": twins}), "Revers")
+    assert verdict.verdict == "not decided" and verdict.value.low is None
 
 
-def test_a_pooled_interval_is_students():
-    # Trials of the same sentences: what differs is all by the seed.
+def test_pooled_intervals_use_students_t():
+    # All trials have the same sentences: only the seed makes a difference.
     def trials(row, *costs):
         return [record(row, 1, likelihood=x) for x in costs]
 
@@ -123,7 +121,7 @@ def test_a_pooled_interval_is_students():
         [np.exp(x).var(ddof=1) for x in ([1, 1.1, 1.3], [1, 1.2, 1.1])]
     )
     assert value.value == pytest.approx(np.exp(1.5) - np.e)
-    # t of 4 degrees of freedom, of two means of one trial.
+    # t of 4 degrees of freedom, for the difference of two single trials.
     half = 2.776 * (2 * spread) ** 0.5
     assert value.high - value.value == pytest.approx(half, rel=1e-3)
 
@@ -135,18 +133,18 @@ def test_a_gain_is_a_difference_of_differences():
         global_dot=[0.5] * 3,
         global_dot_unk=[0.7] * 3,
     )
-    told = verdict_of(Resampling(found), "Location-based")
-    assert told.verdict == "holds"
+    verdict = verdict_of(Resampling(found), "Location-based")
+    assert verdict.verdict == "holds"
     parts = [
         Resampling(found).score(name, "bleu")
         for name in ("global-dot-unk", "global-dot", "feed-unk", "feed")
     ]
-    assert told.value.value == pytest.approx(
+    assert verdict.value.value == pytest.approx(
         parts[0] - parts[1] - parts[2] + parts[3]
     )
 
 
-def test_errors_count_with_the_sign_that_the_claim_gives():
+def test_claims_give_the_sign_of_error_rates():
     found = {
         name: [record(name, seed, aer=errors) for seed in (1, 2)]
         for name, errors in (("feed", 0.4), ("local-p", 0.3))
@@ -158,8 +156,8 @@ def test_errors_count_with_the_sign_that_the_claim_gives():
     assert value.value == pytest.approx(0.1)
 
 
-def test_rows_are_compared_on_the_same_sentences():
-    # What one row has right, the other has too: no sample tells them apart.
+def test_rows_are_compared_on_the_same_resampled_sentences():
+    # Both rows have the same matches, so no sample distinguishes them.
     one = record("base")
     ones = [one, dataclasses.replace(one, seeds=(2,))]
     twins = [dataclasses.replace(one, row="reverse") for one in ones]
@@ -169,7 +167,7 @@ def test_rows_are_compared_on_the_same_sentences():
     assert value == (0, 0, 0, "")
 
 
-def test_long_sentences_are_scored_by_themselves():
+def test_long_sentences_are_scored_separately():
     resampling = Resampling({"base": [record("base")]})
     lengths = np.array(record("base").sentences["source_lengths"])
     assert is_long(lengths).sum() == len(lengths) // 3
@@ -179,8 +177,8 @@ def test_long_sentences_are_scored_by_themselves():
     assert mean == pytest.approx(np.exp((2 * tokens).sum() / tokens.sum()))
 
 
-def test_intervals_are_those_of_the_normal_law():
-    # The mean of 60 numbers: ± 1.96 deviations of the mean.
+def test_resampled_scores_have_the_normal_standard_error():
+    # The standard error of the mean of 60 numbers.
     made = record("base")
     made.sentences["negative_log_likelihood"] = np.random.default_rng(3).normal(
         2, 0.5, len(made.sentences["tokens"])
@@ -193,10 +191,10 @@ def test_intervals_are_those_of_the_normal_law():
 
 
 @pytest.mark.parametrize(
-    ("slope", "noise", "told"),
+    ("slope", "noise", "expected"),
     [(-1, 0.0, "holds"), (1, 0.0, "does not hold"), (0, 1.0, "not decided")],
 )
-def test_a_correlation(slope, noise, told):
+def test_correlation_claims(slope, noise, expected):
     names = ("base", "reverse", "dropout", "location", "feed", "local-p")
     random = np.random.default_rng(5)
     found = {
@@ -210,31 +208,31 @@ def test_a_correlation(slope, noise, told):
         for place, name in enumerate(names)
     }
     verdict = verdict_of(Resampling(found), "Progress in perplexity").verdict
-    assert verdict == told
+    assert verdict == expected
 
 
-def test_a_correlation_of_three_rows_is_none():
+def test_correlations_need_more_than_three_rows():
     found = {name: [record(name)] for name in ("base", "reverse", "dropout")}
-    told = verdict_of(Resampling(found), "Progress in perplexity")
-    assert told.verdict == "not tried" and "feed" in told.missing
+    verdict = verdict_of(Resampling(found), "Progress in perplexity")
+    assert verdict.verdict == "not tried" and "feed" in verdict.missing
 
 
-def test_pairings_are_counted():
+def test_correlation_p_value_counts_permutations():
     xs = np.array([1.0, 2.0, 3.0])
-    # Of six pairings the rising and the falling one are as strong.
+    # Of six permutations, the rising and the falling one are as strong.
     assert correlation(xs, 2 * xs) == pytest.approx((1, 2 / 6))
     assert correlation(np.arange(9.0), -np.arange(9.0))[1] < 0.01
     assert correlation(xs, np.ones(3)) == (0, 1)
 
 
-def with_trials(row, *shares, seeds=None):
-    """A row that was trained with several seeds."""
+def trials_of_row(row, *shares, seeds=None):
+    """Return the records of a row that was trained with several seeds."""
     seeds = seeds or range(1, len(shares) + 1)
     return [record(row, n, x) for n, x in zip(seeds, shares, strict=True)]
 
 
 def better(records, row):
-    """The same trainings searched otherwise, all a little better."""
+    """Return records of the same training runs with a better search."""
     found = []
     for one in records:
         sentences = dict(one.sentences)
@@ -249,25 +247,25 @@ def better(records, row):
     return found
 
 
-def test_rows_of_the_same_trainings_are_compared_seed_by_seed():
-    plain = with_trials("feed", 0.2, 0.5, 0.8)
+def test_rows_of_the_same_training_runs_are_paired_by_seed():
+    plain = trials_of_row("feed", 0.2, 0.5, 0.8)
     found = {"feed": plain, "feed-unk": better(plain, "feed-unk")}
     terms = [(1, "feed-unk"), (-1, "feed")]
     value = Resampling(found, 200).difference(terms, "bleu")
     assert 0 < value.low <= value.value <= value.high < 5
-    # The other row has one of the three seeds: it is compared with itself.
+    # Only the seed that both rows have is compared.
     found["feed-unk"] = found["feed-unk"][:1]
     one = {name: records[:1] for name, records in found.items()}
     value = Resampling(found, 200).difference(terms, "bleu")
     assert value == Resampling(one, 200).difference(terms, "bleu")
-    # Other seeds alone have nothing to do with each other.
+    # Without a common seed, the means of all trials are compared.
     found["feed"] = plain[1:]
     value = Resampling(found, 200).difference(terms, "bleu")
     assert value.value < -30
 
 
-def test_the_chance_of_few_seeds_is_not_made_small():
-    # Two trials that differ by d: their mean has a deviation of d / 2, and
+def test_intervals_of_two_seeds_use_students_t():
+    # The mean of two trials that differ by d has the standard error d / 2, and
     # Student's t of one degree of freedom is 12.71.
     trials = [
         record("base", 1, likelihood=1.0),
@@ -279,8 +277,8 @@ def test_the_chance_of_few_seeds_is_not_made_small():
     assert value.value - value.low == pytest.approx(half, rel=1e-4)
 
 
-def test_sentences_count_once():
-    # The trials differ by their sentences alone: other sentences say as much.
+def test_sentence_variance_is_counted_once():
+    # Trials differ only by their sentences, whose resampling varies as much.
     random = np.random.default_rng(4)
     trials = []
     for seed in range(1, 41):
@@ -295,51 +293,51 @@ def test_sentences_count_once():
     assert value.high - value.value == pytest.approx(half, rel=0.15)
 
 
-def test_rows_are_compared_seed_by_seed():
-    # What a seed does to all rows is in no difference.
+def test_rows_are_paired_by_seed():
+    # Effects of a seed on all rows cancel in differences.
     found = rows(base=[0.3, 0.5, 0.7], reverse=[0.4, 0.6, 0.8])
     terms = [(1, "reverse"), (-1, "base")]
     value = Resampling(found).difference(terms, "bleu")
     assert value.low > 0 and value.high < 20
-    # In whatever order they are read, and whatever more one of them has.
+    # Neither the order of the records nor an additional seed matters.
     turned = found | {"base": found["base"][::-1]}
     assert Resampling(turned).difference(terms, "bleu") == value
     found["base"].append(record("base", 0, 0.1))
     assert Resampling(found).difference(terms, "bleu") == value
 
 
-def test_a_verdict_says_how_many_seeds_it_rests_on():
+def test_verdicts_report_the_least_number_of_trials():
     found = rows(base=[0.5, 0.5], reverse=0.7)
     assert verdict_of(Resampling(found), "Revers").trials == 1
     found = rows(base=[0.5, 0.5], reverse=[0.7, 0.7, 0.7])
     assert verdict_of(Resampling(found), "Revers").trials == 2
 
 
-def other_test(one, row):
-    """The same training, scored on a test text of another name."""
+def on_other_test_text(one, row):
+    """Return the record of the same training run on another test text."""
     settings = dict(one.settings) | {"data.test_set": "wmt15"}
     return dataclasses.replace(one, row=row, settings=settings)
 
 
-def test_the_test_text_makes_no_other_training():
+def test_another_test_text_is_the_same_training_run():
     found = rows(dropout=[0.5, 0.52, 0.48], feed=[0.7, 0.71, 0.67], base=0.3)
-    twin = other_test(found["base"][0], "reverse")
+    twin = on_other_test_text(found["base"][0], "reverse")
     terms = [(1, "reverse"), (-1, "base")]
-    # One training twice: no deviation of rows is that of its scores.
+    # The same training run twice: deviations of other rows do not apply.
     value = Resampling(found | {"reverse": [twin]}).difference(terms, "bleu")
     assert (value.low, value.high) == (None, None)
-    # Of the seeds that one of the two has, none are in the difference.
+    # Seeds of only one of the rows are left out of the difference.
     found["base"].append(record("base", 2, 0.9))
     value = Resampling(found | {"reverse": [twin]}).difference(terms, "bleu")
     assert value.value == 0
     names = ("base", "reverse", "dropout")
     found = {name: [record(name)] for name in names}
-    twin = other_test(record("dropout"), "local-p")
-    told = verdict_of(Resampling(found | {"local-p": [twin]}), "Progress")
-    assert told.verdict == "not tried"
+    twin = on_other_test_text(record("dropout"), "local-p")
+    verdict = verdict_of(Resampling(found | {"local-p": [twin]}), "Progress")
+    assert verdict.verdict == "not tried"
 
 
-def test_rows_of_other_references_have_no_difference():
+def test_rows_with_different_references_are_not_compared():
     found = rows(base=[0.5] * 3, reverse=[0.6] * 3)
     for one in found["reverse"]:
         one.settings["data.lowercase"] = True
@@ -348,26 +346,30 @@ def test_rows_of_other_references_have_no_difference():
     assert verdict_of(Resampling(found), "Revers").verdict == "not decided"
 
 
-def test_a_training_counts_once_in_a_correlation():
+def test_a_training_run_counts_once_in_a_correlation():
     names = ("base", "reverse", "dropout")
     found = {name: [record(name)] for name in names}
     twin = dataclasses.replace(record("dropout"), row="local-p-unk")
-    told = verdict_of(Resampling(found | {"local-p-unk": [twin]}), "Progress")
-    assert told.verdict == "not tried" and "local-p-unk" not in told.missing
+    verdict = verdict_of(
+        Resampling(found | {"local-p-unk": [twin]}), "Progress"
+    )
+    assert (
+        verdict.verdict == "not tried" and "local-p-unk" not in verdict.missing
+    )
 
 
 TRIALS = (2, 3, 5, 10)
 
 
-# Of a printed table of Student's t.
+# The 97.5 % quantiles of Student's t, from a printed table.
 TABLE = {1: 12.706, 2: 4.303, 4: 2.776, 9: 2.262, 12: 2.179, 120: 1.980}
 
 
 @pytest.mark.parametrize("degrees", TABLE)
-def test_quantiles_are_those_of_a_table(degrees):
-    # Of a mean with the variance 1.
+def test_half_widths_match_a_table_of_students_t(degrees):
+    # For a mean with variance 1.
     assert half_width(1.0, degrees) == pytest.approx(TABLE[degrees], abs=6e-4)
-    # Where the sentences alone vary, the normal one.
+    # The normal quantile if only the sentences vary.
     assert half_width(0.0, degrees, 1.0) == pytest.approx(1.960, abs=6e-4)
 
 
@@ -381,14 +383,14 @@ def test_intervals_of_few_trials_cover_95_percent(trials, sentences):
     half = half_width(scores.var(axis=1, ddof=1) / trials, trials - 1, known)
     covered = np.mean(np.abs(means) <= half)
     assert 0.945 < covered < 0.9725
-    # Wider would be no answer.
+    # Much wider intervals would be useless.
     assert np.median(half) < 1.1 * TABLE[trials - 1] * np.sqrt(
         (1 + sentences) / trials
     )
 
 
-def drawn(row, trials, deviation, sentences, random):
-    """Trials whose mean token costs 1 but for chance of three sources."""
+def drawn_trials(row, trials, deviation, sentences, random):
+    """Draw trials of mean cost 1 with three sources of random variation."""
     made = record(row)
     count = len(sentences)
     own = sentences + random.normal(scale=0.02, size=count)
@@ -418,7 +420,7 @@ def test_intervals_of_rows_cover_95_percent(trials, deviations):
     for _ in range(experiments):
         sentences = random.normal(scale=0.1, size=60)
         rows = {
-            row: drawn(row, n, deviation, sentences, random)
+            row: drawn_trials(row, n, deviation, sentences, random)
             for row, n, deviation in zip(terms, trials, deviations, strict=True)
         }
         resampling = Resampling(rows, 60)

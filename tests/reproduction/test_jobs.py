@@ -1,4 +1,4 @@
-"""What a job keeps of translations."""
+"""Columns that a job makes of translations."""
 
 from types import SimpleNamespace
 
@@ -11,7 +11,7 @@ from reproduction.jobs import _forced, _without_unk
 from reproduction.scores import bleu_counts, scores_of
 
 
-def test_perplexity_is_of_the_tokens_of_the_references():
+def test_perplexity_is_averaged_over_reference_tokens():
     scored = [
         ScoredTranslation(-6.0, ["a", "b", "</s>"], None, [], None),
         ScoredTranslation(-1.0, ["</s>"], None, [], None),
@@ -22,11 +22,11 @@ def test_perplexity_is_of_the_tokens_of_the_references():
     datasets = SimpleNamespace(test=[("x", "y")] * 2, test_links=None)
     columns = _forced(evaluation, datasets)
     (perplexity,) = scores_of("perplexity", columns, np.ones((1, 2)))
-    # Of four tokens, whatever sentences they are in.
+    # Averaged over the four tokens, not over sentences.
     assert perplexity == pytest.approx(np.exp(7 / 4))
 
 
-def test_an_unknown_word_is_one_word():
+def test_unk_is_scored_as_one_word():
     found = Translation(
         *("<unk> singt.", -1.0, ["<unk>", "singt", "."], ["Vezu", "sings"]),
         *(np.zeros((3, 2)), []),

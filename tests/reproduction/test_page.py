@@ -1,4 +1,4 @@
-"""The page and the JSON of rows that were made up."""
+"""Page and summary of made-up rows."""
 
 import dataclasses
 import html
@@ -22,7 +22,7 @@ LADDER = ("base", "reverse", "dropout", "location", "feed", "local-p")
 
 @pytest.fixture
 def folder(tmp_path):
-    """Rows of table 1, the better the later, each of two seeds."""
+    """Write the rows of table 1, each better than the last, with two seeds."""
     rows = tmp_path / "rows"
     for place, name in enumerate(LADDER):
         share = 0.3 + 0.08 * place
@@ -47,13 +47,13 @@ def plain(text):
     return html.unescape(re.sub(r"<[^>]+>", " ", text))
 
 
-def test_the_figures_stand_beside_the_papers(folder):
+def test_figures_are_shown_with_the_papers(folder):
     text, summary = written(folder)
     (table,) = (
         t for t in summary["tables"] if t["title"].startswith("Table 1")
     )
     reverse = next(x for x in table["lines"] if x["row"] == "reverse")
-    # Means and deviations of 39 and 40.
+    # Mean and deviation of 39 and 40.
     assert reverse["bleu"]["mean"] == pytest.approx(39.5)
     assert reverse["bleu"]["deviation"] == pytest.approx(0.5**0.5)
     assert reverse["paper"] == {"bleu": 12.6, "perplexity": 9.9, "aer": None}
@@ -70,7 +70,7 @@ def test_the_figures_stand_beside_the_papers(folder):
     assert "39.5 ± 0.7" in shown and "12.6" in shown
 
 
-def test_a_row_has_the_command_that_makes_it(folder):
+def test_rows_show_the_command_that_makes_them(folder):
     text, _ = written(folder)
     command = "--config plan=builtin rows=reverse seeds=2"
     assert f"{command} " in " ".join(plain(text).split())
@@ -80,34 +80,34 @@ def test_a_row_has_the_command_that_makes_it(folder):
     text, _ = written(folder)
     shown = " ".join(plain(text).split())
     assert "rows=local-p-unk seeds=1 " in shown
-    # It has the models that its plan says.
+    # The plan sets the number of models of an ensemble.
     assert "rows=ensemble Settings" in shown
 
 
-def test_claims_are_computed(folder):
+def test_claims_get_verdicts(folder):
     text, summary = written(folder)
-    told = {c["claim"]: c for c in summary["claims"]}
-    assert told["Reversing the source helps."]["verdict"] == "holds"
-    assert told["Reversing the source helps."]["section"] == "4.2"
-    ensemble = told["An ensemble is better than a single model."]
+    claims = {c["claim"]: c for c in summary["claims"]}
+    assert claims["Reversing the source helps."]["verdict"] == "holds"
+    assert claims["Reversing the source helps."]["section"] == "4.2"
+    ensemble = claims["An ensemble is better than a single model."]
     assert ensemble["verdict"] == "not tried"
     assert ensemble["missing"] == ["ensemble", "local-p-unk"]
-    # The other way round, another verdict.
+    # With a better baseline the verdict changes.
     rows = folder / "rows"
     better = record("base", 1, 0.9), record("base", 2, 0.9)
     write_rows(rows, *better)
     _, summary = written(folder)
-    told = {c["claim"]: c for c in summary["claims"]}
-    assert told["Reversing the source helps."]["verdict"] == "does not hold"
+    claims = {c["claim"]: c for c in summary["claims"]}
+    assert claims["Reversing the source helps."]["verdict"] == "does not hold"
 
 
-def test_the_page_asks_for_nothing_and_escapes(folder):
+def test_page_loads_nothing_and_escapes_texts(folder):
     text, _ = written(folder)
     assert not re.search(r'(src|href)="(?!#)', text)
     assert "default-src 'none'" in text
     assert "says <b>" not in text and "says &lt;b&gt;" in text
     shown = plain(text)
-    # Of figures 5 and 6, of table 5 and of figure 7.
+    # As in figures 5 and 6, table 5 and figure 7 of the paper.
     assert "Validation perplexity" in shown
     assert "BLEU of 5 groups of equally many sentences" in shown
     assert "Alignment of feed" in shown and "Alignment of base" not in shown
@@ -115,7 +115,7 @@ def test_the_page_asks_for_nothing_and_escapes(folder):
     assert "The real WMT14 was not trained here" in shown
 
 
-def test_rows_that_do_not_belong_are_left_out_and_named(folder):
+def test_rows_of_another_test_text_or_settings_are_left_out(folder):
     other = dataclasses.replace(record("base", 3), text={"test": "another"})
     write_rows(folder / "rows", other)
     changed = record("reverse", 2)
@@ -128,22 +128,22 @@ def test_rows_that_do_not_belong_are_left_out_and_named(folder):
     assert [line["trials"] for line in lines[:2]] == [2, 1]
 
 
-def test_rows_of_another_training_text_are_left_out_and_named(folder):
+def test_rows_of_another_training_text_are_left_out(folder):
     for corpus, seed in (("usual", 1), ("usual", 2), ("other", 3)):
         one = record("reverse", seed)
         one = dataclasses.replace(one, text=dict(one.text, corpus=corpus))
         write_rows(folder / "rows", one)
     text, summary = written(folder)
-    told = "Left out: reverse, seeds (3,): another training text."
-    assert told in plain(text)
+    message = "Left out: reverse, seeds (3,): another training text."
+    assert message in plain(text)
     assert summary["tables"][0]["lines"][1]["trials"] == 2
-    # Older records do not say what they were trained on.
+    # Older records have no training text, and are kept.
     write_rows(folder / "rows", record("reverse", 4), record("reverse", 5))
     _, summary = written(folder)
     assert summary["tables"][0]["lines"][1]["trials"] == 4
 
 
-def test_lower_cased_references_are_not_compared_with_cased_ones(tmp_path):
+def test_lower_cased_and_cased_references_are_not_compared(tmp_path):
     path = tmp_path / "plan.yaml"
     path.write_text(
         OWN_PLAN.replace("{model.units: 640}", "{data.lowercase: true}")
@@ -159,19 +159,19 @@ def test_lower_cased_references_are_not_compared_with_cased_ones(tmp_path):
     assert "Left out" not in plain(page.read_text(encoding="utf-8"))
 
 
-def test_a_claim_on_rows_of_other_references_is_not_decided(folder):
+def test_claims_on_rows_with_different_references_are_undecided(folder):
     for seed in (1, 2):
         made = record("reverse", seed, 0.9)
         made.sentences["reference_length"][0] += 1
         write_rows(folder / "rows", made)
     text, summary = written(folder)
-    told = {c["claim"]: c for c in summary["claims"]}
-    reversing = told["Reversing the source helps."]
+    claims = {c["claim"]: c for c in summary["claims"]}
+    reversing = claims["Reversing the source helps."]
     assert reversing["verdict"] == "not decided" and reversing["value"] is None
     assert "rows of other references" in plain(text)
 
 
-def test_rows_of_another_test_text_are_told_but_not_compared(folder):
+def test_rows_of_the_other_direction_are_shown_but_not_compared(folder):
     for name in ("turned-base", "turned-location", "turned-feed"):
         made = dataclasses.replace(record(name), text={"test": "german"})
         write_rows(folder / "rows", made)
@@ -183,7 +183,7 @@ def test_rows_of_another_test_text_are_told_but_not_compared(folder):
     assert second["change"]["over"] == "turned-base"
 
 
-def test_systems_of_ones_own_say_nothing_of_the_paper(tmp_path):
+def test_pages_of_user_defined_plans_do_not_mention_the_paper(tmp_path):
     plan = own_plan(tmp_path)
     for name, share in (("small", 0.5), ("wide", 0.7)):
         write_rows(tmp_path / "rows", record(name, share=share, plan=plan))
@@ -193,16 +193,16 @@ def test_systems_of_ones_own_say_nothing_of_the_paper(tmp_path):
     assert "<h1>My text</h1>" in text and 'href="#claims"' not in text
     (table,) = json.loads(summary.read_text())["tables"]
     assert table["lines"][1]["change"]["over"] == "small"
-    # Both are drawn, as the paper's few are.
+    # Both rows are drawn in the figures.
     assert text.count("wide") >= 4 and "BLEU of 5 groups" in plain(text)
 
 
-def test_without_rows_there_is_no_page(tmp_path):
+def test_no_rows_give_no_page(tmp_path):
     assert write_pages(builtin_plan(), tmp_path / "rows", tmp_path) == []
     assert not (tmp_path / "index.html").exists()
 
 
-def test_rows_that_are_on_no_table_have_one(tmp_path):
+def test_rows_of_no_table_are_listed_as_other_rows(tmp_path):
     rows = tmp_path / "rows"
     write_rows(rows, record("local-p", share=0.4), record("gru", share=0.3))
     text, summary = written(tmp_path)
@@ -216,13 +216,13 @@ def test_rows_that_are_on_no_table_have_one(tmp_path):
     assert [x["row"] for x in summary["tables"][-1]["lines"]] == ["gru"]
 
 
-def test_records_that_are_no_trial_of_their_row(folder):
+def test_records_that_are_no_trial_of_the_plan_are_left_out(folder):
     rows = folder / "rows"
-    # Of an ensemble with other models than the plan has now.
+    # An ensemble with other models than in the plan.
     two = dataclasses.replace(record("ensemble"), seeds=(1, 2))
     write_rows(rows, two)
     (rows / "base-1 (1).json").write_bytes((rows / "base-1.json").read_bytes())
-    # Another program is writing it.
+    # A file that another process is writing.
     (rows / ".partial-elsewhere-1-base-3.json").write_text("{")
     text, summary = written(folder)
     shown = plain(text)
@@ -232,10 +232,10 @@ def test_records_that_are_no_trial_of_their_row(folder):
     assert lines[0]["trials"] == 2 and lines[-1]["trials"] == 0
 
 
-def test_translations_stand_under_their_own_sentences(folder):
+def test_translations_are_shown_under_their_sentences(folder):
     made = record("base")
     made.samples[1]["text"] = "the second"
-    # Of a plan that had one sentence.
+    # A record with fewer samples than the plan.
     short = record("reverse")
     short = dataclasses.replace(short, samples=short.samples[:1])
     write_rows(folder / "rows", made, short)
@@ -245,7 +245,7 @@ def test_translations_stand_under_their_own_sentences(folder):
     assert "reverse says" in one and "reverse says" not in two + three
 
 
-def test_other_target_languages_are_other_texts(tmp_path):
+def test_other_target_languages_may_have_another_test_text(tmp_path):
     path = tmp_path / "plan.yaml"
     path.write_text(
         OWN_PLAN.replace("{model.units: 640}", "{data.target_language: fr}")

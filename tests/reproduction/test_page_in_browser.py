@@ -1,4 +1,4 @@
-"""The page of a reproduction in a real browser."""
+"""Pages of reproductions in a real browser."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ COMMITTED = Path(__file__).parents[2] / "docs" / "reproduction"
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """A page of table 1 with a row that was not run."""
+    """Write a page of table 1 with a missing row."""
     folder = tmp_path_factory.mktemp("pages")
     names = ("base", "reverse", "dropout", "location", "feed", "local-p")
     for place, name in enumerate(names):
@@ -27,11 +27,11 @@ def pages(tmp_path_factory):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [320, 1400])
-def test_axe_finds_nothing_and_nothing_is_cut(opened, width, scheme):
+def test_page_is_accessible_and_not_cut_off(opened, width, scheme):
     check_at_all_sizes(opened, "index.html", width, scheme)
 
 
-def test_a_cell_is_pointed_at(opened):
+def test_hovering_a_cell_shows_its_weight(opened):
     tab = opened("index.html")
     tab.locator("#samples summary").first.click()
     tab.locator(".alignment tbody td").first.hover()
@@ -40,7 +40,7 @@ def test_a_cell_is_pointed_at(opened):
 
 
 class TestCommittedPages:
-    """Those of trainings, with every table and sample that they have."""
+    """The committed pages of real training runs."""
 
     @pytest.fixture(scope="class")
     def pages(self):
@@ -50,6 +50,6 @@ class TestCommittedPages:
     @pytest.mark.parametrize(
         "page", sorted(path.parent.name for path in COMMITTED.glob("*/*.html"))
     )
-    def test_axe_finds_nothing_and_nothing_is_cut(self, opened, page, scheme):
+    def test_page_is_accessible_and_not_cut_off(self, opened, page, scheme):
         for width in (320, 1400):
             check_at_all_sizes(opened, f"{page}/index.html", width, scheme)

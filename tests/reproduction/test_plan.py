@@ -1,4 +1,4 @@
-"""Plans: what a row is made of, and what is wrong in a file."""
+"""Plans: rows, inheritance and errors in plan files."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from luong_keras.config.values import leaf_values
 from reproduction.plan import Claim, read_plan, with_folders
 from tests.reproduction.made_up_records import OWN_PLAN, own_plan
 
-OWN_ROWS = """
+INHERITING_PLAN = """
 inherits: builtin
 rows:
   cosine:
@@ -72,11 +72,11 @@ def settings(row):
         ("unreversed", ("global", "dot", None, True, False, 0.2, False, "en")),
     ],
 )
-def test_the_systems_of_the_paper(plan, name, expected):
+def test_rows_have_the_papers_settings(plan, name, expected):
     assert settings(plan.rows[name]) == expected
 
 
-def test_other_systems(plan):
+def test_rows_beyond_the_paper(plan):
     rows = {name: row.config for name, row in plan.rows.items()}
     assert rows["bahdanau"].model.decoder == "bahdanau"
     assert rows["bahdanau"].model.attention.score_mode == "concat"
@@ -86,8 +86,7 @@ def test_other_systems(plan):
     assert plan.rows["ensemble"].models == 4
 
 
-def test_one_change_a_row(plan):
-    # Nothing but what the row says differs from the row before.
+def test_rows_differ_from_the_previous_one_only_by_their_changes(plan):
     for row in plan.rows.values():
         if row.after is None:
             continue
@@ -101,22 +100,22 @@ def test_one_change_a_row(plan):
 @pytest.mark.parametrize(
     "name", ["builtin", "multi30k", "multi30k_small", "wmt14"]
 )
-def test_every_plan_can_be_chosen_from(name):
+def test_rows_and_tables_of_all_plans_can_be_chosen(name):
     plan = read_plan(name)
     assert plan.chosen() and plan.chosen(plan.file.tables)
     assert (plan.file.files is not None) == name.startswith("multi30k")
 
 
-def test_a_plan_changes_what_it_inherits():
+def test_plans_override_inherited_rows():
     wmt14 = read_plan("wmt14").rows
     assert wmt14["ensemble"].models == 8
     assert wmt14["turned-dot-unk"].config.data.test == "wmt15"
     assert wmt14["turned-dot-unk"].config.data.source_language == "de"
 
 
-def test_rows_of_ones_own(tmp_path):
+def test_user_defined_rows_inherit_a_plan(tmp_path):
     path = tmp_path / "mine.yaml"
-    path.write_text(OWN_ROWS + "settings: {training.epochs: 1}\n")
+    path.write_text(INHERITING_PLAN + "settings: {training.epochs: 1}\n")
     plan = read_plan(path)
     (row,) = plan.chosen()
     assert row.config.model.attention.score_mode == "cosine"
@@ -141,7 +140,7 @@ def test_rows_of_ones_own(tmp_path):
         ("x: {settings: {training.seed: 7}}", "no training.seed .*seeds=3"),
     ],
 )
-def test_what_is_wrong_in_a_row_is_named(tmp_path, row, message):
+def test_invalid_rows_are_refused(tmp_path, row, message):
     path = tmp_path / "mine.yaml"
     path.write_text(f"inherits: builtin\nrows:\n  {row}\n")
     with pytest.raises(ValueError, match=f"mine.yaml: .*{message}"):
@@ -160,25 +159,25 @@ def test_what_is_wrong_in_a_row_is_named(tmp_path, row, message):
         ("inherits: buildin", "a plan of builtin, .*Did you mean builtin"),
     ],
 )
-def test_what_is_wrong_in_a_plan_is_named(tmp_path, text, message):
+def test_invalid_plans_are_refused(tmp_path, text, message):
     path = tmp_path / "mine.yaml"
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
         read_plan(path)
 
 
-def test_systems_without_the_papers(tmp_path):
+def test_user_defined_plans_need_no_parent(tmp_path):
     plan = own_plan(tmp_path)
     assert plan.chosen() == list(plan.rows.values())
     assert list(plan.rows) == ["small", "wide"] and not plan.file.claims
-    # The paper's settings are no part of them.
+    # They do not inherit the paper's settings.
     small = override(PRESETS["small"], ["training.epochs=1"])
     assert plan.rows["small"].config == small
     wide = override(small, ["model.units=640"])
     assert plan.rows["wide"].config == wide
 
 
-def test_a_plan_that_there_is_not(plan):
+def test_unknown_plans_and_tables_are_refused(plan):
     with pytest.raises(ValueError, match="Did you mean builtin"):
         read_plan("buildin")
     with pytest.raises(FileNotFoundError, match=r"mine\.yaml"):
@@ -187,24 +186,24 @@ def test_a_plan_that_there_is_not(plan):
         plan.chosen(["table7"])
 
 
-def test_single_rows_are_chosen_by_name(plan):
+def test_rows_are_chosen_by_name(plan):
     chosen = plan.chosen(["local-m-dot", "table1", "base", "gru"])
     names = [row.name for row in chosen]
     assert names[:2] == ["local-m-dot", "base"] and names[-1] == "gru"
     assert len(names) == len(set(names)) == 10
-    # A table comes before a row of its name.
+    # A table takes precedence over a row of the same name.
     small = read_plan("multi30k_small")
     names = [row.name for row in small.chosen(["small"])]
     assert names == ["small", "ensemble"]
 
 
-def test_trials_and_their_runs(plan):
+def test_trials_share_training_runs(plan):
     assert plan.rows["feed"].trials(2) == ["feed-1", "feed-2"]
     assert plan.rows["ensemble"].trials(3) == ["ensemble-1to4"]
     row, seeds = plan.trial("local-p-unk-3")
     assert (row.name, seeds) == ("local-p-unk", (3,))
     assert plan.trial("ensemble-1to4")[1] == (1, 2, 3, 4)
-    # Rows that differ in their search share a run, the first of the plan.
+    # Rows that differ only in their search share the run of the first row.
     assert plan.runs("local-p-unk-3") == plan.runs("local-p-3") == ["local-p-3"]
     assert plan.runs("ensemble-1to4") == [f"local-p-{n}" for n in (1, 2, 3, 4)]
     assert plan.runs("feed-1") != plan.runs("location-1")
@@ -222,12 +221,12 @@ def test_folders_are_filled_in():
     assert with_folders(builtin, None, "/out") == builtin
 
 
-def test_distilled_texts_are_read():
+def test_distilled_texts_of_trials():
     plan = read_plan("multi30k_small")
     assert plan.distilled("taught-2") == ["ensemble.tsv"]
     assert plan.distilled("small-2") == []
 
 
-def test_a_claim_is_a_sum():
+def test_claims_are_parsed_into_signed_terms():
     claim = Claim("c", "a-b - c + d-e", "5")
     assert claim.terms == [(1, "a-b"), (-1, "c"), (1, "d-e")]

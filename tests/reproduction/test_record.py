@@ -1,4 +1,4 @@
-"""Records: written, read, and compared with a plan."""
+"""Records: files, and comparison with a plan."""
 
 import dataclasses
 
@@ -9,12 +9,12 @@ from reproduction.record import comparable_settings, read_record, write_record
 from tests.reproduction.made_up_records import builtin_plan, record
 
 
-def test_a_record_is_read_as_it_was_written(tmp_path):
+def test_records_are_read_as_written(tmp_path):
     made = record("feed", 3, aer=0.2)
     path = tmp_path / "rows" / "feed-3.json"
     write_record(path, made)
     assert read_record(path) == made
-    # A line for each column and each setting, so that a difference is read.
+    # One line per column and setting, for readable differences.
     lines = path.read_text().splitlines()
     assert any(line.startswith('"length": [5, ') for line in lines)
     assert 100 < len(lines) < 250
@@ -30,27 +30,27 @@ def test_a_record_is_read_as_it_was_written(tmp_path):
         ),
     ],
 )
-def test_damage_is_named(tmp_path, text, message):
+def test_damaged_records_are_refused(tmp_path, text, message):
     path = tmp_path / "base-1.json"
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
         read_record(path)
 
 
-def test_settings_that_differ_from_the_plan():
+def test_differences_from_the_plan():
     made = record("base")
     config = builtin_plan().rows["base"].config
     made.settings["model.units"] = 7
-    # A setting that came later has its default in an older record.
+    # In older records, settings that were added later have their default.
     del made.settings["model.cell_clip"]
     assert made.differences(config) == ["model.units"]
-    # No score depends on these.
+    # Scores do not depend on these settings.
     same = override(config, ["training.seed=9", "training.snapshot_steps=3"])
     assert made.differences(same) == ["model.units"]
 
 
 @pytest.mark.parametrize("trained", ["float32", "mixed_bfloat16", "auto"])
-def test_any_precision_is_auto(trained):
+def test_auto_precision_accepts_any_precision(trained):
     made = record("base")
     made.settings["model.precision"] = trained
     config = builtin_plan().rows["base"].config
@@ -60,7 +60,7 @@ def test_any_precision_is_auto(trained):
     assert made.differences(single) == differs
 
 
-def test_a_record_of_several_texts(tmp_path):
+def test_records_of_several_training_files(tmp_path):
     files = ["data.dataset=files", 'data.train=["a.tsv", "b.tsv"]']
     config = override(PRESETS["small"], files)
     settings = comparable_settings(config)
@@ -69,7 +69,7 @@ def test_a_record_of_several_texts(tmp_path):
     assert read_record(tmp_path / "base-1.json").differences(config) == []
 
 
-def test_weights_are_the_same_where_search_or_test_text_is_another():
+def test_search_and_test_text_do_not_identify_a_training_run():
     one = record("base")
     for name, value, same in (
         ("decoding.beam_size", 7, True),
@@ -83,7 +83,7 @@ def test_weights_are_the_same_where_search_or_test_text_is_another():
     assert text.trained != one.trained
 
 
-def test_references_are_others_in_another_form():
+def test_language_and_case_identify_the_references():
     one = record("base")
     for name, value, same in (
         ("data.lowercase", True, False),

@@ -1,4 +1,4 @@
-"""Scores of sums over sentences, against sacreBLEU and by hand."""
+"""Scores from sums over sentences, compared with sacreBLEU and by hand."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ HYPOTHESES = ["a b c d e f", "b c", "the old man opens the door", "x"]
 REFERENCES = ["a b c d f e g", "b c d", "the old man opened the door", "y z"]
 
 
-def test_bleu_of_any_choice_of_sentences_is_sacrebleus():
+def test_bleu_of_resampled_sentences_equals_sacrebleu():
     counts = bleu_counts(HYPOTHESES, REFERENCES)
     weights = np.array([[1, 1, 1, 1], [0, 2, 1, 0], [1, 0, 0, 3], [0, 0, 0, 1]])
     found = scores_of("bleu", counts, weights)
@@ -25,13 +25,13 @@ def test_bleu_of_any_choice_of_sentences_is_sacrebleus():
         assert score == pytest.approx(expected.score, abs=1e-9)
 
 
-def test_perplexity_is_of_all_tokens():
+def test_perplexity_is_averaged_over_all_tokens():
     columns = {"negative_log_likelihood": [6.0, 1.0], "tokens": [3, 1]}
     found = scores_of("perplexity", columns, np.array([[1, 1], [0, 5]]))
     np.testing.assert_allclose(found, [np.exp(7 / 4), np.exp(1.0)])
 
 
-def test_alignment_error_rate_is_that_of_the_corpus():
+def test_alignment_error_rate_equals_that_of_the_corpus():
     gold = parse_alignments(["0-0 1-1 2p1", "0-0", "1-0 0p0"])
     links = [
         frozenset({(0, 0), (2, 1)}),

@@ -1,4 +1,4 @@
-"""The workflow, from a plan to its page."""
+"""Workflow from a plan to its page."""
 
 import json
 import os
@@ -49,10 +49,10 @@ tables:
 
 @pytest.fixture
 def snakemake(tmp_path):
-    """Begins the workflow in a folder, in a session of its own."""
+    """Return a function that starts the workflow in its own session."""
     processes = []
 
-    def begin(plan, *config):
+    def start(plan, *config):
         command = [sys.executable, "-m", "snakemake", "--cores", "2"]
         command += ["-s", str(ROOT / "examples/reproduction/Snakefile")]
         command += ["--config", f"plan={plan}", *config]
@@ -70,7 +70,7 @@ def snakemake(tmp_path):
         )
         return processes[-1]
 
-    yield begin
+    yield start
     for process in processes:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
@@ -88,12 +88,14 @@ def epochs(run):
     return [json.loads(line)["epoch"] for line in lines]
 
 
-def test_rows_from_the_plan_to_the_page(snakemake, tmp_path):
+def test_workflow_survives_interruptions_and_makes_the_page(
+    snakemake, tmp_path
+):
     (tmp_path / "trial.yaml").write_text(PLAN)
     output = tmp_path / "runs" / "reproduction" / "trial"
     runs = [output / "runs" / f"feed-{seed}" for seed in (1, 2)]
 
-    # The whole session is killed, then interrupted as by Ctrl-C.
+    # Kill the whole session, then interrupt it like Ctrl-C.
     for number in (signal.SIGKILL, signal.SIGINT):
         before = max(len(epochs(run)) for run in runs)
         process = snakemake("trial.yaml")
@@ -107,8 +109,8 @@ def test_rows_from_the_plan_to_the_page(snakemake, tmp_path):
     assert "Stopped with a snapshot" in log
 
     process = snakemake("trial.yaml")
-    told, _ = process.communicate()
-    assert process.returncode == 0, told
+    printed, _ = process.communicate()
+    assert process.returncode == 0, printed
     for run in runs:
         assert epochs(run) == [1, 2, 3]
         sessions = (run / "sessions.jsonl").read_text().splitlines()
@@ -119,7 +121,7 @@ def test_rows_from_the_plan_to_the_page(snakemake, tmp_path):
     both, feed, replaced = (rows[name] for name in names)
     assert len(feed["curves"]["val_bleu"]) == 3
     assert 0 < feed["scores"]["aer"]["score"] < 1
-    # The perplexity is that of the references, word by word.
+    # The perplexity is that of the references' words.
     lines = (runs[0] / "test.jsonl").read_text().splitlines()
     pairs = [json.loads(line)[:2] for line in lines]
     scored = Translator.from_run(runs[0]).score(
@@ -133,7 +135,7 @@ def test_rows_from_the_plan_to_the_page(snakemake, tmp_path):
     assert precision in ("float32", "mixed_bfloat16")
     assert len(feed["text"]["corpus"]) == 64
     assert feed["made"]["training_seconds"] > 0
-    # One run, so the references are as probable and aligned alike.
+    # Both rows share a run, so the references have the same scores.
     for name in ("negative_log_likelihood", "alignment_hits"):
         assert feed["sentences"][name] == replaced["sentences"][name]
     assert both["seeds"] == [1, 2] and both["curves"] == {}
@@ -142,14 +144,14 @@ def test_rows_from_the_plan_to_the_page(snakemake, tmp_path):
     page = (output / "index.html").read_text()
     assert "+ ensemble" in page and "Too small to say" in page
 
-    # A lost record is scored again, from the run that is there: to the same.
-    # Nothing else is done; a record needs no run that lies elsewhere.
+    # A lost record is scored again from the existing run, with the same
+    # result. Nothing else is done: other records do not need their runs.
     (output / "rows" / "feed-unk-1.json").unlink()
     (output / "runs" / "feed-2.trained").unlink()
     times = {p: p.stat().st_mtime_ns for p in output.glob("r*/*")}
     process = snakemake("trial.yaml")
-    told, _ = process.communicate()
-    assert process.returncode == 0, told
+    printed, _ = process.communicate()
+    assert process.returncode == 0, printed
     made = records(output)["feed-unk-1.json"]
     assert made["scores"] == replaced["scores"]
     for path, time_before in times.items():
@@ -182,7 +184,7 @@ rows:
 """
 
 
-def test_a_row_that_two_models_teach(snakemake, tmp_path):
+def test_a_student_is_trained_on_an_ensembles_translations(snakemake, tmp_path):
     texts = tmp_path / "the texts"
     texts.mkdir()
     for part, size in (("train", 300), ("dev", 20), ("test", 20)):
@@ -193,8 +195,8 @@ def test_a_row_that_two_models_teach(snakemake, tmp_path):
     (tmp_path / "plan.yaml").write_text(DISTILLED)
     output = tmp_path / "out put"
     process = snakemake("plan.yaml", f"files={texts}", f"output={output}")
-    told, _ = process.communicate()
-    assert process.returncode == 0, told
+    printed, _ = process.communicate()
+    assert process.returncode == 0, printed
     assert list(records(output)) == ["student-1.json"]
     lines = (output / "distilled" / "teacher.tsv").read_text().splitlines()
     sources = (texts / "train.en").read_text().splitlines()
@@ -211,7 +213,7 @@ def test_a_row_that_two_models_teach(snakemake, tmp_path):
         (["builtin", "rows=tabel1"], "Did you mean table1"),
     ],
 )
-def test_what_is_wrong_is_told_before_anything_runs(snakemake, config, message):
+def test_errors_are_reported_before_any_job_runs(snakemake, config, message):
     process = snakemake(*config)
-    told, _ = process.communicate()
-    assert process.returncode != 0 and message in told
+    printed, _ = process.communicate()
+    assert process.returncode != 0 and message in printed
