@@ -8,6 +8,8 @@ from reproduction.plan import read_plan, trial_name
 from reproduction.record import Record, comparable_settings, write_record
 
 SENTENCES = 60
+# Rows of the first table, from the weakest system to the best.
+TABLE_1 = ("base", "reverse", "dropout", "location", "feed", "local-p")
 
 
 # Systems outside the paper, with a preset other than the paper's.

@@ -12,7 +12,7 @@ from reproduction.comparison import (
     is_long,
     verdicts,
 )
-from tests.reproduction.made_up_records import builtin_plan, record
+from tests.reproduction.made_up_records import TABLE_1, builtin_plan, record
 
 
 def rows(**shares):
@@ -88,7 +88,6 @@ def test_single_trials_use_the_pooled_deviation_of_other_rows():
     verdict = verdict_of(Resampling(unequal), "Revers")
     assert verdict.verdict == "not decided" and verdict.value.low is None
     # Rows of the same training runs do not use the deviation of other rows.
-    found["base"] = trials_of_row("base", 0.1)
     twins = better(found["base"], "reverse")
     verdict = verdict_of(Resampling(found | {"reverse": twins}), "Revers")
     assert verdict.verdict == "not decided" and verdict.value.low is None
@@ -96,17 +95,11 @@ def test_single_trials_use_the_pooled_deviation_of_other_rows():
 
 def test_pooled_intervals_use_students_t():
     # All trials have the same sentences: only the seed makes a difference.
-    def trials(row, *costs):
-        return [record(row, 1, likelihood=x) for x in costs]
-
-    def numbered(records):
-        return [
-            dataclasses.replace(one, seeds=(n,))
-            for n, one in enumerate(records, start=1)
-        ]
-
     found = {
-        row: numbered(trials(row, *costs))
+        row: [
+            dataclasses.replace(record(row, 1, likelihood=cost), seeds=(seed,))
+            for seed, cost in enumerate(costs, start=1)
+        ]
         for row, costs in {
             "base": [1.5],
             "reverse": [1.0],
@@ -195,7 +188,6 @@ def test_resampled_scores_have_the_normal_standard_error():
     [(-1, 0.0, "holds"), (1, 0.0, "does not hold"), (0, 1.0, "not decided")],
 )
 def test_correlation_claims(slope, noise, expected):
-    names = ("base", "reverse", "dropout", "location", "feed", "local-p")
     random = np.random.default_rng(5)
     found = {
         name: [
@@ -205,7 +197,7 @@ def test_correlation_claims(slope, noise, expected):
                 likelihood=2 + slope * 0.2 * place + noise * random.normal(),
             )
         ]
-        for place, name in enumerate(names)
+        for place, name in enumerate(TABLE_1)
     }
     verdict = verdict_of(Resampling(found), "Progress in perplexity").verdict
     assert verdict == expected
@@ -225,12 +217,6 @@ def test_correlation_p_value_counts_permutations():
     assert correlation(xs, np.ones(3)) == (0, 1)
 
 
-def trials_of_row(row, *shares, seeds=None):
-    """Return the records of a row that was trained with several seeds."""
-    seeds = seeds or range(1, len(shares) + 1)
-    return [record(row, n, x) for n, x in zip(seeds, shares, strict=True)]
-
-
 def better(records, row):
     """Return records of the same training runs with a better search."""
     found = []
@@ -248,8 +234,9 @@ def better(records, row):
 
 
 def test_rows_of_the_same_training_runs_are_paired_by_seed():
-    plain = trials_of_row("feed", 0.2, 0.5, 0.8)
-    found = {"feed": plain, "feed-unk": better(plain, "feed-unk")}
+    found = rows(feed=[0.2, 0.5, 0.8])
+    plain = found["feed"]
+    found["feed-unk"] = better(plain, "feed-unk")
     terms = [(1, "feed-unk"), (-1, "feed")]
     value = Resampling(found, 200).difference(terms, "bleu")
     assert 0 < value.low <= value.value <= value.high < 5
@@ -358,9 +345,6 @@ def test_a_training_run_counts_once_in_a_correlation():
     )
 
 
-TRIALS = (2, 3, 5, 10)
-
-
 # The 97.5 % quantiles of Student's t, from a printed table.
 TABLE = {1: 12.706, 2: 4.303, 4: 2.776, 9: 2.262, 12: 2.179, 120: 1.980}
 
@@ -373,7 +357,7 @@ def test_half_widths_match_a_table_of_students_t(degrees):
     assert half_width(0.0, degrees, 1.0) == pytest.approx(1.960, abs=6e-4)
 
 
-@pytest.mark.parametrize("trials", TRIALS)
+@pytest.mark.parametrize("trials", [2, 3, 5, 10])
 @pytest.mark.parametrize("sentences", [0, 0.5, 1, 4])
 def test_intervals_of_few_trials_cover_95_percent(trials, sentences):
     random = np.random.default_rng(2)

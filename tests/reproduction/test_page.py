@@ -11,20 +11,19 @@ from reproduction.page import write_pages
 from reproduction.plan import read_plan
 from tests.reproduction.made_up_records import (
     OWN_PLAN,
+    TABLE_1,
     builtin_plan,
     own_plan,
     record,
     write_rows,
 )
 
-LADDER = ("base", "reverse", "dropout", "location", "feed", "local-p")
-
 
 @pytest.fixture
 def folder(tmp_path):
     """Write the rows of table 1, each better than the last, with two seeds."""
     rows = tmp_path / "rows"
-    for place, name in enumerate(LADDER):
+    for place, name in enumerate(TABLE_1):
         share = 0.3 + 0.08 * place
         aer = 0.4 - 0.02 * place if place > 2 else None
         for seed in (1, 2):
@@ -210,7 +209,7 @@ def test_rows_of_no_table_are_listed_as_other_rows(tmp_path):
     assert [line["name"] for line in table["lines"]] == ["local-p", "gru"]
     assert [line["bleu"]["mean"] for line in table["lines"]] == [40, 30]
     assert "Other rows" not in plain(text)
-    write_rows(rows, *[record(name) for name in LADDER])
+    write_rows(rows, *[record(name) for name in TABLE_1])
     text, summary = written(tmp_path)
     assert summary["tables"][-1]["title"] == "Other rows"
     assert [x["row"] for x in summary["tables"][-1]["lines"]] == ["gru"]

@@ -6,7 +6,12 @@ import pytest
 
 from reproduction.page import write_pages
 from tests.browser_pages import IN_BROWSER, check_at_all_sizes
-from tests.reproduction.made_up_records import builtin_plan, record, write_rows
+from tests.reproduction.made_up_records import (
+    TABLE_1,
+    builtin_plan,
+    record,
+    write_rows,
+)
 
 pytestmark = IN_BROWSER
 
@@ -17,8 +22,7 @@ COMMITTED = Path(__file__).parents[2] / "docs" / "reproduction"
 def pages(tmp_path_factory):
     """Write a page of table 1 with a missing row."""
     folder = tmp_path_factory.mktemp("pages")
-    names = ("base", "reverse", "dropout", "location", "feed", "local-p")
-    for place, name in enumerate(names):
+    for place, name in enumerate(TABLE_1):
         aer = 0.4 if place > 2 else None
         write_rows(folder / "rows", record(name, 1, 0.3 + 0.1 * place, 2, aer))
     write_pages(builtin_plan(), folder / "rows", folder)
