@@ -10,23 +10,14 @@ from luong_keras.evaluation.minimum_bayes_risk import minimum_bayes_risk
 TEXTS = ["a big house .", "a house .", "the house", "a big house .", "no", ""]
 
 
-@pytest.mark.parametrize("utility", ["chrf", "bleu"])
-def test_text_of_largest_mean_utility_is_chosen(utility):
+@pytest.mark.parametrize(
+    "utility, measure",
+    [("chrf", sacrebleu.sentence_chrf), ("bleu", sacrebleu.sentence_bleu)],
+    ids=["chrf", "bleu"],
+)
+def test_text_of_largest_mean_utility_is_chosen(utility, measure):
     for texts in itertools.permutations(TEXTS, 4):
-        if utility == "chrf":
-            table = [
-                [sacrebleu.sentence_chrf(a, [b]).score for b in texts]
-                for a in texts
-            ]
-        else:
-            table = [
-                [
-                    sacrebleu.sentence_bleu(a, [b]).score  # effective order
-                    for b in texts
-                ]
-                for a in texts
-            ]
-        means = [sum(row) for row in table]
+        means = [sum(measure(a, [b]).score for b in texts) for a in texts]
         assert means[minimum_bayes_risk(texts, utility)] == pytest.approx(
             max(means)
         )
