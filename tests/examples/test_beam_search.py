@@ -1,4 +1,4 @@
-"""The two examples of searches over people's own models, briefly trained."""
+"""Examples of beam search over user-defined models, briefly trained."""
 
 import importlib
 import os
@@ -17,15 +17,15 @@ PROGRAMS = {
 }
 
 
-def searches(printed):
+def compared_searches(printed):
     return tuple(re.findall(r"^(.+): [\d.]+% right", printed, re.MULTILINE))
 
 
 @pytest.mark.slow_on_jax
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_program_compares_its_searches(name, capsys):
+def test_example_compares_its_searches(name, capsys):
     importlib.import_module(name).main(count=100, epochs=1, tested=4)
-    assert searches(capsys.readouterr().out) == PROGRAMS[name]
+    assert compared_searches(capsys.readouterr().out) == PROGRAMS[name]
 
 
 @pytest.mark.slow
@@ -36,7 +36,7 @@ def test_the_program_compares_its_searches(name, capsys):
     keras.backend.backend() == "jax", reason="the TensorFlow run does it"
 )
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_program_runs_without_tensorflow(name):
+def test_example_runs_without_tensorflow(name):
     program = (
         "import sys\n"
         "sys.modules['tensorflow'] = None\n"
@@ -51,4 +51,4 @@ def test_the_program_runs_without_tensorflow(name):
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert searches(done.stdout) == PROGRAMS[name]
+    assert compared_searches(done.stdout) == PROGRAMS[name]

@@ -1,4 +1,4 @@
-"""The grammar of the built-in corpus."""
+"""Grammar of the built-in corpus."""
 
 import bz2
 import itertools
@@ -12,7 +12,7 @@ from luong_keras.data import phrasebook
 
 
 @pytest.mark.slow
-def test_the_program_writes_the_file_of_the_package():
+def test_program_writes_the_packaged_file():
     written = program.corpus()
     assert len(written) <= 1_000_000
     packaged = phrasebook.FILE.read_bytes()
@@ -20,20 +20,20 @@ def test_the_program_writes_the_file_of_the_package():
     assert written == packaged
 
 
-def test_the_first_pairs_are_those_of_the_package():
+def test_first_pairs_equal_the_packaged_ones():
     pairs = program.split_pairs("dev", 20)
     assert [(pair.source, pair.target) for pair in pairs] == [
         (pair.source, pair.target) for pair in phrasebook.split_pairs("dev", 20)
     ]
 
 
-def test_english_determines_german():
+def test_each_source_has_one_translation():
     translations: dict[str, str] = {}
     for pair in itertools.islice(generate_pairs(2, 3, 12), 4000):
         assert translations.setdefault(pair.source, pair.target) == pair.target
 
 
-def test_the_dictionary_has_the_most_frequent_translations():
+def test_dictionary_has_the_most_frequent_translations():
     def pair(source, target, *sure):
         return SimpleNamespace(
             source_tokens=source.split(),
@@ -46,7 +46,7 @@ def test_the_dictionary_has_the_most_frequent_translations():
         pair("the red car", "das rote Auto", (0, 0), (1, 1), (2, 2)),
         pair("car the", "das Auto", (0, 1), (1, 0)),
         pair("a b", "z", (0, 0)),
-        pair("a b", "y", (0, 0)),  # of equally frequent ones the first
+        pair("a b", "y", (0, 0)),  # as frequent as z, but first in sorted order
     ]
     known = {"the": "das", "red": "rote", "door": "Tür", "car": "Auto"}
     assert program.dictionary(pairs) == {**known, "a": "y"}

@@ -1,4 +1,4 @@
-"""The files for clusters, as far as they can be tried without one."""
+"""Cluster files, as far as they can be tested without a cluster."""
 
 import importlib.util
 import os
@@ -21,16 +21,16 @@ def documents(name):
     return list(yaml.safe_load_all((CLUSTER / name).read_text()))
 
 
-def valid(document):
+def validate(document):
     validator = pytest.importorskip("kubernetes_validate")
     validator.validate(document, VERSION, strict=True)
 
 
-def test_the_job_that_trains():
-    """Its number of pods is one, and the address that of the first."""
+def test_training_job_is_valid_and_consistent():
+    """Check that numbers, names and addresses in the file agree."""
     service, job = documents("train.yaml")
-    valid(service)
-    valid(job)
+    validate(service)
+    validate(job)
     spec = job["spec"]
     pod = spec["template"]["spec"]
     (container,) = pod["containers"]
@@ -47,21 +47,21 @@ def test_the_job_that_trains():
     assert failing["values"] == [1, 2]
 
 
-def test_the_pods_that_translate():
+def test_translation_pods_are_valid():
     (job,) = documents("translate_with_ray.yaml")
     cluster = job["spec"]["rayClusterSpec"]
     groups = [cluster["headGroupSpec"], *cluster["workerGroupSpecs"]]
     for group in groups:
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}}
-        valid(pod | {"spec": group["template"]["spec"]})
+        validate(pod | {"spec": group["template"]["spec"]})
 
 
 @pytest.mark.parametrize(
-    "status, again",
+    "status, requeued",
     [(0, False), (1, False), (2, False), (75, True), (137, True), (143, True)],
 )
-def test_a_job_of_slurm_returns_to_the_queue(tmp_path, status, again):
-    """Where another try can help, and nowhere else."""
+def test_slurm_job_is_requeued_after_interruptions(tmp_path, status, requeued):
+    """Check that only statuses that a retry may fix requeue the job."""
     for name, line in {
         "srun": f'echo "$@" > {tmp_path}/srun.txt; exit {status}',
         "scontrol": f'echo "$@" > {tmp_path}/scontrol.txt',
@@ -81,9 +81,9 @@ def test_a_job_of_slurm_returns_to_the_queue(tmp_path, status, again):
         "--kill-on-bad-exit=1 luong-keras train a b.tsv --preset paper "
         "--run-dir /shared/my run --backend jax\n"
     )
-    requeued = tmp_path / "scontrol.txt"
-    assert requeued.exists() == again
-    assert not again or requeued.read_text() == "requeue 7\n"
+    command = tmp_path / "scontrol.txt"
+    assert command.exists() == requeued
+    assert not requeued or command.read_text() == "requeue 7\n"
 
 
 @pytest.mark.slow
@@ -91,7 +91,7 @@ def test_a_job_of_slurm_returns_to_the_queue(tmp_path, status, again):
 @pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="Ray is not installed"
 )
-def test_ray_translates_as_one_process_though_a_worker_dies(tmp_path):
+def test_ray_translates_correctly_although_a_worker_dies(tmp_path):
     from luong_keras import Translator
 
     pairs = [(f"a{i % 5} b{i % 7}", f"x{i % 7} y{i % 5}") for i in range(60)]

@@ -1,4 +1,4 @@
-"""The examples of single layers: their data, and that they run."""
+"""Examples of single layers: data, execution and results."""
 
 import os
 import re
@@ -16,7 +16,7 @@ import time_series
 FOLDER = Path(__file__).parents[2] / "examples"
 
 
-def test_a_day_of_the_series_repeats_with_noise():
+def test_time_series_repeat_daily_with_noise():
     (past, mask, clock), future = time_series.make_data(400, seed=1)
     lengths = mask.sum(axis=1)
     assert set(lengths) == set(range(48, 73))
@@ -30,7 +30,7 @@ def test_a_day_of_the_series_repeats_with_noise():
     assert future.var() == pytest.approx(1 + 0.3**2, rel=0.05)
 
 
-def test_lines_of_handwriting():
+def test_handwriting_data():
     (pen, mask, shifted), digits = handwriting.make_data(50, 1, 3, 5)
     assert pen.shape == (50, 80, 2) and digits.shape == (50, 6)
     lengths = (digits != handwriting.END).sum(axis=1)
@@ -41,12 +41,12 @@ def test_lines_of_handwriting():
     np.testing.assert_array_equal(mask, np.arange(80) < moves[:, None])
     assert (shifted[:, 0] == handwriting.START).all()
     np.testing.assert_array_equal(shifted[:, 1:], digits[:, :-1])
-    # Written one behind the other: from left to right.
+    # Digits follow each other from left to right.
     assert (pen.sum(axis=1)[:, 0] > 0).mean() > 0.9
 
 
 @pytest.mark.parametrize("attention", [None, "general", "local-m"])
-def test_handwriting_is_read_alike_with_more_padding(attention):
+def test_padding_does_not_change_handwriting_predictions(attention):
     model = handwriting.make_model(attention, every=3)
     (pen, mask, shifted), _ = handwriting.make_data(3, 1, 2, 4)
     few = model.predict([pen, mask, shifted], verbose=0)
@@ -57,39 +57,41 @@ def test_handwriting_is_read_alike_with_more_padding(attention):
     np.testing.assert_allclose(few, many, atol=1e-5)
 
 
-class CountsOn:
-    """Writes the digit after the one that it reads, 1 at first."""
+class CountingModel:
+    """A model that predicts the digit after its input, and 1 at first."""
 
     def predict(self, inputs, batch_size, verbose):
         return np.eye(11)[(inputs[2] + 1) % 10]
 
 
-def test_a_reading_continues_what_it_has_written():
+def test_reading_feeds_back_its_predictions():
     shifted = np.array([[10, 5, 5], [10, 5, 5]])
     digits = np.array([[1, 2, 7], [1, 7, 10]])  # read as 1 2 3
-    wrong = handwriting.share_wrong(CountsOn(), (None, None, shifted), digits)
+    wrong = handwriting.share_wrong(
+        CountingModel(), (None, None, shifted), digits
+    )
     assert wrong == 2 / 5
 
 
-def test_recordings():
+def test_speech_data():
     (frames, mask), sounds, weights = long_speech.make_data(8, seed=1)
     assert frames.shape == (8, 2_000, 16)
     lengths = mask.sum(axis=1)
     assert lengths.min() >= 1_200 and len(set(lengths)) > 1
     np.testing.assert_array_equal(mask, weights == 1)
     assert not frames[~mask].any()
-    for row in sounds:  # two sounds in a row may be one
+    for row in sounds:  # two sounds in a row may be equal
         changes = np.flatnonzero(np.diff(row))
         assert np.diff(changes).min() >= 20
     (other, other_mask), other_sounds, _ = long_speech.make_data(8, seed=2)
-    # A sound is the same in every recording.
+    # A sound has the same frames in every recording.
     first = frames[mask & (sounds == 3)].mean(axis=0)
     second = other[other_mask & (other_sounds == 3)].mean(axis=0)
     assert abs(first - second).max() < 1
 
 
 @pytest.mark.parametrize("name", long_speech.ATTENTIONS)
-def test_a_recording_is_measured(name, monkeypatch, capsys):
+def test_speech_example_prints_its_measurements(name, monkeypatch, capsys):
     whole = long_speech.make_data
 
     def few(count, seed):
@@ -106,7 +108,7 @@ def test_a_recording_is_measured(name, monkeypatch, capsys):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "line", "better"),
+    ("name", "line", "limits"),
     [
         ("quickstart", r"new sequences: ([\d.]+)%", [95]),
         ("handwriting", r"(?:none|general): ([\d.]+)%", [50, -10]),
@@ -114,7 +116,7 @@ def test_a_recording_is_measured(name, monkeypatch, capsys):
         ("time_series", r"error ([\d.]+)\n", [0.6, -0.25, -0.2]),
     ],
 )
-def test_what_an_example_reaches(name, line, better, tmp_path):
+def test_example_reaches_its_expected_score(name, line, limits, tmp_path):
     done = subprocess.run(
         [sys.executable, str(FOLDER / f"{name}.py")],
         cwd=tmp_path,
@@ -124,9 +126,9 @@ def test_what_an_example_reaches(name, line, better, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     found = [float(number) for number in re.findall(line, done.stdout)]
-    # At least; below zero, at most.
-    assert len(found) == len(better)
-    for number, limit in zip(found, better, strict=True):
+    # Positive limits are minima, negative ones are maxima.
+    assert len(found) == len(limits)
+    for number, limit in zip(found, limits, strict=True):
         assert number > limit if limit > 0 else number < -limit
     written = [path.name for path in tmp_path.iterdir()]
     assert written == ["time_series.png"] * (name == "time_series")

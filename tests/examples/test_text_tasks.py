@@ -1,4 +1,4 @@
-"""The programs of text to text: their data, and each from end to end."""
+"""Text-to-text examples: data, and each program from end to end."""
 
 import importlib
 import random
@@ -33,7 +33,7 @@ def program(name):
 
 
 class Answers:
-    """A translator that knows the answers, or, without attention, none."""
+    """A translator with all answers, or, without attention, none."""
 
     def __init__(self, pairs, knows):
         self._answers = dict(pairs) if knows else {}
@@ -56,7 +56,7 @@ class Answers:
 
 @pytest.fixture
 def fits(monkeypatch, tmp_path):
-    """The training and test pairs of each system; none is trained."""
+    """Replace training; return the training and test pairs of each system."""
     given, configs = [], []
     fit = Translator.fit.__func__
 
@@ -65,7 +65,7 @@ def fits(monkeypatch, tmp_path):
         configs.append(config)
         return True
 
-    def remembered(cls, pairs, **settings):
+    def recording_fit(cls, pairs, **settings):
         given.append((pairs, settings["test"]))
         return fit(cls, pairs, **settings)
 
@@ -76,7 +76,7 @@ def fits(monkeypatch, tmp_path):
         return Answers(given[-1][1], Path(folder).name != "none")
 
     monkeypatch.setattr("luong_keras.translator.run_recipe", run)
-    monkeypatch.setattr(Translator, "fit", classmethod(remembered))
+    monkeypatch.setattr(Translator, "fit", classmethod(recording_fit))
     monkeypatch.setattr(Translator, "from_run", classmethod(from_run))
     monkeypatch.chdir(tmp_path)
     return given
@@ -95,7 +95,7 @@ TABLES = {
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_program_compares_two_systems(name, fits, monkeypatch, capsys):
+def test_program_compares_two_systems(name, fits, monkeypatch, capsys):
     module = program(name)
     for constant, size in SIZES[name].items():
         monkeypatch.setattr(module, constant, size)
@@ -110,7 +110,7 @@ def test_a_program_compares_two_systems(name, fits, monkeypatch, capsys):
     assert len(fits) == 2 and fits[0] == fits[1]
     train, test = fits[0]
     assert len(train) >= 15 and len(test) >= 4
-    if name == "inflection":  # no lemma of the test in training
+    if name == "inflection":  # no test lemma is in the training pairs
         train, test = (
             [(re.sub(" [A-Z].*", "", s), t) for s, t in part]
             for part in (train, test)
@@ -119,7 +119,7 @@ def test_a_program_compares_two_systems(name, fits, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_of_the_user_is_read(name, tmp_path, monkeypatch, fits):
+def test_program_reads_a_file_of_the_user(name, tmp_path, monkeypatch, fits):
     lines = [FILES[name].replace("\t", f"{c}\t", 1) for c in "abcdefghijkl"]
     (tmp_path / "mine.tsv").write_text("".join(lines), encoding="utf-8")
     module = program(name)

@@ -1,4 +1,4 @@
-"""The whole program on a few sentences: run, run again, interrupted."""
+"""WMT14 training program on a few sentences, with interruptions."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from luong_keras.data import phrasebook
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.training.snapshot import Snapshot
 
-# The parts of it have quick tests: the command, the recipe, `Translator.fit`.
+# Its parts have quick tests: the command, the recipe and `Translator.fit`.
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "examples" / "wmt14_train.py"
@@ -38,7 +38,7 @@ SETTINGS = [
 
 @pytest.fixture(scope="module")
 def command(tmp_path_factory):
-    """The command line but for its run folder."""
+    """Return the command line without its run folder."""
     folder = tmp_path_factory.mktemp("corpus")
     settings = list(SETTINGS)
     for part, split, size in (
@@ -57,7 +57,7 @@ def command(tmp_path_factory):
 
 
 def run_here(command, folder):
-    """The program in this process, which has loaded TensorFlow already."""
+    """Run the program in this process, where TensorFlow is loaded already."""
     before, sys.argv = sys.argv, [*command, str(folder)]
     try:
         with pytest.raises(SystemExit) as ended:
@@ -68,7 +68,7 @@ def run_here(command, folder):
 
 
 def interrupt(command, folder):
-    """The program in a process of its own, told to stop midway."""
+    """Run the program in another process and interrupt it midway."""
     with (folder.parent / "output.txt").open("w+") as output:
         process = subprocess.Popen(
             [sys.executable, *command, str(folder)],
@@ -98,7 +98,7 @@ def weights(folder, name="last"):
     return found
 
 
-def equal(one, other):
+def assert_equal(one, other):
     assert one.keys() == other.keys() and len(one) > 10
     for path, value in one.items():
         np.testing.assert_array_equal(value, other[path], err_msg=path)
@@ -113,14 +113,14 @@ def read_log(folder):
 
 
 @pytest.fixture(scope="module")
-def straight(command, tmp_path_factory):
+def full_run(command, tmp_path_factory):
     folder = tmp_path_factory.mktemp("straight") / "run"
     run_here(command, folder)
     return folder
 
 
-def test_a_run_leaves_its_files(straight):
-    names = {path.name for path in straight.iterdir()}
+def test_run_folder_has_all_files(full_run):
+    names = {path.name for path in full_run.iterdir()}
     assert names >= {
         "config.json",
         "corpus",
@@ -137,39 +137,40 @@ def test_a_run_leaves_its_files(straight):
         "results.jsonl",
         "test.txt",
     }
-    config = json.loads((straight / "config.json").read_text())
+    config = json.loads((full_run / "config.json").read_text())
     assert config["model"]["units"] == 16
-    # What was asked for, and what the few sentences gave.
+    # The units are as configured; few sentences have few words.
     assert 50 < config["model"]["source_vocabulary_size"] < 1000
-    log = read_log(straight)
+    log = read_log(full_run)
     assert [entry["epoch"] for entry in log] == [1, 2]
     assert log[1]["loss"] < log[0]["loss"]
-    assert len((straight / "test.txt").read_text().splitlines()) == 6
-    (result,) = (straight / "results.jsonl").read_text().splitlines()
+    assert len((full_run / "test.txt").read_text().splitlines()) == 6
+    (result,) = (full_run / "results.jsonl").read_text().splitlines()
     assert {"bleu", "bleu_tokenized", "perplexity", "sentences"} <= {
         *json.loads(result)
     }
-    (version,) = (straight / "export").iterdir()
+    (version,) = (full_run / "export").iterdir()
     assert version.name.isdecimal()
     assert (version / "saved_model.pb").exists()
 
 
-def test_the_same_command_again_trains_no_more(straight, command):
-    before, log = weights(straight), read_log(straight)
-    run_here(command, straight)
-    equal(weights(straight), before)
-    assert read_log(straight) == log
+def test_repeating_the_command_does_not_train_again(full_run, command):
+    before, log = weights(full_run), read_log(full_run)
+    run_here(command, full_run)
+    assert_equal(weights(full_run), before)
+    assert read_log(full_run) == log
     # The test set is scored once, and exported once.
-    assert len((straight / "results.jsonl").read_text().splitlines()) == 1
-    assert len(list((straight / "export").iterdir())) == 1
+    assert len((full_run / "results.jsonl").read_text().splitlines()) == 1
+    assert len(list((full_run / "export").iterdir())) == 1
     with pytest.raises(ValueError, match="must keep the configuration"):
         run_here(
-            [*command[:-1], "--set", "model.units=8", command[-1]], straight
+            [*command[:-1], "--set", "model.units=8", command[-1]],
+            full_run,
         )
 
 
-def test_a_finished_run_goes_on_to_more_epochs(
-    straight, command, tmp_path, monkeypatch
+def test_a_finished_run_continues_for_more_epochs(
+    full_run, command, tmp_path, monkeypatch
 ):
     exported = []
 
@@ -183,19 +184,19 @@ def test_a_finished_run_goes_on_to_more_epochs(
     run_here([*command[:-1], *fewer, command[-1]], folder)
     assert len(exported) == 1 and len(read_log(folder)) == 1
     run_here(command, folder)
-    equal(weights(folder), weights(straight))
-    equal(weights(folder, "best"), weights(straight, "best"))
-    assert read_log(folder) == read_log(straight)
+    assert_equal(weights(folder), weights(full_run))
+    assert_equal(weights(folder, "best"), weights(full_run, "best"))
+    assert read_log(folder) == read_log(full_run)
     assert len((folder / "results.jsonl").read_text().splitlines()) == 2
     assert (folder / "test.txt").read_text() == (
-        straight / "test.txt"
+        full_run / "test.txt"
     ).read_text()
     assert len(exported) == 2
     with pytest.raises(ValueError, match="trained for 2 epochs"):
         run_here([*command[:-1], *fewer, command[-1]], folder)
 
 
-def test_a_run_without_attention_comes_to_its_end(command, tmp_path):
+def test_a_run_without_attention_completes(command, tmp_path):
     settings = ["model.attention.kind=none", "training.epochs=1"]
     changes = [part for s in settings for part in ("--set", s)]
     run_here([*command[:-1], *changes, command[-1]], tmp_path / "run")
@@ -204,25 +205,29 @@ def test_a_run_without_attention_comes_to_its_end(command, tmp_path):
     assert list((tmp_path / "run" / "export").iterdir())
 
 
-def test_an_interrupted_run_ends_as_a_straight_one(straight, command, tmp_path):
+def test_an_interrupted_run_ends_like_an_uninterrupted_one(
+    full_run, command, tmp_path
+):
     folder = tmp_path / "run"
     code, output = interrupt(command, folder)
     assert code == 75, output[-3000:]
     assert "Stopped after batch" in output
-    # Of 2 x 12 batches; what comes after the training is not done.
+    # It stops within 2 x 12 batches, before the steps that follow training.
     assert 2 <= Snapshot.read(folder / "snapshot.npz").position < 24
     assert not (folder / "last.weights.h5").exists()
     assert not (folder / "results.jsonl").exists()
     run_here(command, folder)
-    equal(weights(folder), weights(straight))
-    equal(weights(folder, "best"), weights(straight, "best"))
-    assert read_log(folder) == read_log(straight)
+    assert_equal(weights(folder), weights(full_run))
+    assert_equal(weights(folder, "best"), weights(full_run, "best"))
+    assert read_log(folder) == read_log(full_run)
     assert (folder / "test.txt").read_text() == (
-        straight / "test.txt"
+        full_run / "test.txt"
     ).read_text()
 
 
-def test_the_averages_of_an_interrupted_run(command, tmp_path, monkeypatch):
+def test_an_interrupted_run_has_the_same_averages(
+    command, tmp_path, monkeypatch
+):
     monkeypatch.setattr(
         "luong_keras.recipe.run.export_saved_model", lambda t, f, **_: f
     )
@@ -241,7 +246,7 @@ def test_the_averages_of_an_interrupted_run(command, tmp_path, monkeypatch):
         *("checkpoints/epoch-001", "checkpoints/epoch-002"),
     )
     for name in names:
-        equal(weights(folder, name), weights(whole, name))
+        assert_equal(weights(folder, name), weights(whole, name))
     (result,) = RunFolder(folder).results.read_text().splitlines()
     assert json.loads(result)["weights"] == "average"
     run_here(changed, folder)
