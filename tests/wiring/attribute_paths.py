@@ -1,16 +1,18 @@
-"""What stands behind paths such as `encoder.stacks.0.1.units`."""
+"""Values of attribute paths such as `encoder.stacks.0.1.units`."""
 
 import keras
 
-ABSENT = None  # What is not there: no such part, or none in this model.
+ABSENT = None  # The model has no such part, or its value is None.
 
 
-def described(thing, paths):
-    """The value at the end of each path, as plain as can be written down."""
-    return {path: _plain(_behind(thing, path.split("."))) for path in paths}
+def values_at(thing, paths):
+    """Return the value at each path as a plain literal."""
+    return {
+        path: _plain_value(_value_at(thing, path.split("."))) for path in paths
+    }
 
 
-def _behind(thing, names):
+def _value_at(thing, names):
     for name in names:
         if not name.isdecimal():
             thing = getattr(thing, name, ABSENT)
@@ -19,7 +21,7 @@ def _behind(thing, names):
     return thing
 
 
-def _plain(value):
+def _plain_value(value):
     if isinstance(value, keras.initializers.RandomUniform):
         return ("uniform", value.minval, value.maxval)
     if isinstance(value, keras.DTypePolicy):

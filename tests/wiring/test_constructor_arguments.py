@@ -1,7 +1,7 @@
-"""Every argument of every registered class: kept, written down, read again.
+"""Constructor arguments of all registered classes, and their serialization.
 
-The values are those written here, none of them the usual one; what a class
-says of itself is compared with them and never with itself.
+Attributes and configurations are compared with the values below, which all
+differ from the defaults.
 """
 
 import inspect
@@ -20,10 +20,10 @@ from luong_keras.training.optimizers import (
 )
 from tests.layer_checks import prefix_mask, random, randomize, to_numpy
 
-# Nothing of it depends on the backend.
+# These tests do not depend on the backend.
 pytestmark = pytest.mark.slow_on_jax
 
-# How a given value is written in a configuration, and called as an attribute.
+# Names of initializers in configurations.
 WRITTEN = {
     "he_normal": "HeNormal",
     "he_uniform": "HeUniform",
@@ -73,7 +73,7 @@ def local():
     return lk.LocalAttention(half_width=3, dropout=0.4)
 
 
-# One or more sets of arguments a class; together they have all of them.
+# Sets of arguments for each class, which together cover all arguments.
 ARGUMENTS = {
     lk.LuongAttention: [
         {
@@ -244,7 +244,7 @@ ARGUMENTS = {
         }
     ],
 }
-OF_EVERY_LAYER = {
+LAYER_ARGUMENTS = {
     "name": "mine",
     "dtype": "mixed_bfloat16",
     "trainable": False,
@@ -256,17 +256,17 @@ ROWS = [
 ]
 
 
-def own(kind):
-    """Whether the class is this library's."""
+def is_ours(kind):
+    """Test whether a class is defined in this library."""
     return kind.__module__.split(".")[0] == lk.__name__
 
 
 def arguments(kind):
-    """The named arguments of this library's classes, inherited ones too."""
+    """Return the named arguments of a class, also inherited, with defaults."""
     found = {}
-    for base in filter(own, kind.__mro__):
+    for base in filter(is_ours, kind.__mro__):
         if "__init__" not in vars(base):
-            continue  # Keras' own
+            continue  # defined by Keras
         parameters = inspect.signature(base.__init__).parameters.values()
         for argument in parameters:
             if argument.kind is argument.POSITIONAL_OR_KEYWORD or (
@@ -274,28 +274,28 @@ def arguments(kind):
             ):
                 found.setdefault(argument.name, argument.default)
         if not any(a.kind is a.VAR_KEYWORD for a in parameters):
-            break  # It spells out all that it takes.
+            break  # Without **kwargs, it lists all arguments.
     found.pop("self", None)
     if issubclass(kind, keras.Layer):
-        return without(found, *OF_EVERY_LAYER)
+        return without(found, *LAYER_ARGUMENTS)
     return found
 
 
-def test_no_registered_class_is_left_out():
+def test_all_registered_classes_are_tested():
     registered = {
         kind
         for name, kind in keras.saving.get_custom_objects().items()
         if name.startswith("luong_keras>")
-        and own(kind)
-        # Made of inputs and outputs, as Keras' own functional models.
+        and is_ours(kind)
+        # A functional model, made of inputs and outputs.
         and kind is not lk.models.TrainingModel
     }
     assert registered == set(ARGUMENTS)
 
 
 @pytest.mark.parametrize("kind", ARGUMENTS, ids=lambda kind: kind.__name__)
-def test_no_argument_is_left_out(kind):
-    """Each has, in one set of arguments at least, another value."""
+def test_all_arguments_are_tested(kind):
+    """Check that some set of arguments differs from each default."""
     for name, default in arguments(kind).items():
         given = [row[name] for row in ARGUMENTS[kind] if name in row]
         assert any(value != default for value in given), name
@@ -306,17 +306,17 @@ def test_no_argument_is_left_out(kind):
     [kind for kind in ARGUMENTS if issubclass(kind, keras.Layer)],
     ids=lambda kind: kind.__name__,
 )
-def test_a_layer_takes_what_every_layer_of_keras_takes(kind):
-    thing, _ = made(kind, {**ARGUMENTS[kind][0], **OF_EVERY_LAYER})
+def test_layers_accept_the_common_keras_arguments(kind):
+    thing, _ = make_with_values(kind, {**ARGUMENTS[kind][0], **LAYER_ARGUMENTS})
     assert (thing.name, thing.trainable) == ("mine", False)
     assert thing.compute_dtype == "bfloat16"
     config = thing.get_config()
-    assert entry(config["dtype"]) == "mixed_bfloat16"
+    assert config_value(config["dtype"]) == "mixed_bfloat16"
     assert (config["name"], config["trainable"]) == ("mine", False)
 
 
-def made(kind, row):
-    """An object of the class, and the values as they were given."""
+def make_with_values(kind, row):
+    """Make an object; return it and its arguments as in `get_config`."""
     values = {k: v() if inspect.isfunction(v) else v for k, v in row.items()}
     return kind(**values), {
         name: WRITTEN.get(value, value)
@@ -328,8 +328,8 @@ def made(kind, row):
     }
 
 
-def entry(value):
-    """What a configuration says, the class of what is serialized in it."""
+def config_value(value):
+    """Return a configuration value, or the class of a serialized object."""
     if isinstance(value, dict) and "class_name" in value:
         if value["class_name"] == "DTypePolicy":
             return value["config"]["name"]
@@ -338,7 +338,7 @@ def entry(value):
 
 
 def attribute(thing, name):
-    """What an object has, the class of what is an object again."""
+    """Return an attribute, or its class or policy name if it is an object."""
     holder = thing
     if not hasattr(thing, name) or (name == "units" and hasattr(thing, "cell")):
         holder = thing.cell
@@ -353,10 +353,10 @@ def attribute(thing, name):
 
 
 @pytest.mark.parametrize("kind, row", ROWS)
-def test_an_argument_is_kept_written_down_and_read_again(kind, row):
-    thing, given = made(kind, row)
+def test_arguments_survive_serialization(kind, row):
+    thing, given = make_with_values(kind, row)
     config = json.loads(json.dumps(thing.get_config()))
-    assert {name: entry(config[name]) for name in given} == given
+    assert {name: config_value(config[name]) for name in given} == given
     for one in (thing, kind.from_config(config)):
         assert {name: attribute(one, name) for name in given} == given
 
@@ -366,24 +366,26 @@ def test_an_argument_is_kept_written_down_and_read_again(kind, row):
     [k for k, rows in ARGUMENTS.items() if "attention" in rows[0]],
     ids=lambda kind: kind.__name__,
 )
-def test_an_attention_layer_is_read_again_with_its_arguments(kind):
-    thing, _ = made(kind, ARGUMENTS[kind][0])
+def test_attention_layers_survive_serialization(kind):
+    thing, _ = make_with_values(kind, ARGUMENTS[kind][0])
     again = kind.from_config(json.loads(json.dumps(thing.get_config())))
     attention = getattr(again, "cell", again).attention
     assert (attention.half_width, attention.dropout) == (3, 0.4)
 
 
-def test_what_a_layer_shares_is_read_again_with_its_arguments():
-    thing, _ = made(lk.WordLosses, ARGUMENTS[lk.WordLosses][0])
+def test_shared_layers_survive_serialization():
+    thing, _ = make_with_values(lk.WordLosses, ARGUMENTS[lk.WordLosses][0])
     again = lk.WordLosses.from_config(thing.get_config())
     assert again.projection.vocabulary_size == 7
     assert again.projection.use_bias is True
-    thing, _ = made(lk.OutputProjection, ARGUMENTS[lk.OutputProjection][0])
+    thing, _ = make_with_values(
+        lk.OutputProjection, ARGUMENTS[lk.OutputProjection][0]
+    )
     embedding = lk.OutputProjection.from_config(thing.get_config()).embedding
     assert (embedding.input_dim, embedding.output_dim) == (7, 3)
 
 
-# What the named optimizers are, value by value.
+# Values of the named optimizers.
 
 
 @pytest.mark.parametrize(
@@ -397,7 +399,7 @@ def test_what_a_layer_shares_is_read_again_with_its_arguments():
         ),
     ],
 )
-def test_a_named_optimizer_has_these_values(name, kind, expected):
+def test_named_optimizers_have_these_values(name, kind, expected):
     optimizer = make_optimizer(
         name, 0.25, 4.0, weight_decay=0.125, count_embeddings=False
     )
@@ -420,7 +422,7 @@ def test_a_named_optimizer_has_these_values(name, kind, expected):
     assert usual.weight_decay is None
 
 
-# The same seed, the same dropout: whatever else was drawn before.
+# Equal seeds give equal dropout, whatever was drawn before.
 
 MASK = prefix_mask([5, 3], 5)
 
@@ -470,7 +472,7 @@ SEEDED = {
 
 
 @pytest.mark.parametrize("name", SEEDED)
-def test_the_same_seed_drops_the_same(name):
+def test_equal_seeds_give_equal_dropout(name):
     make, call = SEEDED[name]
 
     def output(seed, others):
@@ -487,7 +489,7 @@ def test_the_same_seed_drops_the_same(name):
     assert not np.array_equal(output(8, others=1), first)
 
 
-# Callbacks: their arguments, and the state that is saved with a run.
+# Callbacks: their arguments and the state that is saved with a run.
 
 CALLBACKS = [
     (
@@ -527,7 +529,7 @@ CALLBACKS = [
     CALLBACKS,
     ids=lambda value: None,
 )
-def test_a_callback_has_its_arguments_and_its_state(make, attributes, state):
+def test_callbacks_keep_arguments_and_state(make, attributes, state):
     callback = make()
     assert {name: getattr(callback, name) for name in attributes} == attributes
     assert callback.get_state() != state
@@ -535,7 +537,7 @@ def test_a_callback_has_its_arguments_and_its_state(make, attributes, state):
     callback.set_state(json.loads(json.dumps(state)))
     assert callback.get_state() == {**others, **state}
     for name, value in state.items():
-        # Seconds are of those before, and of the running ones; the rate of a
-        # run is not the constructor's.
+        # `seconds` is not an attribute, and the attribute `initial_rate` is the
+        # constructor's argument.
         if name not in ("seconds", "initial_rate"):
             assert getattr(callback, name) == value

@@ -1,6 +1,6 @@
-"""Every setting of the search arrives where text is translated.
+"""Decoding settings reach the search.
 
-The search itself notes its arguments; the graph around it runs eagerly.
+The search records its arguments; the graph around it runs eagerly.
 """
 
 import dataclasses
@@ -35,7 +35,7 @@ MODEL = {
 
 @pytest.fixture(scope="module")
 def translators():
-    """A function of decoding settings and ids: one model for each ids."""
+    """Return a function that makes translators, with one model per ids."""
     source = WordTokenizer.from_words(["a", "b", "c", "d"])
     target = WordTokenizer.from_words(["v", "w", "x", "y", "z"])
     models = {}
@@ -52,22 +52,24 @@ def translators():
 
 @pytest.fixture
 def searches(monkeypatch):
-    """Notes the arguments of searches, which still run."""
-    noted = []
+    """Record the arguments of searches, which still run."""
+    recorded = []
     search = search_runner.search
 
-    def noting(step, states, strategy, **options):
-        noted.append(
+    def recording(step, states, strategy, **options):
+        recorded.append(
             {name: plain(value) for name, value in options.items()}
             | {
-                "strategy": described(strategy),
-                "scorers": [described(each) for each in options["scorers"]],
+                "strategy": name_and_attributes(strategy),
+                "scorers": [
+                    name_and_attributes(each) for each in options["scorers"]
+                ],
             }
         )
         return search(step, states, strategy, **options)
 
-    monkeypatch.setattr(search_runner, "search", noting)
-    return noted
+    monkeypatch.setattr(search_runner, "search", recording)
+    return recorded
 
 
 def plain(value):
@@ -76,13 +78,13 @@ def plain(value):
     return value.numpy().tolist() if tf.is_tensor(value) else value
 
 
-def described(thing):
-    """Its kind, and everything that it was made with."""
+def name_and_attributes(thing):
+    """Return the class name and the attributes of an object."""
     return type(thing).__name__, {k: plain(v) for k, v in vars(thing).items()}
 
 
 def options_for(count, **changes):
-    """What nobody chooses, but for the changes."""
+    """Return search options that are unset, except for the changes."""
     return SearchOptions.columns(count, **changes)
 
 
@@ -97,7 +99,7 @@ BEAM = {
     "num_return_sequences": None,
 }
 LENGTHS = {"min_length_ratio": 0.5, "max_length_ratio": 1.5}
-# (S + 1) by half and by one and a half; an empty sentence ends at once.
+# Half of S + 1, and one and a half times; an empty sentence ends at once.
 EXPECTED = {
     "strategy": ("Beam", BEAM),
     "scorers": [NORMALISED],
@@ -114,7 +116,7 @@ WORDS = [
     [False] * 4,
     [True, True, False, False],
 ]
-# What a hash makes of the texts, and a seed of it.
+# Seeds of the lines: hashes of their texts, shifted by the seed.
 SEEDS = {
     seed: [
         (number + 1_000_003 * seed + 2**31) % 2**32 - 2**31
@@ -147,7 +149,7 @@ def penalty(**changes):
     return {"scorers": [("LengthPenalty", NORMALISED[1] | changes)]}
 
 
-# For every field its values, and what they change.
+# Field: its settings, and the arguments that they change.
 ROWS = {
     "beam_size": (
         {"beam_size": 4},
@@ -207,8 +209,8 @@ ROWS = {
         },
     ),
 }
-# These have tests of their own.
-BEYOND = {
+# Fields with their own tests.
+TESTED_ELSEWHERE = {
     "max_beam_size",
     "replace_unknown",
     "alignment_step",
@@ -218,14 +220,14 @@ BEYOND = {
 }
 
 
-def test_no_field_is_left_out():
+def test_all_fields_are_tested():
     fields = {field.name for field in dataclasses.fields(DecodingConfig)}
     more = {"search without replacement", "no length"}
-    assert {*ROWS, *BEYOND} - more == fields
+    assert {*ROWS, *TESTED_ELSEWHERE} - more == fields
 
 
-@pytest.mark.parametrize("row", ["nothing", *ROWS])
-def test_a_setting_changes_these_arguments_alone(translators, searches, row):
+@pytest.mark.parametrize("row", ["defaults", *ROWS])
+def test_settings_change_only_these_arguments(translators, searches, row):
     settings, differences = ROWS.get(row, ({}, {}))
     translator = translators(DecodingConfig(**(LENGTHS | settings)))
     translator.translate_batch(tf.constant(LINES))
@@ -241,7 +243,7 @@ def test_a_setting_changes_these_arguments_alone(translators, searches, row):
         ({"beam_size": 2, "stack_size": 1}, "Beam"),
     ],
 )
-def test_one_hypothesis_is_searched_greedily(
+def test_beams_of_one_hypothesis_are_greedy(
     translators, searches, settings, name
 ):
     translators(DecodingConfig(**settings)).translate_batch(tf.constant(["a"]))
@@ -253,7 +255,7 @@ def test_one_hypothesis_is_searched_greedily(
         assert settled["stack_size"] == settings["stack_size"]
 
 
-def test_the_ids_of_the_model_are_those_of_the_search(translators, searches):
+def test_search_uses_the_ids_of_the_model(translators, searches):
     ids = {"source_pad_id": 7, "target_pad_id": 6, "bos_id": 5, "eos_id": 4}
     translator = translators(DecodingConfig(beam_size=2), **ids)
     translator.translate_batch(tf.constant(LINES))
@@ -262,40 +264,38 @@ def test_the_ids_of_the_model_are_those_of_the_search(translators, searches):
     assert found == {"bos_id": 5, "eos_id": 4, "pad_id": 6}
 
 
-def test_the_ids_of_the_model_are_those_of_a_given_text(
-    translators, monkeypatch
-):
-    noted = []
+def test_forced_decoding_uses_the_ids_of_the_model(translators, monkeypatch):
+    recorded = []
     forced = translation_graph.forced_decoding
 
-    def noting(step, states, ids, lengths, bos_id):
-        noted.append((plain(ids), plain(lengths), bos_id))
+    def recording(step, states, ids, lengths, bos_id):
+        recorded.append((plain(ids), plain(lengths), bos_id))
         return forced(step, states, ids, lengths, bos_id)
 
-    monkeypatch.setattr(translation_graph, "forced_decoding", noting)
+    monkeypatch.setattr(translation_graph, "forced_decoding", recording)
     ids = {"source_pad_id": 7, "target_pad_id": 6, "bos_id": 5, "eos_id": 4}
     translator = translators(DecodingConfig(), **ids)
     translator.score_batch(tf.constant(["a b", "a"]), tf.constant(["z z", ""]))
-    assert noted == [([[8, 8, 4], [4, 6, 6]], [3, 1], 5)]
+    assert recorded == [([[8, 8, 4], [4, 6, 6]], [3, 1], 5)]
 
 
-def test_the_source_is_padded_with_its_own_id(translators, monkeypatch):
+def test_source_is_padded_with_the_source_pad_id(translators, monkeypatch):
     ids = {"source_pad_id": 7, "target_pad_id": 6, "bos_id": 5, "eos_id": 4}
     translator = translators(DecodingConfig(), **ids)
-    noted = []
+    recorded = []
     encode = translator.translation_model.encode
 
-    def noting(source):
-        noted.append(plain(source))
+    def recording(source):
+        recorded.append(plain(source))
         return encode(source)
 
-    monkeypatch.setattr(translator.translation_model, "encode", noting)
+    monkeypatch.setattr(translator.translation_model, "encode", recording)
     found = translator.encode_batch(tf.constant(["a b", "b"]))
-    assert noted == [[[4, 5], [5, 7]]]
+    assert recorded == [[[4, 5], [5, 7]]]
     assert plain(found["lengths"]) == [2, 1]
 
 
-def test_what_a_request_chooses(translators, searches):
+def test_options_per_sentence_reach_the_beam(translators, searches):
     settings = DecodingConfig(
         **LENGTHS,
         beam_size=2,
@@ -303,22 +303,22 @@ def test_what_a_request_chooses(translators, searches):
         length_penalty=0.75,
         stack_keeps="first",
     )
-    chosen = options_for(
+    options = options_for(
         4,
         beam_size=tf.constant([0, 1, 4, 9]),
         length_penalty=tf.constant([-1.0, 0.0, 0.5, 1.0]),
         prefix=tf.constant(["", "x x x x", "", "z"]),
         n_best=tf.constant([0, 1, 3, 9]),
     )
-    # A signature that has no others.
-    chosen = SearchOptions(*chosen[: len(BEAM_OPTIONS)])
-    translators(settings).translate_batch(tf.constant(LINES), chosen)
+    # Like a signature with only these options.
+    options = SearchOptions(*options[: len(BEAM_OPTIONS)])
+    translators(settings).translate_batch(tf.constant(LINES), options)
     (arguments,) = searches
     chosen_beam = {
         "num_hypotheses": 5,
         "stack_size": 5,
         "stack_keeps": "first",
-        # The third sentence has no room for a word, and so for no beam.
+        # The third sentence has room for no word, so its beam has size 1.
         "sizes": [2, 1, 1, 5],
         "stack_sizes": [2, 1, 1, 5],
         "max_size": 5,
@@ -340,15 +340,15 @@ def test_what_a_request_chooses(translators, searches):
         ],
     }
     fixed = dataclasses.replace(settings, max_beam_size=None, stack_size=3)
-    translators(fixed).translate_batch(tf.constant(LINES), chosen)
+    translators(fixed).translate_batch(tf.constant(LINES), options)
     _, found = searches[1]["strategy"]
     assert (found["num_hypotheses"], found["stack_size"]) == (2, 3)
     assert found["sizes"] == [2, 1, 1, 2]
     assert found["stack_sizes"] is None
 
 
-# Of everything that a sentence may choose beyond.
-BEYOND_BEAMS = {
+# Further options per sentence, which need a constrained beam.
+CONSTRAINED_OPTIONS = {
     "coverage_penalty": [-1.0, 0.5, 99.0, 0.0],
     "no_repeat_ngram": [-1, 0, 2, 99],
     "required": ["", "x y\tz", "", ""],
@@ -356,18 +356,20 @@ BEYOND_BEAMS = {
 }
 
 
-@pytest.mark.parametrize("name", BEYOND_BEAMS)
-def test_what_a_sentence_may_choose_beyond(translators, searches, name):
+@pytest.mark.parametrize("name", CONSTRAINED_OPTIONS)
+def test_options_per_sentence_reach_the_constrained_beam(
+    translators, searches, name
+):
     settings = DecodingConfig(
         **LENGTHS, beam_size=3, coverage_penalty=0.25, no_repeat_ngram=4
     )
     translators(settings).translate_batch(
-        tf.constant(LINES), options_for(4, **{name: BEYOND_BEAMS[name]})
+        tf.constant(LINES), options_for(4, **{name: CONSTRAINED_OPTIONS[name]})
     )
     (arguments,) = searches
     kind, choice = arguments["strategy"]
     assert kind == "ConstrainedBeam"
-    # Ids of `v w x y z` begin at 4; -1 is behind the end of a phrase.
+    # Ids of `v w x y z` begin at 4; -1 pads phrases.
     none = [[-1, -1], [-1, -1]]
     required = [[[-1]]] * 4
     forbidden = [[[-1]]] * 4
@@ -390,7 +392,7 @@ def test_what_a_sentence_may_choose_beyond(translators, searches, name):
     assert arguments["max_lengths"] == longest
 
 
-def test_what_samples_choose(translators, searches):
+def test_options_per_sentence_reach_sampling(translators, searches):
     settings = DecodingConfig(
         **LENGTHS, beam_size=3, top_k=7, top_p=0.75, seed=3000
     )
@@ -409,7 +411,7 @@ def test_what_samples_choose(translators, searches):
     beams, samples = searches
     assert beams["strategy"][0] == "ConstrainedBeam"
     assert beams["max_lengths"] == [7, 0, 0, 4]
-    # The third sentence is empty: nothing is drawn of it.
+    # The third sentence is empty, so nothing is drawn.
     assert samples["max_lengths"] == [0, 3, 0, 0]
     kind, choice = samples["strategy"]
     assert kind == "Sampling"
@@ -423,40 +425,41 @@ def test_what_samples_choose(translators, searches):
     assert choice["seeds"] == mixed
 
 
-def test_so_many_lines_are_translated_at_once(translators, monkeypatch):
+def test_lines_are_translated_in_batches_of_batch_size(
+    translators, monkeypatch
+):
     translator = translators(DecodingConfig(batch_size=3, beam_size=1))
     sizes = []
 
-    def noting(lines, wanted):
+    def recording(lines, count):
         sizes.append(len(lines))
-        return translator.translate_batch(lines, num_return_sequences=wanted)
+        return translator.translate_batch(lines, num_return_sequences=count)
 
-    monkeypatch.setattr(translator._line_search, "_plain", noting)
+    monkeypatch.setattr(translator._line_search, "_plain", recording)
     assert len(translator.translate(["a"] * 7)) == 7
     assert sizes == [3, 3, 1]
 
 
-def test_as_many_are_wanted_as_are_read(translators, searches):
+def test_number_of_translations_equals_beam_outputs(translators, searches):
     translator = translators(DecodingConfig(beam_size=3))
     tf.config.run_functions_eagerly(True)
     try:
         translator.translate(LINES)
         found = translator.nbest(LINES)
-        some = translator.nbest(LINES, n_best=2)
+        two_best = translator.nbest(LINES, n_best=2)
     finally:
         tf.config.run_functions_eagerly(False)
     strategies = [search["strategy"][1] for search in searches]
-    wanted = [each["num_return_sequences"] for each in strategies]
-    assert wanted == [1, search_runner.ALL, [2] * 4]
+    counts = [each["num_return_sequences"] for each in strategies]
+    assert counts == [1, search_runner.ALL, [2] * 4]
     assert [len(each) for each in found] == [3, 3, 1, 3]
-    assert [len(each) for each in some] == [2, 2, 1, 2]
+    assert [len(each) for each in two_best] == [2, 2, 1, 2]
 
 
-# Unknown words. The model writes what its weights say: here only `<unk>`s,
-# each aligned with the word that stands where it does.
+# Unknown words: each `<unk>` is aligned with the source word at its position.
 
 
-def words_of(translator, line):
+def replaced_words(translator, line):
     ids = tf.constant([[[1, 1, 4]]])
     alignments = np.zeros((1, 1, 3, 2), "float32")
     alignments[0, 0, 0, 0] = alignments[0, 0, 1, 1] = 1.0
@@ -478,21 +481,23 @@ class Found:
     [
         ({}, ["p", "q", "v"]),
         ({"replace_unknown": False}, ["<unk>", "<unk>", "v"]),
-        # The step after the word has read it.
+        # A word takes the alignment of the next step, which reads it.
         ({"alignment_step": "reads"}, ["q", "p", "v"]),
         ({"dictionary": True}, ["P", "q", "v"]),
     ],
 )
-def test_unknown_words(translators, tmp_path, settings, expected):
+def test_unknown_words_are_replaced_by_settings(
+    translators, tmp_path, settings, expected
+):
     if settings.get("dictionary"):
         path = tmp_path / "dictionary"
         path.write_text("p P 0.5\n")
         settings = {"dictionary": str(path)}
     translator = translators(DecodingConfig(**settings))
-    assert words_of(translator, ["p", "q"]) == expected
+    assert replaced_words(translator, ["p", "q"]) == expected
 
 
-def test_links_are_of_the_step_that_aligns(translators, monkeypatch):
+def test_links_follow_the_alignment_step(translators, monkeypatch):
     for step in ("produces", "reads"):
         translator = translators(DecodingConfig(alignment_step=step))
         alignments = np.zeros((1, 1, 3, 2), "float32")

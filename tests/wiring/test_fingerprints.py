@@ -1,4 +1,4 @@
-"""Every part of what is hashed, keyed or checked changes it."""
+"""Fingerprints and keys depend on each of their parts."""
 
 import dataclasses
 import inspect
@@ -27,14 +27,14 @@ PAIRS = [
 WORDS = ["s", "t", *(f"n{i}" for i in range(COUNT))]
 
 
-def named(constructor):
-    """The names of all arguments."""
+def argument_names(constructor):
+    """Return the names of all arguments of a constructor."""
     parameters = inspect.signature(constructor).parameters.values()
     return {p.name for p in parameters if p.kind is not p.VAR_KEYWORD}
 
 
-def all_different(fingerprints):
-    """Of a dict, with what its values are the fingerprints of."""
+def assert_all_different(fingerprints):
+    """Check that the values of a dict of named fingerprints differ."""
     for one, other in itertools.combinations(fingerprints, 2):
         assert fingerprints[one] != fingerprints[other], (one, other)
 
@@ -57,8 +57,8 @@ def arguments(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def others(tmp_path_factory):
-    """For each argument another value."""
+def other_arguments(tmp_path_factory):
+    """Return another value for each argument."""
     folder = tmp_path_factory.mktemp("corpora")
     return {
         "corpus": write_corpus([*PAIRS[:-1], ("s", "t t")], folder / "two"),
@@ -74,22 +74,26 @@ def others(tmp_path_factory):
     }
 
 
-def test_the_batches(arguments, others):
-    assert set(arguments) == set(others) == named(TrainingBatches)
+def test_batch_fingerprint_depends_on_all_arguments(arguments, other_arguments):
+    assert (
+        set(arguments)
+        == set(other_arguments)
+        == argument_names(TrainingBatches)
+    )
     same = TrainingBatches(**arguments).fingerprint
     assert TrainingBatches(**arguments).fingerprint == same
-    all_different(
+    assert_all_different(
         {
             "nothing": same,
             **{
                 name: TrainingBatches(**{**arguments, name: other}).fingerprint
-                for name, other in others.items()
+                for name, other in other_arguments.items()
             },
         }
     )
 
 
-def test_which_side_a_tokenizer_is_of_matters(arguments):
+def test_batch_fingerprint_distinguishes_source_and_target(arguments):
     source, target = (
         arguments["source_tokenizer"],
         arguments["target_tokenizer"],
@@ -101,7 +105,7 @@ def test_which_side_a_tokenizer_is_of_matters(arguments):
     )
 
 
-def test_the_corpus(tmp_path):
+def test_corpus_fingerprint_depends_on_sides_and_order(tmp_path):
     kinds = {
         "one": [("a b", "x"), ("c", "y")],
         "another source": [("a b", "x"), ("d", "y")],
@@ -113,62 +117,62 @@ def test_the_corpus(tmp_path):
         name: write_corpus(pairs, tmp_path / name).fingerprint
         for name, pairs in kinds.items()
     }
-    all_different(found)
+    assert_all_different(found)
     again = write_corpus(kinds["one"], tmp_path / "again").fingerprint
     assert again == found["one"]
 
 
-def test_a_tokenizer_of_words(tmp_path):
+def test_word_tokenizer_fingerprint_depends_on_all_arguments(tmp_path):
     paths = {}
     for name, words in (("one", "ab"), ("turned", "ba"), ("more", "abc")):
         paths[name] = tmp_path / name
         tokens = ["<pad>", "<unk>", "<s>", "</s>", *words]
         paths[name].write_text("".join(token + "\n" for token in tokens))
-    others = {
+    other_arguments = {
         "vocabulary_file": paths["turned"],
         "pretokenized": True,
         "lowercase": True,
     }
-    assert set(others) == named(WordTokenizer)
+    assert set(other_arguments) == argument_names(WordTokenizer)
     first = {"vocabulary_file": paths["one"]}
     found = {
         name: WordTokenizer(**{**first, name: other}).fingerprint
-        for name, other in others.items()
+        for name, other in other_arguments.items()
     }
     found["none"] = WordTokenizer(**first).fingerprint
     found["more words"] = WordTokenizer(paths["more"]).fingerprint
-    all_different(found)
+    assert_all_different(found)
     for name, other in (("pretokenized", True), ("lowercase", True)):
         assert WordTokenizer(**first, **{name: other}).options[name] is other
 
 
-def test_a_tokenizer_of_subwords(tmp_path):
+def test_subword_tokenizer_fingerprint_depends_on_all_arguments(tmp_path):
     lines = ["the cat sat", "the cat sat on the mat", "The Cat"]
     first = SentencePieceTokenizer.train(lines, 24)
     first.save(tmp_path, "one")
     path = tmp_path / "one.model"
-    assert named(SentencePieceTokenizer) == {"model_file", "lowercase"}
+    assert argument_names(SentencePieceTokenizer) == {"model_file", "lowercase"}
     found = {
         "lowercase": SentencePieceTokenizer(path, True).fingerprint,
         "model_file": SentencePieceTokenizer.train(lines, 25).fingerprint,
         "none": first.fingerprint,
     }
-    all_different(found)
+    assert_all_different(found)
     assert SentencePieceTokenizer(path).fingerprint == found["none"]
     assert SentencePieceTokenizer(path, True).options == {"lowercase": True}
 
 
-# The corpus that a run keeps: which settings make another one of it.
+# Settings that change the key of a run's corpus, and settings that do not.
 
 DATA = DataConfig(dataset="phrasebook", train_size=20)
-MAKES_ANOTHER_CORPUS = {
+CHANGES_THE_CORPUS = {
     "lowercase": True,
     "normalize_punctuation": True,
     "tokenize": True,
     "filters": FilterConfig(identical=True),
 }
-# In the key of the data set, or not of the training text at all.
-OF_THE_DATA_SET = {
+# Part of the key of the data set, or unrelated to the training text.
+IN_DATA_SET_KEY = {
     "dataset",
     "source_language",
     "target_language",
@@ -176,7 +180,7 @@ OF_THE_DATA_SET = {
     "columns",
     "train_size",
 }
-LATER = {
+DOES_NOT_CHANGE_THE_CORPUS = {
     "dev": "x",
     "test": "x",
     "weights": (1.0,),
@@ -184,20 +188,24 @@ LATER = {
     "sentencepiece": SentencePieceConfig("char"),
     "pretokenized": True,
     "joint_vocabulary": True,
-    "new_words": 0,  # of words; the text is the same
+    "new_words": 0,  # changes the vocabulary, not the text
     "max_length": 7,
     "over_long": "truncate",
     "batching": "authors",
     "processes": 2,
-    # Which pairs are left out is the same.
+    # The same pairs are left out.
     "max_skipped": 0.5,
 }
 
 
-def test_the_key_of_a_corpus():
+def test_corpus_key_depends_on_preprocessing_and_filters():
     fields = {field.name for field in dataclasses.fields(DataConfig)}
-    sorted_out = {*MAKES_ANOTHER_CORPUS, *OF_THE_DATA_SET, *LATER}
-    assert sorted_out == fields
+    classified = {
+        *CHANGES_THE_CORPUS,
+        *IN_DATA_SET_KEY,
+        *DOES_NOT_CHANGE_THE_CORPUS,
+    }
+    assert classified == fields
 
     def key(**changes):
         config = dataclasses.replace(DATA, **changes)
@@ -205,23 +213,23 @@ def test_the_key_of_a_corpus():
 
     subwords = {"tokenizer": "sentencepiece"}
 
-    all_different(
+    assert_all_different(
         {
             "nothing": key(),
             **{
                 name: key(**{name: value})
-                for name, value in MAKES_ANOTHER_CORPUS.items()
+                for name, value in CHANGES_THE_CORPUS.items()
             },
         }
     )
-    for name, value in LATER.items():
+    for name, value in DOES_NOT_CHANGE_THE_CORPUS.items():
         kind = {} if name == "pretokenized" else subwords
         assert key(**{**kind, name: value}) == key(), name
     other = corpus_key(Datasets(list, "other text", [], []), DATA)
     assert other != key()
 
 
-def test_the_key_of_a_data_set(tmp_path):
+def test_data_set_key_depends_on_its_source(tmp_path):
     for name in ("one", "two"):
         for language in ("en", "de", "fr"):
             (tmp_path / f"{name}.{language}").write_text("a line\n")
@@ -241,14 +249,14 @@ def test_the_key_of_a_data_set(tmp_path):
         "both": dataclasses.replace(files, train=(one, two), weights=(1, 1)),
     }
     keys = {name: load_datasets(kind).train_key for name, kind in kinds.items()}
-    all_different(keys)
+    assert_all_different(keys)
 
 
-# The order of the batches, over whole epochs in one pool and in several.
+# Orders of batches over whole epochs, with one pool and with several.
 
 
-def first_words(batches, epoch):
-    """The numbers of the pairs of an epoch, batch by batch."""
+def lines_of_batches(batches, epoch):
+    """Return the line numbers of each batch of an epoch."""
     return [
         [int(number) for number in lines]
         for pool in range(batches.pools_per_epoch)
@@ -257,21 +265,19 @@ def first_words(batches, epoch):
 
 
 @pytest.mark.parametrize("pool_batches", [2, 100])
-def test_the_order_is_another_in_every_epoch_and_for_every_seed(
-    arguments, pool_batches
-):
+def test_each_epoch_and_seed_has_another_order(arguments, pool_batches):
     def orders(seed):
         changed = {"seed": seed, "pool_batches": pool_batches}
         batches = TrainingBatches(**{**arguments, **changed})
-        return [first_words(batches, epoch) for epoch in range(4)]
+        return [lines_of_batches(batches, epoch) for epoch in range(4)]
 
-    all_different(dict(enumerate([*orders(1), *orders(2)])))
+    assert_all_different(dict(enumerate([*orders(1), *orders(2)])))
 
 
-def test_the_places_of_the_batches_are_drawn_anew(tmp_path):
-    """Where every batch holds one length, its length tells its place.
+def test_batches_are_shuffled_anew_in_each_epoch(tmp_path):
+    """Check the order of batches that each hold pairs of one length.
 
-    So it is not the shuffle of the pairs that is seen.
+    Their lengths show the order of the batches, not that of the pairs.
     """
     pairs = [("s", " ".join(["t"] * (1 + i % 8))) for i in range(32)]
     corpus = write_corpus(pairs, tmp_path)
@@ -291,11 +297,11 @@ def test_the_places_of_the_batches_are_drawn_anew(tmp_path):
 
     found = [*places(1), *places(2)]
     assert all(sorted(epoch) == [1, 2, 3, 4, 5, 6, 7, 8] for epoch in found)
-    all_different(dict(enumerate(found)))
+    assert_all_different(dict(enumerate(found)))
 
 
-def test_pools_of_one_epoch_have_orders_of_their_own(tmp_path):
-    # One pair a batch, and no two of one length.
+def test_pools_of_an_epoch_have_different_orders(tmp_path):
+    # One pair per batch, all of different lengths.
     pairs = [("s", " ".join(["t"] * (1 + i))) for i in range(36)]
     corpus = write_corpus(pairs, tmp_path)
     tokenizer = WordTokenizer.from_words(["s", "t"])
@@ -305,6 +311,6 @@ def test_pools_of_one_epoch_have_orders_of_their_own(tmp_path):
     orders = {}
     for epoch, pool in itertools.product(range(2), range(3)):
         lines = [int(line[0]) for line in batches.pool_lines(epoch, pool)]
-        # Where the pool's shortest stands, its second, and so on.
+        # The places of the pool's pairs, from shortest to longest.
         orders[epoch, pool] = sorted(range(12), key=lines.__getitem__)
-    all_different(orders)
+    assert_all_different(orders)

@@ -1,4 +1,4 @@
-"""Every setting of a model reaches its layers, and no others."""
+"""Model settings reach their layers, and no other attributes."""
 
 from dataclasses import fields
 
@@ -8,7 +8,7 @@ import pytest
 from luong_keras.config import AttentionConfig, ModelConfig
 from luong_keras.models.translation_model import TranslationModel
 from tests.layer_checks import to_numpy
-from tests.wiring.attribute_paths import ABSENT, described
+from tests.wiring.attribute_paths import ABSENT, values_at
 
 BASE = {
     "source_vocabulary_size": 11,
@@ -22,7 +22,7 @@ BASE = {
 }
 UNIFORM = ("uniform", -0.7, 0.7)
 
-# What the layers of that model have, and where.
+# Attributes of the layers of that model, by their paths.
 EXPECTED = {
     "source_embedding.name": "source_embedding",
     "target_embedding.name": "target_embedding",
@@ -106,11 +106,11 @@ EXPECTED = {
 }
 
 
-def behind(prefix, value):
+def paths_with_prefix(prefix, value):
     return {path: value for path in EXPECTED if path.startswith(prefix)}
 
 
-def having(ending, value):
+def paths_with_suffix(ending, value):
     return {path: value for path in EXPECTED if path.endswith(ending)}
 
 
@@ -130,7 +130,7 @@ GLOBAL = {
 # Layers of Keras cannot clip.
 CLIPPING = {"encoder.stacks.0.0": "AttentionRNN"}
 
-# Field: its value with what else it needs, and what that changes.
+# Field: its value with other necessary settings, and the changed attributes.
 MODEL_ROWS = {
     "source_vocabulary_size": (
         {"source_vocabulary_size": 13},
@@ -145,7 +145,7 @@ MODEL_ROWS = {
     ),
     "source_features": (
         {"source_features": 3},
-        behind("source_embedding", ABSENT),
+        paths_with_prefix("source_embedding", ABSENT),
     ),
     "embedding_size": (
         {"embedding_size": 4},
@@ -165,7 +165,7 @@ MODEL_ROWS = {
         {
             "encoder.num_layers": 2,
             "encoder.stacks.1.0": "LSTM",
-            **behind("bridge", ABSENT),
+            **paths_with_prefix("bridge", ABSENT),
         },
     ),
     "decoder_layers": (
@@ -200,7 +200,7 @@ MODEL_ROWS = {
     ),
     "attention": (
         {"attention": AttentionConfig(kind="none")},
-        behind("decoder.cell.attention.", ABSENT)
+        paths_with_prefix("decoder.cell.attention.", ABSENT)
         | {"decoder.cell.attention": ABSENT},
     ),
     "input_feeding": (
@@ -213,7 +213,7 @@ MODEL_ROWS = {
     ),
     "dropout_style": (
         {"dropout_style": "sequence"},
-        having(".dropout_style", "sequence"),
+        paths_with_suffix(".dropout_style", "sequence"),
     ),
     "use_bias": (
         {"use_bias": False},
@@ -230,11 +230,11 @@ MODEL_ROWS = {
     "output_bias": ({"output_bias": True}, {"projection.use_bias": True}),
     "cell_clip": (
         {"cell_clip": 0.25},
-        CLIPPING | having(".cell_clip", 0.25),
+        CLIPPING | paths_with_suffix(".cell_clip", 0.25),
     ),
     "gradient_clip": (
         {"gradient_clip": 0.125},
-        CLIPPING | having(".gradient_clip", 0.125),
+        CLIPPING | paths_with_suffix(".gradient_clip", 0.125),
     ),
     "shared_embeddings": (
         {"shared_embeddings": True, "source_vocabulary_size": 9},
@@ -258,9 +258,9 @@ MODEL_ROWS = {
     ),
     "precision": (
         {"precision": "mixed_bfloat16"},
-        having(".dtype_policy", "mixed_bfloat16"),
+        paths_with_suffix(".dtype_policy", "mixed_bfloat16"),
     ),
-    # In masks: see below. Of the words of the target, in the search.
+    # Masks are tested below, ids of the search in test_decoding_config.
     "source_pad_id": ({"source_pad_id": 7}, {}),
     "target_pad_id": ({"target_pad_id": 6}, {"losses.pad_id": 6}),
     "bos_id": ({"bos_id": 5}, {}),
@@ -319,7 +319,7 @@ ATTENTION_ROWS = {
     ),
 }
 
-# More than a field at once: what two choices mean together.
+# Combinations of several fields.
 COMBINED_ROWS = {
     "both clips, both ways": (
         {
@@ -329,10 +329,10 @@ COMBINED_ROWS = {
             "precision": "float64",
         },
         CLIPPING
-        | having(".cell_clip", 0.25)
-        | having(".gradient_clip", 0.125)
-        | having(".use_bias", False)
-        | having(".dtype_policy", "float64"),
+        | paths_with_suffix(".cell_clip", 0.25)
+        | paths_with_suffix(".gradient_clip", 0.125)
+        | paths_with_suffix(".use_bias", False)
+        | paths_with_suffix(".dtype_policy", "float64"),
     ),
     "gated Bahdanau": (
         {
@@ -365,7 +365,7 @@ COMBINED_ROWS = {
         },
         {
             **GLOBAL,
-            **having(".dtype_policy", "mixed_float16"),
+            **paths_with_suffix(".dtype_policy", "mixed_float16"),
             "decoder.cell.attention.score_mode": "concat",
             "decoder.cell.attention.concat_form": "query_only",
             "decoder.cell.attention.use_scale": True,
@@ -404,7 +404,7 @@ ROWS = {
 
 
 class Parts:
-    """The layers of a translation model by the names used above."""
+    """Layers of a translation model, by the names used above."""
 
     def __init__(self, translation_model):
         vars(self).update(vars(translation_model))
@@ -417,7 +417,7 @@ def make(label_smoothing=0.0, sampled=None, **changes):
     return TranslationModel(config, label_smoothing, sampled)
 
 
-def test_no_field_is_left_out():
+def test_all_fields_are_tested():
     for kind, rows in (
         (ModelConfig, MODEL_ROWS),
         (AttentionConfig, ATTENTION_ROWS),
@@ -426,23 +426,23 @@ def test_no_field_is_left_out():
         assert set(rows) == set(usual)
         usual |= BASE
         for name, (values, _) in rows.items():
-            assert values[name] != usual[name], f"{name} says nothing"
+            assert values[name] != usual[name], f"{name} has its default"
 
 
-def test_the_layers_of_the_usual_model():
-    assert described(Parts(make()), EXPECTED) == EXPECTED
+def test_default_layers():
+    assert values_at(Parts(make()), EXPECTED) == EXPECTED
 
 
-@pytest.mark.tensorflow  # there is nothing of a backend in it
+@pytest.mark.tensorflow  # does not depend on the backend
 @pytest.mark.parametrize("row", ROWS)
-def test_a_setting_changes_these_attributes_alone(row):
+def test_settings_change_only_these_attributes(row):
     changes, differences = ROWS[row]
     assert set(differences) <= set(EXPECTED)
-    found = described(Parts(make(**changes)), EXPECTED)
+    found = values_at(Parts(make(**changes)), EXPECTED)
     assert found == EXPECTED | differences
 
 
-def test_both_directions_have_the_clips():
+def test_both_directions_are_clipped():
     encoder = make(
         bidirectional=True,
         reverse_source=False,
@@ -455,15 +455,15 @@ def test_both_directions_have_the_clips():
     assert {(c.cell_clip, c.gradient_clip) for c in cells} == {(0.25, 0.125)}
 
 
-def test_the_label_smoothing_is_that_of_the_losses():
+def test_label_smoothing_reaches_the_losses():
     assert Parts(make(label_smoothing=0.1)).losses.label_smoothing == 0.1
 
 
-def test_the_sampled_words_are_those_of_the_losses():
+def test_sampled_words_reach_the_losses():
     assert Parts(make(sampled=5)).losses.sampled == 5
 
 
-def test_the_parts_share_their_layers():
+def test_models_share_their_layers():
     translation_model = make(tied_embeddings=True)
     parts = Parts(translation_model)
     assert parts.losses.projection is parts.projection
@@ -473,7 +473,7 @@ def test_the_parts_share_their_layers():
             assert part in model.layers
 
 
-def test_padding_is_what_the_configuration_calls_so():
+def test_masks_use_the_configured_pad_ids():
     translation_model = make(source_pad_id=7, target_pad_id=6)
     source = np.array([[4, 0, 3, 7, 7], [10, 5, 7, 7, 7]], "int32")
     _, mask, _ = translation_model.encode(source)
@@ -483,14 +483,14 @@ def test_padding_is_what_the_configuration_calls_so():
     np.testing.assert_array_equal(to_numpy(outputs["word"]) > 0, target != 6)
 
 
-def test_float_features_have_their_width():
+def test_float_features_set_the_kernel_width():
     translation_model = make(source_features=3)
     cell = translation_model.encoder.stacks[0][0].cell
     assert tuple(cell.kernel.shape) == (3, 24)
 
 
-def test_widths_come_from_their_own_setting():
-    # Every number another one, so that no two can change places.
+def test_weight_shapes_follow_their_settings():
+    # All sizes differ, so that exchanged settings are noticed.
     translation_model = make(
         source_vocabulary_size=12,
         target_vocabulary_size=11,

@@ -1,4 +1,4 @@
-"""Every value of every preset, spelled out beside the code that makes it."""
+"""Values of all presets, spelled out independently of the code."""
 
 import copy
 import json
@@ -16,7 +16,7 @@ from luong_keras.config import (
 from luong_keras.config.values import config_from_dict, config_to_dict
 from luong_keras.presets import PRESETS
 
-# The paper: what a configuration is where nothing is said.
+# The defaults of all settings, which are the paper's.
 DEFAULTS = {
     "model": {
         "source_vocabulary_size": 50_000,
@@ -193,7 +193,7 @@ SMALL_FAST = {
 }
 
 ENGLISH_GERMAN = {"source_language": "en", "target_language": "de"}
-# What each preset changes.
+# Changes of each preset from the defaults.
 DIFFERENCES = {
     "paper": {"data": ENGLISH_GERMAN},
     "authors": {
@@ -291,7 +291,7 @@ DIFFERENCES = {
 
 
 def with_differences(values, changes):
-    """Nested dictionaries with some values replaced, all of them known."""
+    """Replace values of nested dictionaries, which must have their keys."""
     values = copy.deepcopy(values)
     for name, value in changes.items():
         assert name in values, name
@@ -305,42 +305,42 @@ def spelled_out(name):
     return with_differences(DEFAULTS, DIFFERENCES[name])
 
 
-def read(config):
-    """The values of a configuration, attribute by attribute."""
+def as_dict(config):
+    """Convert a configuration to nested dictionaries, by its attributes."""
     if not hasattr(config, "__dataclass_fields__"):
         return config
-    return {name: read(value) for name, value in vars(config).items()}
+    return {name: as_dict(value) for name, value in vars(config).items()}
 
 
-def test_the_defaults_are_these():
-    assert read(RunConfig()) == DEFAULTS
+def test_defaults():
+    assert as_dict(RunConfig()) == DEFAULTS
     for section, kind in (
         ("model", ModelConfig),
         ("data", DataConfig),
         ("training", TrainingConfig),
         ("decoding", DecodingConfig),
     ):
-        assert read(kind()) == DEFAULTS[section]
-    assert read(AttentionConfig()) == DEFAULTS["model"]["attention"]
+        assert as_dict(kind()) == DEFAULTS[section]
+    assert as_dict(AttentionConfig()) == DEFAULTS["model"]["attention"]
 
 
-def test_every_preset_is_spelled_out_here():
+def test_all_presets_are_tested():
     assert list(PRESETS) == list(DIFFERENCES)
 
 
 @pytest.mark.parametrize("name", DIFFERENCES)
-def test_a_preset_has_these_values(name):
-    assert read(PRESETS[name]) == spelled_out(name)
-    # `True == 1` and `1.0 == 1`: the kinds of the values, too.
-    assert repr(read(PRESETS[name])) == repr(spelled_out(name))
+def test_presets_have_these_values(name):
+    assert as_dict(PRESETS[name]) == spelled_out(name)
+    # Compare types too, because `True == 1` and `1.0 == 1`.
+    assert repr(as_dict(PRESETS[name])) == repr(spelled_out(name))
 
 
 @pytest.mark.parametrize("name", DIFFERENCES)
-def test_a_preset_is_these_values_in_json(name):
+def test_presets_survive_json(name):
     pytest.importorskip("pydantic", reason="settings are checked by pydantic")
     values = spelled_out(name)
-    written = json.loads(json.dumps(values))  # where a tuple is a list
+    written = json.loads(json.dumps(values))  # turns tuples into lists
     assert json.loads(json.dumps(config_to_dict(PRESETS[name]))) == written
     found = config_from_dict(written)
-    assert read(found) == values
+    assert as_dict(found) == values
     assert type(found.model.attention) is AttentionConfig

@@ -1,7 +1,7 @@
-"""Every setting of data and training arrives where a run uses it.
+"""Settings of data and training reach the parts of a run.
 
-The program's own functions are run, on a corpus of a few lines; what would
-take long, `fit` and the search, only notes what it is given.
+The recipe runs on a corpus of a few lines; the slow parts, `fit` and the
+search, only record their arguments.
 """
 
 import collections
@@ -34,7 +34,7 @@ from luong_keras.evaluation.metrics.registry import find_metric
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
-from tests.wiring.attribute_paths import described
+from tests.wiring.attribute_paths import values_at
 
 pytestmark = pytest.mark.tensorflow
 
@@ -49,12 +49,12 @@ MODEL = ModelConfig(
     decoder_layers=1,
 )
 ENGLISH_GERMAN = {"source_language": "en", "target_language": "de"}
-SAME = RunConfig(model=MODEL, data=DataConfig(**ENGLISH_GERMAN))
+BASE_CONFIG = RunConfig(model=MODEL, data=DataConfig(**ENGLISH_GERMAN))
 
 
 @pytest.fixture(scope="module")
 def run_of(tmp_path_factory):
-    """A function of a configuration: what its training is given."""
+    """Return a function that records what training gets of a configuration."""
     corpus = write_corpus(TRAIN, tmp_path_factory.mktemp("corpus"))
     tokenizers = [
         WordTokenizer.from_words(["a", "b"]),
@@ -64,13 +64,13 @@ def run_of(tmp_path_factory):
     datasets = Datasets(lambda: TRAIN, "lines", DEV, DEV)
 
     def run(config):
-        noted = {}
+        recorded = {}
 
-        def note(model, batches, **options):
-            noted.update(options, model=model, batches=batches)
+        def record(model, batches, **options):
+            recorded.update(options, model=model, batches=batches)
 
         patch = pytest.MonkeyPatch()
-        patch.setattr(training_part, "fit", note)
+        patch.setattr(training_part, "fit", record)
         folder = RunFolder(tmp_path_factory.mktemp("run"))
         batches = training_part.training_batches(corpus, tokenizers, config)
         finished = training_part.train(
@@ -78,25 +78,25 @@ def run_of(tmp_path_factory):
         )
         patch.undo()
         assert finished
-        return Run(noted, folder, translation_model)
+        return Run(recorded, folder, translation_model)
 
     return run
 
 
 class Run:
-    """What `fit` was given, under names that the tables can use."""
+    """Arguments of `fit`, under names that the tables use."""
 
-    def __init__(self, noted, folder, translation_model):
-        assert noted["model"] is translation_model.training_model
-        self.options = types.SimpleNamespace(**noted)
-        self.data = noted["batches"].batches
-        self.multiple = noted["batches"].share["row_multiple"]
-        self.microbatches = noted["model"].microbatches
-        self.parallel_microbatches = noted["model"].parallel_microbatches
-        self.optimizer = noted["model"].optimizer
-        self.jit_compile = noted["model"].jit_compile
-        self.loss = noted["model"]._compile_loss._user_loss["word"]
-        callbacks = noted["callbacks"]
+    def __init__(self, recorded, folder, translation_model):
+        assert recorded["model"] is translation_model.training_model
+        self.options = types.SimpleNamespace(**recorded)
+        self.data = recorded["batches"].batches
+        self.multiple = recorded["batches"].share["row_multiple"]
+        self.microbatches = recorded["model"].microbatches
+        self.parallel_microbatches = recorded["model"].parallel_microbatches
+        self.optimizer = recorded["model"].optimizer
+        self.jit_compile = recorded["model"].jit_compile
+        self.loss = recorded["model"]._compile_loss._user_loss["word"]
+        callbacks = recorded["callbacks"]
         self.kinds = [type(callback).__name__ for callback in callbacks]
         by_kind = dict(zip(self.kinds, callbacks, strict=True))
         self.validation = by_kind["TranslationValidation"]
@@ -114,12 +114,12 @@ class Run:
         self.progress = by_kind["TrainingProgress"]
         self.nonfinite = by_kind["StopOnNonFinite"]
         self.schedule = callbacks[4]
-        self.validation_batches = list(noted["validation_data"])
+        self.validation_batches = list(recorded["validation_data"])
         self.folder = folder
 
 
 def prepared(lowercase, tokenize, source="en", target="de"):
-    """How the translator of the validation prepares both sides."""
+    """Return the preprocessing of both sides in the validation's translator."""
     return {
         f"{side}_text.{name}": value
         for side, language in (("source", source), ("target", target))
@@ -174,18 +174,18 @@ EXPECTED = {
 MONITORS = ("best", "plateau", "progress")
 
 
-def seen(run):
+def values_of_run(run):
     paths = dict.fromkeys(EXPECTED)
-    found = described(run, paths)
+    found = values_at(run, paths)
     for name in ("optimizer", "schedule"):
         found[name] = type(getattr(run, name)).__name__
     return found
 
 
-# Field: its values with what else they need, and what they change. The rate
-# has a table of its own.
+# Field: its value with other necessary settings, and the changed values. The
+# learning rate has its own table.
 TRAINING_ROWS = {
-    # Both act before: tests/recipe/test_fine_tuning.py.
+    # Both act before training: see tests/recipe/test_fine_tuning.py.
     "init_from": ({"init_from": "runs/base"}, {}),
     "frozen": ({"frozen": ("encoder",)}, {}),
     "batch_size": ({"batch_size": 7}, {"data.batch_size": 7}),
@@ -241,7 +241,7 @@ TRAINING_ROWS = {
         },
     ),
     "patience": ({"patience": 2}, {"plateau.patience": 2}),
-    # What comes after the training has it.
+    # Used after training.
     "final_weights": ({"final_weights": "last"}, {}),
 }
 DATA_ROWS = {
@@ -280,24 +280,24 @@ ROWS = [
 
 def configured(changes):
     return dataclasses.replace(
-        SAME,
+        BASE_CONFIG,
         **{
-            name: dataclasses.replace(getattr(SAME, name), **values)
+            name: dataclasses.replace(getattr(BASE_CONFIG, name), **values)
             for name, values in changes.items()
         },
     )
 
 
-def test_no_field_of_training_is_left_out():
+def test_all_fields_of_training_are_tested():
     usual = {f.name: f.default for f in dataclasses.fields(TrainingConfig)}
     assert set(TRAINING_ROWS) == set(usual)
     for name, (values, _) in TRAINING_ROWS.items():
         assert values[name] != usual[name]
 
 
-def test_the_usual_training(run_of):
-    run = run_of(SAME)
-    assert seen(run) == EXPECTED
+def test_default_training(run_of):
+    run = run_of(BASE_CONFIG)
+    assert values_of_run(run) == EXPECTED
     assert run.kinds == [
         "SameStart",
         "StopOnNonFinite",
@@ -311,13 +311,13 @@ def test_the_usual_training(run_of):
         "TensorBoard",
         "TensorBoardSamples",
         "TrainingProgress",
-        "LambdaCallback",  # the line of this call among the sessions
+        "LambdaCallback",  # records this call in the sessions
         "StopOnSignal",
     ]
     assert run.options.snapshot_path == run.folder.snapshot
     assert run.validation.output_folder == run.folder.samples
     assert run.best.path == run.folder.best_weights
-    # The weights of the model that is saved and served.
+    # The saved weights are of the model that is served.
     assert run.best._saved_model.name == "translator"
     assert run.validation.sources == [source for source, _ in DEV]
     assert run.validation.references == [target for _, target in DEV]
@@ -331,53 +331,55 @@ def test_the_usual_training(run_of):
         ("token_accuracy", "val_hits_accuracy", "max"),
     ],
 )
-def test_a_result_of_the_validation_may_choose(run_of, metric, key, mode):
-    """The translations then have their BLEU beside it."""
+def test_validation_results_can_be_the_metric(run_of, metric, key, mode):
+    """Check that BLEU is still computed."""
     changed = {f"{part}.monitor": key for part in MONITORS}
     changed |= {f"{part}.mode": mode for part in MONITORS}
     run = run_of(configured({"training": {"metric": metric}}))
-    assert seen(run) == EXPECTED | changed
+    assert values_of_run(run) == EXPECTED | changed
 
 
-def test_averages_are_written_beside_the_best_weights(run_of):
+def test_averages_are_written_next_to_the_best_weights(run_of):
     run = run_of(configured({"training": {"average_epochs": 2}}))
     assert run.epochs.folder == run.folder.checkpoints
     assert run.epochs.average_path == run.folder.average_weights
     assert run.epochs._saved_model.name == "translator"
 
 
-def test_the_final_weights_are_scored_and_exported(monkeypatch, tmp_path):
-    asked = []
+def test_final_weights_are_loaded_for_scoring_and_export(monkeypatch, tmp_path):
+    loaded = []
 
-    def note(folder, weights):
-        asked.append((folder, weights))
+    def record(folder, weights):
+        loaded.append((folder, weights))
         raise InterruptedError
 
-    monkeypatch.setattr(recipe_run, "load_run", note)
+    monkeypatch.setattr(recipe_run, "load_run", record)
     config = configured({"training": {"final_weights": "last"}})
     with pytest.raises(InterruptedError):
         recipe_run.report(None, config, RunFolder(tmp_path))
-    assert asked == [(tmp_path, "last")]
+    assert loaded == [(tmp_path, "last")]
 
 
 @pytest.mark.parametrize("changes, differences", ROWS)
-def test_a_setting_changes_these_parts_of_a_run_alone(
+def test_settings_change_only_these_parts_of_a_run(
     run_of, changes, differences
 ):
-    assert seen(run_of(configured(changes))) == EXPECTED | differences
+    assert values_of_run(run_of(configured(changes))) == EXPECTED | differences
 
 
-def test_the_loss_is_as_wide_as_the_model():
+def test_loss_has_the_dtype_of_the_model():
     for precision, width in (("float32", "float32"), ("float64", "float64")):
         config = dataclasses.replace(
-            SAME, model=ModelConfig(precision=precision)
+            BASE_CONFIG, model=ModelConfig(precision=precision)
         )
         assert training_part.translation_loss(config).dtype == width
 
 
 @pytest.mark.parametrize("precision", ["mixed_float16", "mixed_bfloat16"])
-def test_the_loss_is_scaled_where_gradients_are_float16(precision):
-    config = dataclasses.replace(SAME, model=ModelConfig(precision=precision))
+def test_loss_is_scaled_only_for_float16_gradients(precision):
+    config = dataclasses.replace(
+        BASE_CONFIG, model=ModelConfig(precision=precision)
+    )
     made = training_part.optimizer(config)
     scaled = precision == "mixed_float16"
     assert isinstance(made, keras.optimizers.LossScaleOptimizer) == scaled
@@ -386,7 +388,7 @@ def test_the_loss_is_scaled_where_gradients_are_float16(precision):
 
 
 def rates(training, epochs=4, steps=4):
-    """The rate of every batch, by the callback and the optimizer made."""
+    """Return the learning rate of each batch, as the callback sets it."""
     config = RunConfig(model=MODEL, training=training)
     holder = types.SimpleNamespace(
         learning_rate=float(training_part.optimizer(config).learning_rate),
@@ -404,7 +406,7 @@ def rates(training, epochs=4, steps=4):
         for batch in range(steps):
             schedule.on_train_batch_begin(batch)
             found.append(holder.learning_rate)
-        # A score that falls: worse and worse.
+        # The score falls in each epoch.
         schedule.on_epoch_end(epoch, {"val_bleu": 9.0 - epoch, "loss": -epoch})
     return found
 
@@ -417,7 +419,7 @@ def rates(training, epochs=4, steps=4):
             {"first_halved_epoch": 4, "halvings_per_epoch": 2},
             [8] * 12 + [4] * 2 + [2] * 2,
         ),
-        # After the batches of epoch 3, so epoch 4 has the first smaller one.
+        # Halved after epoch 3, so epoch 4 has the first smaller rate.
         (
             {"halving": "after_epoch", "first_halved_epoch": 3},
             [8] * 12 + [4] * 4,
@@ -454,14 +456,14 @@ def rates(training, epochs=4, steps=4):
         ),
     ],
 )
-def test_the_rate_follows_its_settings(changes, expected):
+def test_learning_rate_follows_its_settings(changes, expected):
     assert rates(TrainingConfig(learning_rate=8.0, **changes)) == expected
 
 
-# Validation data: one half of every pair each, cut where the search cuts.
+# Validation data is preprocessed and cut like the input of the search.
 
 
-def test_validation_reads_as_the_search_does(run_of):
+def test_validation_preprocesses_and_cuts_like_the_search(run_of):
     config = configured(
         {
             "training": {"batch_size": 2},
@@ -480,7 +482,7 @@ def test_validation_reads_as_the_search_does(run_of):
         )
     }
     assert [len(x["source"]) for x, _ in run.validation_batches] == [2, 1]
-    # a = 4, b = 5 and x = 4, y = 5; of three words the first two.
+    # a = 4, b = 5 and x = 4, y = 5; three words are cut to two.
     assert {tuple(i for i in source if i) for source, _ in rows} == {
         (4, 5),
         (5,),
@@ -492,55 +494,53 @@ def test_validation_reads_as_the_search_does(run_of):
     }
 
 
-# The text of a run.
+# Training text.
 
 
-def test_no_field_of_data_is_left_out():
-    """Each is in a table above, or in the test named here."""
+def test_all_fields_of_data_are_tested():
+    """Check that each field is in a table above or in a test named here."""
     elsewhere = {
-        test_the_data_sets_are_those_of_the_settings: {
+        test_data_set_settings: {
             "dataset",
             "source_language",
             "target_language",
         },
-        test_files_are_those_of_the_settings: {
+        test_file_settings: {
             "train",
             "dev",
             "test",
         },
-        test_columns_are_those_of_the_settings: {"columns"},
+        test_columns_setting: {"columns"},
         test_weights_reach_the_batches: {"weights"},
         test_filters_and_processes_reach_the_corpus: {"filters", "processes"},
-        test_the_built_in_corpus_is_of_the_settings: {"train_size"},
-        test_the_tokenizers_are_of_the_settings: {
+        test_phrasebook_size_setting: {"train_size"},
+        test_tokenizer_settings: {
             "tokenizer",
             "joint_vocabulary",
             "pretokenized",
         },
-        test_new_words_are_of_the_settings: {"new_words"},
-        test_subwords_are_of_the_settings: {"sentencepiece"},
-        test_the_corpus_is_prepared_as_its_settings_say: {
-            "normalize_punctuation"
-        },
-        test_a_bad_line_is_skipped_or_an_error: {"max_skipped"},
+        test_new_words_setting: {"new_words"},
+        test_sentencepiece_settings: {"sentencepiece"},
+        test_corpus_preprocessing_settings: {"normalize_punctuation"},
+        test_max_skipped_setting: {"max_skipped"},
     }
     named = set().union(DATA_ROWS, *elsewhere.values())
     assert named == {field.name for field in dataclasses.fields(DataConfig)}
 
 
-def test_the_data_sets_are_those_of_the_settings(monkeypatch):
-    asked = []
+def test_data_set_settings(monkeypatch):
+    calls = []
 
-    def noting(name, answer):
-        def note(*given):
-            asked.append((name, *given))
+    def recording(name, answer):
+        def record(*arguments):
+            calls.append((name, *arguments))
             return answer
 
-        return note
+        return record
 
-    both = (["s1", "s2"], ["t1", "t2"])
-    monkeypatch.setattr(public_sets, "test_set", noting("set", both))
-    monkeypatch.setattr(public_sets, "tfds_pairs", noting("train", ["pair"]))
+    sides = (["s1", "s2"], ["t1", "t2"])
+    monkeypatch.setattr(public_sets, "test_set", recording("set", sides))
+    monkeypatch.setattr(public_sets, "tfds_pairs", recording("train", ["pair"]))
     found = load_datasets(
         DataConfig(
             dataset="a_builder",
@@ -552,14 +552,14 @@ def test_the_data_sets_are_those_of_the_settings(monkeypatch):
     )
     assert found.dev == found.test == [("s1", "t1"), ("s2", "t2")]
     assert list(found.train()) == ["pair"]
-    assert asked == [
+    assert calls == [
         ("set", "dev11", "cs", "fr"),
         ("set", "test12", "cs", "fr"),
         ("train", "a_builder", "train", "cs", "fr"),
     ]
 
 
-def test_files_are_those_of_the_settings(tmp_path):
+def test_file_settings(tmp_path):
     for part in ("train", "dev", "test"):
         for language in ("cs", "fr"):
             path = tmp_path / f"my{part}.{language}"
@@ -579,7 +579,7 @@ def test_files_are_those_of_the_settings(tmp_path):
     assert found.test == [("test cs", "test fr")]
 
 
-def test_columns_are_those_of_the_settings(tmp_path):
+def test_columns_setting(tmp_path):
     path = tmp_path / "all.csv"
     path.write_text("source,target,b,c\n1,2,3,4\n")
     files = {part: str(path) for part in ("train", "dev", "test")}
@@ -593,29 +593,29 @@ def test_weights_reach_the_batches(run_of):
         model=MODEL, data=DataConfig(train=("a.tsv",), weights=(2.0,))
     )
     assert run_of(config).data._mixture.weights == (2.0,)
-    assert run_of(SAME).data._mixture is None
+    assert run_of(BASE_CONFIG).data._mixture is None
 
 
 def test_filters_and_processes_reach_the_corpus(tmp_path, monkeypatch):
-    asked = []
+    calls = []
     monkeypatch.setattr(
         preparation,
         "open_or_write_corpus",
-        lambda *_, **options: asked.append(options),
+        lambda *_, **options: calls.append(options),
     )
     filters = FilterConfig(length_ratio=2.0)
     datasets = Datasets(lambda: TRAIN, "lines", DEV, DEV)
     data = DataConfig(filters=filters, processes=3)
     preparation.prepare_corpus(datasets, RunConfig(data=data), tmp_path)
-    assert (asked[0]["filters"], asked[0]["processes"]) == (filters, 3)
+    assert (calls[0]["filters"], calls[0]["processes"]) == (filters, 3)
 
 
-def test_subwords_are_learnt_from_so_many_lines(tmp_path, monkeypatch):
+def test_subwords_are_trained_on_a_limited_sample(tmp_path, monkeypatch):
     corpus = write_corpus(TRAIN, tmp_path / "corpus")
-    learnt = []
+    learned = []
 
     def train(lines, size, **options):
-        learnt.append(list(lines))
+        learned.append(list(lines))
         return WordTokenizer.from_words(["a"])
 
     monkeypatch.setattr(vocabularies.SentencePieceTokenizer, "train", train)
@@ -634,23 +634,23 @@ def test_subwords_are_learnt_from_so_many_lines(tmp_path, monkeypatch):
         for side in ("source", "target")
         for line in (corpus.side_lines(side))
     ]
-    assert learnt[0] == learnt[1] == text
-    # A sample in the text's order, of both sides, whatever the seed.
-    assert learnt[2] == learnt[3] and len(learnt[2]) == 10
+    assert learned[0] == learned[1] == text
+    # A sample of both sides in the text's order, independent of the seed.
+    assert learned[2] == learned[3] and len(learned[2]) == 10
     rest = iter(text)
-    assert all(line in rest for line in learnt[2])
-    assert {line[0] for line in learnt[2]} == {"a", "x"}
+    assert all(line in rest for line in learned[2])
+    assert {line[0] for line in learned[2]} == {"a", "x"}
 
 
 @pytest.mark.parametrize("size", [30, 9999])
-def test_subwords_are_of_the_settings(tmp_path, monkeypatch, size):
+def test_sentencepiece_settings(tmp_path, monkeypatch, size):
     corpus = write_corpus(TRAIN, tmp_path / "corpus")
-    asked = []
-    real = vocabularies.SentencePieceTokenizer.train
+    calls = []
+    original_train = vocabularies.SentencePieceTokenizer.train
 
     def train(lines, size, **options):
-        asked.append(options)
-        return real(lines, size, **options)
+        calls.append(options)
+        return original_train(lines, size, **options)
 
     monkeypatch.setattr(vocabularies.SentencePieceTokenizer, "train", train)
     subwords = SentencePieceConfig("unigram", "identity", 0.99, False, ("n",))
@@ -658,13 +658,13 @@ def test_subwords_are_of_the_settings(tmp_path, monkeypatch, size):
     model = ModelConfig(size, size)
     config = RunConfig(model=model, data=data)
     vocabularies.prepare_tokenizers(corpus, config, RunFolder(tmp_path))
-    # Also where the size is another one than was asked for.
-    assert len(asked) > 2
-    for options in asked:
+    # Also after the size was adjusted.
+    assert len(calls) > 2
+    for options in calls:
         assert options == dataclasses.asdict(subwords)
 
 
-def test_the_built_in_corpus_is_of_the_settings():
+def test_phrasebook_size_setting():
     pairs = [(p.source, p.target) for p in phrasebook.split_pairs("train", 20)]
     for languages in (("en", "de"), ("de", "en")):
         data = DataConfig("phrasebook", *languages, train_size=20)
@@ -686,21 +686,19 @@ def corpus_of(tmp_path, pairs, **changes):
         ({"lowercase": True}, [["a «b», c."], ["x «y», z."]]),
         (
             {"normalize_punctuation": True},
-            [['A "b," c.'], ['X "y", z.']],  # the comma as the language has it
+            [['A "b," c.'], ['X "y", z.']],  # the comma as in English
         ),
-        # In German a letter and a dot are an abbreviation.
+        # In German, a letter and a dot are an abbreviation.
         ({"tokenize": True}, [["A « b » , c ."], ["X « y » , z."]]),
     ],
 )
-def test_the_corpus_is_prepared_as_its_settings_say(
-    tmp_path, changes, expected
-):
+def test_corpus_preprocessing_settings(tmp_path, changes, expected):
     pytest.importorskip("sacremoses")
     pair = ("A «b», c.", "X «y», z.")
     assert corpus_of(tmp_path, [pair], **changes) == expected
 
 
-def test_a_bad_line_is_skipped_or_an_error(tmp_path):
+def test_max_skipped_setting(tmp_path):
     pairs = [("a", "x"), ("", "y")]
     kept = corpus_of(tmp_path / "skip", pairs, max_skipped=0.5)
     assert kept == [["a"], ["x"]]
@@ -740,7 +738,7 @@ def test_a_bad_line_is_skipped_or_an_error(tmp_path):
         ),
     ],
 )
-def test_the_tokenizers_are_of_the_settings(tmp_path, data, sizes, expected):
+def test_tokenizer_settings(tmp_path, data, sizes, expected):
     corpus = write_corpus(TRAIN, tmp_path / "corpus")
     config = RunConfig(
         data=DataConfig(**data),
@@ -749,20 +747,23 @@ def test_the_tokenizers_are_of_the_settings(tmp_path, data, sizes, expected):
         ),
     )
     made = vocabularies.prepare_tokenizers(corpus, config, RunFolder(tmp_path))
-    found = [(type(t).__name__, t.vocabulary_size, *options(t)) for t in made]
+    found = [
+        (type(t).__name__, t.vocabulary_size, *pretokenized_option(t))
+        for t in made
+    ]
     assert found == expected
     known = [{*t.lookup(np.arange(4, 6)).numpy().tolist()} for t in made]
     if data.get("joint_vocabulary"):
         assert known[0] == known[1]
     elif "tokenizer" not in data:
         assert known == [{b"a", b"b"}, {b"x", b"y"}]
-    sized = vocabularies.fit_vocabulary_sizes(SAME, *made).model
+    sized = vocabularies.fit_vocabulary_sizes(BASE_CONFIG, *made).model
     assert sized.source_vocabulary_size == sizes[0]
     assert sized.target_vocabulary_size == sizes[1]
 
 
 @pytest.mark.parametrize("count", [1, 5])
-def test_new_words_are_of_the_settings(tmp_path, count):
+def test_new_words_setting(tmp_path, count):
     for name in ("source_vocabulary", "target_vocabulary"):
         WordTokenizer.from_words(["y"]).save(tmp_path, name)
     corpus = write_corpus(TRAIN, tmp_path / "corpus")
@@ -780,14 +781,14 @@ def test_new_words_are_of_the_settings(tmp_path, count):
         assert tokenizer.words == ["y", *new[:count]]
 
 
-def options(tokenizer):
+def pretokenized_option(tokenizer):
     if isinstance(tokenizer, WordTokenizer):
         return (tokenizer.pretokenized,)
     return ()
 
 
-def test_the_program_hands_its_settings_on(tmp_path, monkeypatch):
-    """From the command line to the model: smoothing, seed, sizes, text."""
+def test_command_line_settings_reach_the_model(tmp_path, monkeypatch):
+    """Check label smoothing, seed, sizes and text of a command."""
     for part in ("train", "dev", "test"):
         for language, lines in (("en", "a b\nb a\n"), ("fr", "x\ny x z\n")):
             (tmp_path / f"{part}.{language}").write_text(lines)
@@ -812,13 +813,13 @@ def test_the_program_hands_its_settings_on(tmp_path, monkeypatch):
     ]
     for name, value in settings.items():
         command += ["--set", f"{name}={value}"]
-    noted, seeds = [], []
+    arguments, seeds = [], []
     monkeypatch.setattr(
-        recipe, "train", lambda *given, **_: noted.extend(given)
+        recipe, "train", lambda *given, **_: arguments.extend(given)
     )
     monkeypatch.setattr(keras.utils, "set_random_seed", seeds.append)
     command_line.run(command_line.parse(command))
-    translation_model, tokenizers, batches, datasets, config, run, _ = noted
+    translation_model, tokenizers, batches, datasets, config, run, _ = arguments
     assert seeds == [7]
     assert translation_model.label_smoothing == 0.125
     assert translation_model.config == config.model

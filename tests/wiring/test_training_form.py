@@ -1,7 +1,7 @@
-"""Without dropout, training computes what is computed without training.
+"""Outputs and gradients without dropout are equal in training and inference.
 
-Padded sentences of unequal lengths; the outputs of all real positions, and
-their gradients for the inputs and for every weight.
+Compared are the outputs at all real positions of padded sentences, and their
+gradients with respect to the inputs and all weights.
 """
 
 import functools
@@ -31,10 +31,10 @@ SOURCE_MASK = prefix_mask([6, 1, 4], SOURCE)
 TIGHT = {"rtol": 1e-9, "atol": 1e-9}
 
 pytestmark = pytest.mark.usefixtures("float64")
-tensorflow = pytest.mark.tensorflow  # compiled by JAX they take minutes
+tensorflow = pytest.mark.tensorflow  # JAX takes minutes to compile them
 
 
-def one_for_jax(names, chosen):
+def only_one_on_jax(names, chosen):
     return [
         pytest.param(name, marks=() if name == chosen else tensorflow)
         for name in names
@@ -42,7 +42,7 @@ def one_for_jax(names, chosen):
 
 
 class InMode:
-    """A layer that is called in training, or not."""
+    """A layer that is called with a fixed `training` argument."""
 
     def __init__(self, layer, training):
         self._layer = layer
@@ -56,7 +56,7 @@ class InMode:
 
 
 def weighted_sum(outputs):
-    """Of (tensor, mask of its real positions or None) pairs."""
+    """Return a weighted sum of (tensor, mask or None) pairs, but no padding."""
     total = 0.0
     for i, (output, mask) in enumerate(outputs):
         weights = random(*output.shape, seed=30 + i)
@@ -72,7 +72,7 @@ def value_and_gradients(function, variables):
         return loss_and_gradients(function, variables)
     import tensorflow as tf
 
-    # Traced for a single call, a graph would take longer than it saves.
+    # Eager, because tracing a graph for one call would take longer.
     with tf.GradientTape() as tape:
         value = function()
     found = tape.gradient(
@@ -84,7 +84,7 @@ def value_and_gradients(function, variables):
 
 
 def assert_equal_in_both_modes(loss, variables):
-    """`loss(training)` and its gradients for the variables."""
+    """Check that `loss(training)` and its gradients do not depend on mode."""
     value, found = value_and_gradients(lambda: loss(True), variables)
     other, expected = value_and_gradients(lambda: loss(False), variables)
     np.testing.assert_allclose(value, other, **TIGHT)
@@ -97,12 +97,12 @@ def variable(*shape, seed):
     return keras.Variable(random(*shape, seed=seed), dtype="float64")
 
 
-# The public layers, in the form that all tests of layers share.
+# Public layers, as all tests of layers call them.
 
 
 @tensorflow
 @pytest.mark.parametrize("name", LAYERS)
-def test_every_public_layer(name):
+def test_public_layers(name):
     make, apply = LAYERS[name]
     layer = make("float64")
     query = variable(BATCH, STEPS, UNITS, seed=1)
@@ -123,7 +123,7 @@ def test_every_public_layer(name):
     assert_equal_in_both_modes(loss, [query, memory, *layer.trainable_weights])
 
 
-# Encoders: all outputs. A sentence's end is where directions differ.
+# Encoders: all outputs. Directions differ at the end of a sentence.
 
 CLIPS = {"cell_clip": 0.4, "gradient_clip": 0.2}
 ENCODERS = {
@@ -138,8 +138,10 @@ ENCODERS = {
 }
 
 
-@pytest.mark.parametrize("name", one_for_jax(ENCODERS, "lstm, bidirectional"))
-def test_every_encoder(name):
+@pytest.mark.parametrize(
+    "name", only_one_on_jax(ENCODERS, "lstm, bidirectional")
+)
+def test_encoders(name):
     encoder = lk.Encoder(UNITS, dtype="float64", **ENCODERS[name])
     inputs = variable(BATCH, SOURCE, 3, seed=1)
     encoder.build(inputs.shape)
@@ -153,7 +155,7 @@ def test_every_encoder(name):
     assert_equal_in_both_modes(loss, [inputs, *encoder.trainable_weights])
 
 
-# Decoders: vectors, alignments and last states.
+# Decoders: attentional vectors, alignments and last states.
 
 
 def attention(kind, **options):
@@ -203,9 +205,9 @@ DECODERS = {
 
 
 @pytest.mark.parametrize(
-    "name", one_for_jax(DECODERS, "no attention, gradient clip")
+    "name", only_one_on_jax(DECODERS, "no attention, gradient clip")
 )
-def test_every_decoder(name):
+def test_decoders(name):
     kind, attention, options = DECODERS[name]
     attended = attention is not None
     options = {**options, "attention": attention() if attended else None}
@@ -304,7 +306,7 @@ TARGET_OUT = np.array([[4, 5, 6, 3], [7, 8, 3, 0], [3, 0, 0, 0]], "int32")
 
 @tensorflow
 @pytest.mark.parametrize("name", MODELS)
-def test_every_model(name):
+def test_models(name):
     config = ModelConfig(**{**SMALL, **MODELS[name]})
     model = TranslationModel(config).training_model
     batch = [WORDS, TARGET_IN, TARGET_OUT]
