@@ -9,7 +9,7 @@ import pytest
 
 from luong_keras.config import DataConfig
 from luong_keras.data import phrasebook
-from luong_keras.data.datasets import corpus_key, load_datasets, pairs_key
+from luong_keras.data.datasets import load_datasets, pairs_key
 from luong_keras.data.text_files import given_pairs
 
 SMALL = {"dataset": "phrasebook", "train_size": 20}
@@ -141,23 +141,6 @@ def test_key_depends_on_the_languages_of_a_file(tmp_path):
         for code in ("de", "fr")
     )
     assert german != french
-
-
-def test_corpus_key_depends_on_preprocessing(file_config):
-    found = load_datasets(file_config)
-    settings = {
-        "lowercase": True,
-        "normalize_punctuation": True,
-        "tokenize": True,
-    }
-    keys = {corpus_key(found, file_config)}
-    for name, value in settings.items():
-        changed = dataclasses.replace(file_config, **{name: value})
-        keys.add(corpus_key(found, changed))
-    assert len(keys) == 4
-    # `max_length` acts when batches are made, from the same corpus.
-    longer = dataclasses.replace(file_config, max_length=99)
-    assert corpus_key(found, longer) in keys
 
 
 def test_missing_prefixes_and_files_are_named(file_config, tmp_path):
