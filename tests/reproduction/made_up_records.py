@@ -33,10 +33,10 @@ tables:
 """
 
 
-def own_plan(folder):
-    """Write the plan above into a folder and read it."""
+def own_plan(folder, settings="{model.units: 640}"):
+    """Write the plan above, with settings of `wide`, into a folder; read it."""
     path = folder / "mine.yaml"
-    path.write_text(OWN_PLAN)
+    path.write_text(OWN_PLAN.replace("{model.units: 640}", settings))
     return read_plan(str(path))
 
 

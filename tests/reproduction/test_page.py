@@ -8,9 +8,7 @@ import re
 import pytest
 
 from reproduction.page import write_pages
-from reproduction.plan import read_plan
 from tests.reproduction.made_up_records import (
-    OWN_PLAN,
     TABLE_1,
     builtin_plan,
     own_plan,
@@ -143,11 +141,7 @@ def test_rows_of_another_training_text_are_left_out(folder):
 
 
 def test_lower_cased_and_cased_references_are_not_compared(tmp_path):
-    path = tmp_path / "plan.yaml"
-    path.write_text(
-        OWN_PLAN.replace("{model.units: 640}", "{data.lowercase: true}")
-    )
-    plan = read_plan(str(path))
+    plan = own_plan(tmp_path, "{data.lowercase: true}")
     for name in ("small", "wide"):
         for seed in (1, 2):
             write_rows(tmp_path / "rows", record(name, seed, plan=plan))
@@ -245,11 +239,7 @@ def test_translations_are_shown_under_their_sentences(folder):
 
 
 def test_other_target_languages_may_have_another_test_text(tmp_path):
-    path = tmp_path / "plan.yaml"
-    path.write_text(
-        OWN_PLAN.replace("{model.units: 640}", "{data.target_language: fr}")
-    )
-    plan = read_plan(str(path))
+    plan = own_plan(tmp_path, "{data.target_language: fr}")
     small, wide = (record(name, plan=plan) for name in ("small", "wide"))
     wide = dataclasses.replace(wide, text={"test": "french"})
     write_rows(tmp_path / "rows", small, wide)
