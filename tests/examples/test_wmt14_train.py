@@ -104,6 +104,14 @@ def assert_equal(one, other):
         np.testing.assert_array_equal(value, other[path], err_msg=path)
 
 
+def assert_equal_runs(folder, other):
+    for name in ("last", "best"):
+        assert_equal(weights(folder, name), weights(other, name))
+    assert read_log(folder) == read_log(other)
+    test_texts = [(run / "test.txt").read_text() for run in (folder, other)]
+    assert test_texts[0] == test_texts[1]
+
+
 def read_log(folder):
     lines = (folder / "log.jsonl").read_text().splitlines()
     return [
@@ -184,13 +192,8 @@ def test_a_finished_run_continues_for_more_epochs(
     run_here([*command[:-1], *fewer, command[-1]], folder)
     assert len(exported) == 1 and len(read_log(folder)) == 1
     run_here(command, folder)
-    assert_equal(weights(folder), weights(full_run))
-    assert_equal(weights(folder, "best"), weights(full_run, "best"))
-    assert read_log(folder) == read_log(full_run)
+    assert_equal_runs(folder, full_run)
     assert len((folder / "results.jsonl").read_text().splitlines()) == 2
-    assert (folder / "test.txt").read_text() == (
-        full_run / "test.txt"
-    ).read_text()
     assert len(exported) == 2
     with pytest.raises(ValueError, match="trained for 2 epochs"):
         run_here([*command[:-1], *fewer, command[-1]], folder)
@@ -217,12 +220,7 @@ def test_an_interrupted_run_ends_like_an_uninterrupted_one(
     assert not (folder / "last.weights.h5").exists()
     assert not (folder / "results.jsonl").exists()
     run_here(command, folder)
-    assert_equal(weights(folder), weights(full_run))
-    assert_equal(weights(folder, "best"), weights(full_run, "best"))
-    assert read_log(folder) == read_log(full_run)
-    assert (folder / "test.txt").read_text() == (
-        full_run / "test.txt"
-    ).read_text()
+    assert_equal_runs(folder, full_run)
 
 
 def test_an_interrupted_run_has_the_same_averages(
