@@ -30,6 +30,7 @@ WRITTEN = {
     "lecun_normal": "LecunNormal",
     "ones": "Ones",
 }
+# Arguments of every layer of Keras.
 COMMON = {"name": "other", "dtype": "mixed_bfloat16", "trainable": False}
 ATTENTION = {
     **COMMON,
@@ -244,11 +245,6 @@ ARGUMENTS = {
         }
     ],
 }
-LAYER_ARGUMENTS = {
-    "name": "mine",
-    "dtype": "mixed_bfloat16",
-    "trainable": False,
-}
 ROWS = [
     pytest.param(kind, row, id=f"{kind.__name__}-{number}")
     for kind, rows in ARGUMENTS.items()
@@ -277,7 +273,7 @@ def arguments(kind):
             break  # Without **kwargs, it lists all arguments.
     found.pop("self", None)
     if issubclass(kind, keras.Layer):
-        return without(found, *LAYER_ARGUMENTS)
+        return without(found, *COMMON)
     return found
 
 
@@ -307,12 +303,12 @@ def test_all_arguments_are_tested(kind):
     ids=lambda kind: kind.__name__,
 )
 def test_layers_accept_the_common_keras_arguments(kind):
-    thing, _ = make_with_values(kind, {**ARGUMENTS[kind][0], **LAYER_ARGUMENTS})
-    assert (thing.name, thing.trainable) == ("mine", False)
+    thing, _ = make_with_values(kind, {**ARGUMENTS[kind][0], **COMMON})
+    assert (thing.name, thing.trainable) == ("other", False)
     assert thing.compute_dtype == "bfloat16"
     config = thing.get_config()
     assert config_value(config["dtype"]) == "mixed_bfloat16"
-    assert (config["name"], config["trainable"]) == ("mine", False)
+    assert (config["name"], config["trainable"]) == ("other", False)
 
 
 def make_with_values(kind, row):

@@ -455,12 +455,11 @@ def test_both_directions_are_clipped():
     assert {(c.cell_clip, c.gradient_clip) for c in cells} == {(0.25, 0.125)}
 
 
-def test_label_smoothing_reaches_the_losses():
-    assert Parts(make(label_smoothing=0.1)).losses.label_smoothing == 0.1
-
-
-def test_sampled_words_reach_the_losses():
-    assert Parts(make(sampled=5)).losses.sampled == 5
+@pytest.mark.parametrize(
+    "name, value", [("label_smoothing", 0.1), ("sampled", 5)]
+)
+def test_loss_options_reach_the_losses(name, value):
+    assert getattr(Parts(make(**{name: value})).losses, name) == value
 
 
 def test_models_share_their_layers():
