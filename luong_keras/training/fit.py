@@ -158,6 +158,7 @@ def _fit_from(
         training_model.evaluate(
             batches.dataset(position, position + 1), steps=1, verbose=0
         )
+    _build_optimizer(training_model)
     run = _RunCallbacks(
         callbacks, training_model, position, steps, epochs, verbose
     )
@@ -187,6 +188,17 @@ def _fit_from(
             if isinstance(callback, StopOnSignal):
                 callback.restore_handlers()
     return run.history
+
+
+def _build_optimizer(model: keras.Model) -> None:
+    """Make the optimizer's variables on TensorFlow.
+
+    TensorFlow traces a step that makes variables twice.
+    """
+    if keras.backend.backend() == "tensorflow" and model.built:
+        with model.distribute_strategy.scope():
+            if not model.optimizer.built:
+                model.optimizer.build(model.trainable_variables)
 
 
 # Keras passes callbacks the last batch of each execution. Before 3.11 it passed

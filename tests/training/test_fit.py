@@ -373,3 +373,22 @@ def test_runs_stop_at_their_deadline(path, saved, capsys):
     # Without a deadline the run continues.
     fit_rows(epochs=2, callbacks=[StopOnSignal()], snapshot_path=path)
     assert saved == [3, 4, 8]
+
+
+class CountsTraces(keras.Model):
+    """Model that counts how often its training step is traced."""
+
+    traces = 0
+
+    def train_step(self, *data):
+        self.traces += 1
+        return super().train_step(*data)
+
+
+@pytest.mark.tensorflow
+def test_the_training_step_is_traced_once():
+    inputs = keras.Input((1,))
+    model = CountsTraces(inputs, keras.layers.Dense(1)(inputs))
+    model.compile("adam", "mse", jit_compile=False)
+    fit_rows(model=model, epochs=2)
+    assert model.traces == 1
