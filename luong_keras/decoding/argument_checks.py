@@ -106,10 +106,13 @@ def counts_between(name, counts, least, most, means):
         return None
     values, limit = known_values(counts), known_values(most)
     known = values is not None and limit is not None
-    if known and ((values < least) | (values > limit) | (values % 1 > 0)).any():
+    if known and (
+        values.ndim == 0
+        or ((values < least) | (values > limit) | (values % 1 > 0)).any()
+    ):
         raise ValueError(
-            f"Expected: `{name}` of integers from {least} to {most}, {means}. "
-            f"Received: {name}={counts}."
+            f"Expected: `{name}`, an array of integers from {least} to {most}, "
+            f"{means}. Received: {name}={counts}."
         )
     return ops.minimum(ops.cast(counts, "int32"), ops.cast(most, "int32"))
 

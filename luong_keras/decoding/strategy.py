@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from luong_keras.decoding.argument_checks import whole_number
+from luong_keras.decoding.argument_checks import counts_between, whole_number
 from luong_keras.decoding.top_words import NEVER, largest
-from luong_keras.ops.batch_compaction import PerSentence, column
+from luong_keras.ops.batch_compaction import PerSentence
 
 
 class Hypotheses(NamedTuple):
@@ -176,7 +176,7 @@ class IndependentSampler(DecodingStrategy):
 
     def __init__(self, count=1, counts=None):
         self.num_hypotheses = whole_number("count", count)
-        self.counts = column(counts)
+        self.counts = counts_between("counts", counts, 1, count, "`count`")
 
     def pick(self, state: StepState, barred):
         """Choose the next word of each hypothesis.
@@ -242,7 +242,7 @@ class IndependentSampler(DecodingStrategy):
         counted = state.scores > NEVER / 2
         counts = self.num_hypotheses
         if self.counts is not None:
-            counts = ops.cast(self.counts, "int32")[:, None]
+            counts = self.counts[:, None]
         # A sentence without room for a word has one hypothesis.
         counted = counted & (places < ops.where(maximum > 0, counts, 1))
         ranking = ops.where(counted, ranking, -float("inf"))

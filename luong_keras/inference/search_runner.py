@@ -255,8 +255,9 @@ class SearchRunner:
             counts, self.decoding.stack_size or self.max_beam_size
         )
         rows = limits["max_lengths"] > 0
+        counts = tf.where(rows, counts, 1)
         return Sampling(
-            tf.reduce_max(tf.where(rows, counts, 1)),
+            tf.reduce_max(counts),
             tf.where(rows, options["temperature"], 1.0),
             options["top_k"],
             options["top_p"],

@@ -86,6 +86,22 @@ def test_sizes_per_sentence_are_bounded():
     beam(beam_size=2, stack_size=4, stack_sizes=[4, 1], beam_sizes=[1, 2])
     with refused("`size`", "0 to 8, or one int for all", "[9 1]"):
         NoRepeatedNgrams(np.array([9, 1]))
+    with refused("`sizes`, an array of integers", "sizes=2"):
+        Beam(2, sizes=2)
+
+
+def test_settings_of_samples_are_bounded():
+    with refused("`counts`", "integers from 1 to 2, `count`", "[1, 3]"):
+        Sampling(2, counts=[1, 3])
+    with refused("`counts`, an array of integers", "counts=2"):
+        Sampling(2, counts=2)
+    for top_k in (-1, 2.5, "2", True):
+        with refused("`top_k` must be an integer and at least 0", "top_k="):
+            Sampling(2, top_k=top_k)
+    with refused("`top_k`, an array of integers from 0", "[2, -1]"):
+        Sampling(2, top_k=[2, -1])
+    for top_k in (None, 0, 3, np.int64(3), [0, 3]):
+        assert np.array(found(Sampling(2, top_k=top_k)).ids).shape[:2] == (2, 2)
 
 
 def test_empty_batch_is_refused():
