@@ -436,7 +436,8 @@ def test_lines_are_translated_in_batches_of_batch_size(
 
     monkeypatch.setattr(translator._line_search, "_plain", recording)
     assert len(translator.translate(["a"] * 7)) == 7
-    assert sizes == [3, 3, 1]
+    # Threads translate the batches after the first.
+    assert sorted(sizes) == [1, 3, 3]
 
 
 def test_number_of_translations_equals_beam_outputs(translators, searches):
