@@ -105,8 +105,8 @@ def load(options, report):
             models = Path(folder) / "model"
             texts = export(options.run_dir, models, beam_size)
             servers = {
-                "off": server(models, options.clients),
-                "on": server(models, options.clients, SHIPPED),
+                "off": server(models),
+                "on": server(models, SHIPPED),
             }
             try:
                 sizes_told = {
@@ -181,7 +181,7 @@ def curve(options, report):
                     )
                     + "max_enqueued_batches { value: 64 }\n"
                 )
-                each = server(models, [clients], file)
+                each = server(models, file)
                 try:
                     rounds = [
                         ask(each, "rows", texts, clients, options.requests)
@@ -210,7 +210,7 @@ def sizes(options, report):
             export_untrained(name, models, beam_size=beam_size)
             exported = time.perf_counter() - began
             began = time.perf_counter()
-            each = server(models, [1])
+            each = server(models)
             started = time.perf_counter() - began
             loaded = resident_megabytes("VmRSS", each.process.pid)
             each.stop()
@@ -232,13 +232,10 @@ def sizes(options, report):
     return rows
 
 
-def server(models, clients, batching=None):
-    """Start the double, with a thread for each client."""
-    threads = str(max(clients) + 1)
-    options = ["--rest-api-num-threads", threads, "--grpc-max-threads", threads]
-    options += ["--rest-api-timeout-in-ms", "0"]
+def server(models, batching=None):
+    """Start the double, which has a thread for each client."""
+    options = []
     if batching is not None:
-        options += ["--enable-batching"]
         options += ["--batching-parameters-file", str(batching)]
     return LoopbackProcess(models, *options)
 

@@ -35,8 +35,7 @@ LONGEST_FIRST = (
 # These load the server's runtime, which disables XLA in the process.
 LAST = (
     "test_hostile_texts.py",
-    "test_loopback_codes.py",
-    "test_loopback_options.py",
+    "test_saved_model_session.py",
 )
 
 
@@ -192,10 +191,6 @@ def server(request):
     elif not sys.platform.startswith("linux"):
         pytest.skip("the double runs the Linux libraries of TensorFlow")
     else:
-        running = LoopbackProcess(
-            request.getfixturevalue("exported_models"),
-            # Tests send 16 requests at once, even on machines with few cores.
-            *("--grpc-max-threads", "32"),
-        )
+        running = LoopbackProcess(request.getfixturevalue("exported_models"))
     yield running
     running.stop()

@@ -7,7 +7,6 @@ from google.protobuf import text_format
 
 from tests.serving.loopback_batching import Batching
 from tests.serving.loopback_error import TensorFlowError
-from tests.serving.loopback_metrics import Metrics
 from tests.serving.server_protos import unpublished
 
 # Only full batches run: 100 s are longer than a test.
@@ -19,7 +18,7 @@ class Doubling:
     """A session that doubles and counts rows, and remembers its runs.
 
     Attributes:
-        runs: the inputs, output names and milliseconds of each run.
+        runs: the inputs and output names of each run.
         answer: gives an array for the inputs of a run.
         began: set by the first run.
         may_run: runs wait for it.
@@ -31,29 +30,29 @@ class Doubling:
         self.answer = lambda inputs: inputs["x:0"] * 2
         self.may_run.set()
 
-    def run(self, inputs, outputs, milliseconds):
+    def run(self, inputs, outputs):
         self.began.set()
         assert self.may_run.wait(timeout=60)
-        self.runs.append((inputs, set(outputs), milliseconds))
+        self.runs.append((inputs, set(outputs)))
         return {name: self.answer(inputs) for name in outputs}
 
     def sizes(self):
-        return [len(inputs["x:0"]) for inputs, *_ in self.runs]
+        return [len(inputs["x:0"]) for inputs, _ in self.runs]
 
 
-def batches(parameters, session=None, metrics=None):
+def batches(parameters):
     """A session whose runs are joined, and the one that is run."""
-    session = session or Doubling()
+    session = Doubling()
     proto = text_format.Parse(parameters, unpublished("BatchingParameters"))
-    return Batching(proto, metrics or Metrics()).wrap(session), session
+    return Batching(proto).wrap(session), session
 
 
-def together(batched, *arrays, outputs=OUTPUTS, milliseconds=0):
+def together(batched, *arrays, outputs=OUTPUTS):
     """Answers to requests at the same time, or their errors."""
 
     def ask(array):
         try:
-            return batched.run({"x:0": array}, outputs, milliseconds)["sum"]
+            return batched.run({"x:0": array}, outputs)["sum"]
         except TensorFlowError as error:
             return error
 

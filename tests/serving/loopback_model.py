@@ -99,9 +99,7 @@ class ServedModel:
         }
         policy = self._config.model_version_policy
         choice = policy.WhichOneof("policy_choice")
-        if choice == "all":
-            numbers = sorted(found)
-        elif choice == "specific":
+        if choice == "specific":
             numbers = sorted(found.keys() & set(policy.specific.versions))
         else:
             numbers = sorted(found)[-max(policy.latest.num_versions, 1) :]

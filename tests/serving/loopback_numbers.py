@@ -1,24 +1,22 @@
 """Numbers as the loopback server prints them, many at once.
 
-`WriteDecimal` of TensorFlow Serving (json_tensor.cc, 2.20.0) prints 6 digits
-and, where they are another number, all that a type needs: 9 or 17. Numbers
-without a point or an exponent get `.0`. Here TensorFlow's kernels print:
-they do not hold Python's lock, so that answers are printed side by side.
+`WriteDecimal` of TensorFlow Serving (json_tensor.cc, 2.20.0) prints a float32
+with 6 digits and, where they are another number, with all 9 that it needs.
+Numbers without a point or an exponent get `.0`. Here TensorFlow's kernels
+print: they do not hold Python's lock, so that answers are printed side by side.
 """
-
-import math
 
 import numpy as np
 import tensorflow as tf
 
-# Digits that tell any two numbers of a type apart.
-ALL_DIGITS = {"float32": 9, "float64": 17}
+# Digits that tell any two numbers apart.
+ALL_DIGITS = 9
 # Powers of ten that are exact in float64.
 EXACT = 22
 
 
 def decimals(numbers):
-    """Texts of a flat array of float32 or float64, as a tensor."""
+    """Texts of a flat array of finite float32, as a tensor."""
     with tf.device("CPU:0"):
         groups = list(printed(numbers))
         texts = tf.dynamic_stitch(*zip(*groups, strict=True))
@@ -27,40 +25,27 @@ def decimals(numbers):
 
 def printed(numbers):
     """Pairs of places and texts, for each way to print."""
-    digits = ALL_DIGITS[numbers.dtype.name]
     size = np.abs(numbers)
     # TensorFlow's kernels take subnormal numbers for zero.
-    tiny = (size > 0) & (size < np.finfo(numbers.dtype).tiny)
-    finite = np.isfinite(numbers) & ~tiny
+    tiny = (size > 0) & (size < np.finfo(np.float32).tiny)
     short = six_digits_suffice(numbers)
     # Their digits are all before the point, which has to be added.
-    whole = finite & (size < np.where(short, 10.0**6, 10.0**digits))
+    whole = ~tiny & (size < np.where(short, 10.0**6, 10.0**ALL_DIGITS))
     whole[whole] = numbers[whole] == np.rint(numbers[whole])
     for chosen, options in (
         (whole, {"precision": 1}),
-        (finite & ~whole & short, {"precision": 6, "shortest": True}),
-        (finite & ~whole & ~short, {"precision": digits, "shortest": True}),
+        (~tiny & ~whole & short, {"precision": 6, "shortest": True}),
+        (~tiny & ~whole & ~short, {"precision": ALL_DIGITS, "shortest": True}),
     ):
         places = np.flatnonzero(chosen)
         texts = tf.strings.as_string(numbers[places], **options)
         yield places.astype(np.int32), texts
-    places = np.flatnonzero(~finite)
+    places = np.flatnonzero(tiny)
     texts = [
-        unusual(number, 6 if is_short else digits)
-        for number, is_short in zip(
-            numbers[places].tolist(), short[places], strict=True
-        )
+        f"{numbers[place]:.{6 if short[place] else ALL_DIGITS}g}"
+        for place in places
     ]
     yield places.astype(np.int32), tf.constant(texts, tf.string)
-
-
-def unusual(number, digits):
-    """The text of a number that is not finite, or nearly zero."""
-    if math.isnan(number):
-        return "NaN"
-    if math.isinf(number):
-        return "Infinity" if number > 0 else "-Infinity"
-    return f"{number:.{digits}g}"
 
 
 def six_digits_suffice(numbers):
@@ -70,17 +55,15 @@ def six_digits_suffice(numbers):
     answer = size == 0
     usual = (size > 10.0 ** (6 - EXACT)) & (size < 10.0**EXACT)
     exponents = np.floor(np.log10(size[usual])).astype(int)
-    answer[usual] = rounds_to_itself(exact[usual], 5 - exponents, numbers.dtype)
-    others = ~usual & np.isfinite(numbers) & (size > 0)
-    for place in np.flatnonzero(others):
-        text = f"{exact[place]:.6g}"
-        answer[place] = numbers.dtype.type(text) == numbers[place]
+    answer[usual] = rounds_to_itself(exact[usual], 5 - exponents)
+    for place in np.flatnonzero(~usual & (size > 0)):
+        answer[place] = np.float32(f"{exact[place]:.6g}") == numbers[place]
     return answer
 
 
-def rounds_to_itself(exact, places, dtype):
+def rounds_to_itself(exact, places):
     """Whether numbers are unchanged by rounding to decimal places."""
     up = 10.0 ** np.maximum(places, 0)
     down = 10.0 ** np.maximum(-places, 0)
     rounded = np.rint(exact * up / down) * down / up
-    return rounded.astype(dtype) == exact.astype(dtype)
+    return rounded.astype(np.float32) == exact.astype(np.float32)

@@ -1,7 +1,8 @@
 """Queues of tasks that the loopback server runs in batches.
 
 Rules and refusals are those of TensorFlow's `shared_batch_scheduler.h`, as
-version 2.21.0 installs it. A task is anything with a `size`, its rows.
+version 2.21.0 installs it, without the splitting of large tasks. A task is
+anything with a `size`, its rows.
 """
 
 import os
@@ -19,11 +20,9 @@ INVALID_ARGUMENT, UNAVAILABLE = 3, 14
 class QueueOptions:
     """How a queue makes batches, from a `BatchingParameters` proto."""
 
-    task_limit: int = 1000
     batch_limit: int = 1000
     timeout: float = 0.0
     max_enqueued: int = 10
-    splits: bool = False
 
     @classmethod
     def of(cls, parameters):
@@ -36,41 +35,11 @@ class QueueOptions:
             present = parameters.HasField(name)
             return getattr(parameters, name).value if present else default
 
-        limit = given("max_batch_size", cls.task_limit)
-        splits = given("enable_large_batch_splitting", False)
-        execution = given("max_execution_batch_size", limit)
-        enqueued = given("max_enqueued_batches", cls.max_enqueued)
-        options = cls(
-            task_limit=limit,
-            batch_limit=execution if splits else limit,
+        return cls(
+            batch_limit=given("max_batch_size", cls.batch_limit),
             timeout=given("batch_timeout_micros", 0) / 1e6,
-            # Without splitting, none means one.
-            max_enqueued=enqueued if splits else max(enqueued, 1),
-            splits=splits,
+            max_enqueued=given("max_enqueued_batches", cls.max_enqueued),
         )
-        options.check()
-        return options
-
-    def check(self):
-        """Refuses what `AddQueue` of the server refuses."""
-        if self.task_limit == 0:
-            wrong = "input_batch_size_limit must be positive; was 0"
-        elif self.timeout < 0:
-            wrong = (
-                "batch_timeout_micros must be non-negative; was "
-                f"{round(self.timeout * 1e6)}"
-            )
-        elif self.max_enqueued == 0:
-            wrong = "max_enqueued_batches must be positive; was 0"
-        elif self.task_limit < self.batch_limit:
-            wrong = (
-                "When enable_large_batch_splitting is true, "
-                "input_batch_size_limit must be greater than or equal to "
-                f"max_execution_batch_size.1{self.task_limit}{self.batch_limit}"
-            )
-        else:
-            return
-        raise TensorFlowError(INVALID_ARGUMENT, wrong)
 
 
 @dataclass
@@ -94,12 +63,10 @@ class Queue:
     Args:
         options: `QueueOptions`.
         process: runs a list of tasks.
-        split: gives the parts of a task, from the list of their rows; only
-            called where `options` has splitting.
     """
 
-    def __init__(self, options, process, split=None):
-        self.options, self.process, self._split = options, process, split
+    def __init__(self, options, process):
+        self.options, self.process = options, process
         self._batches = deque([Batch()])
 
     def add(self, task):
@@ -108,63 +75,33 @@ class Queue:
         Raises:
             TensorFlowError: where it is too large or the queue is full.
         """
-        self._check_room(task)
-        room = self.options.batch_limit - self._batches[-1].size
-        tasks = [task]
-        if self.options.splits and task.size > room:
-            limit = self.options.batch_limit
-            tasks = self._split(task, sizes_of_parts(task.size, room, limit))
-        for part in tasks:
-            if self._batches[-1].size + part.size > self.options.batch_limit:
-                self._batches.append(Batch())
-            if not self._batches[-1].tasks:
-                self._batches[-1].began = time.monotonic()
-            self._batches[-1].tasks.append(part)
-
-    def _check_room(self, task):
-        options, last = self.options, self._batches[-1]
-        if task.size > options.task_limit:
+        limit, count = self.options.batch_limit, len(self._batches)
+        if task.size > limit:
             raise TensorFlowError(
                 INVALID_ARGUMENT,
                 f"Task size {task.size} is larger than maximum input batch "
-                f"size {options.task_limit}",
+                f"size {limit}",
             )
-        full = (
-            "The batch scheduling queue to which this task was submitted is "
-            "full; "
-        )
-        count = len(self._batches)
-        if options.splits:
-            room = options.max_enqueued - count + 1
-            room = room * options.batch_limit - last.size
-            if task.size > room:
+        if self._batches[-1].size + task.size > limit:
+            # The open batch counts, those that run do not.
+            if count >= self.options.max_enqueued:
                 raise TensorFlowError(
                     UNAVAILABLE,
-                    f"{full}task size is {task.size} but scheduling capacity "
-                    f"is only {room} (num_enqueued_batches={count}, "
-                    f"max_enqueued_batches={options.max_enqueued}, "
-                    f"open_batch_size={last.size}, "
-                    f"max_execution_batch_size={options.batch_limit})",
+                    "The batch scheduling queue to which this task was "
+                    f"submitted is full; currently {count} batches enqueued "
+                    f"and max_enqueued_batches is {self.options.max_enqueued}",
                 )
-        # The open batch counts, those that run do not.
-        elif (
-            last.size + task.size > options.task_limit
-            and count >= options.max_enqueued
-        ):
-            raise TensorFlowError(
-                UNAVAILABLE,
-                f"{full}currently {count} batches enqueued and "
-                f"max_enqueued_batches is {options.max_enqueued}",
-            )
+            self._batches.append(Batch())
+        if not self._batches[-1].tasks:
+            self._batches[-1].began = time.monotonic()
+        self._batches[-1].tasks.append(task)
 
     def seconds(self):
         """How long until a batch may run; None if none is waiting."""
         if len(self._batches) > 1:
             return 0.0
         batch = self._batches[0]
-        # A batch of tasks without rows is not waiting for anything: it
-        # stays until a task with rows joins it.
-        if not batch.size:
+        if not batch.tasks:
             return None
         if batch.size >= self.options.batch_limit:
             return 0.0
@@ -187,25 +124,14 @@ class Scheduler:
     """
 
     def __init__(self, threads=None):
-        threads = (os.cpu_count() or 1) if threads is None else threads
-        if threads < 1:
-            raise TensorFlowError(
-                INVALID_ARGUMENT,
-                f"num_batch_threads must be positive; was {threads}",
-            )
         self._queues, self._changed = deque(), threading.Condition()
-        for _ in range(threads):
+        for _ in range(threads or os.cpu_count() or 1):
             threading.Thread(target=self._work, daemon=True).start()
 
     def add_queue(self, queue):
         """Has its batches run, from now on."""
         with self._changed:
             self._queues.append(queue)
-
-    def remove_queue(self, queue):
-        """Forgets a queue without tasks."""
-        with self._changed:
-            self._queues.remove(queue)
 
     def schedule(self, queue, task):
         """Adds a task to a queue, or raises what `Queue.add` raises."""
@@ -237,14 +163,3 @@ class Scheduler:
     def _seconds(self):
         waits = [queue.seconds() for queue in self._queues]
         return min((wait for wait in waits if wait is not None), default=None)
-
-
-def sizes_of_parts(size, room, limit):
-    """Rows of the parts of a task: what fits, full batches, and the rest.
-
-    `input_split_metadata.h` of TensorFlow.
-    """
-    sizes = [room] if room else []
-    while (left := size - sum(sizes)) > 0:
-        sizes.append(min(left, limit))
-    return sizes

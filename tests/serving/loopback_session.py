@@ -1,48 +1,41 @@
 """How the loopback server runs the graph of a model."""
 
-import time
+import contextlib
 
 import numpy as np
 import tensorflow as tf
 
 from luong_keras.serving import SavedModelSession
-from tests.serving.loopback_error import TensorFlowError, errors_of_the_runtime
+from tests.serving.loopback_error import TensorFlowError
 
-INVALID_ARGUMENT, DEADLINE_EXCEEDED = 3, 4
+INVALID_ARGUMENT = 3
 
 
-class SlowSession(SavedModelSession):
-    """A session whose runs take longer, as on a busy machine.
+@contextlib.contextmanager
+def errors_of_the_runtime():
+    """Raises `TensorFlowError` for what TensorFlow raises inside."""
+    try:
+        yield
+    except tf.errors.OpError as error:
+        raise TensorFlowError(error.error_code, error.message) from error
 
-    Args:
-        folder: the SavedModel.
-        threads: how many compute, as many as there are cores when None.
 
-    Attributes:
-        slow: seconds that are added to each run; they count for its timeout.
+class CheckedSession(SavedModelSession):
+    """A session that refuses what the server's runtime refuses.
 
     Raises:
         TensorFlowError: where the runtime refuses the model or a call.
     """
 
-    slow = 0.0
-
     def __init__(self, folder, threads=None):
         with errors_of_the_runtime():
             super().__init__(folder, threads)
 
-    def run(self, inputs, outputs, milliseconds=0):
-        """As `SavedModelSession.run`; a negative timeout is none."""
-        # RunOptions.timeout_in_ms: only above 0 (direct_session.cc, 2.21.0).
-        time.sleep(min(self.slow, max(milliseconds, 0) / 1000 or self.slow))
-        left = milliseconds - int(self.slow * 1000)
-        if milliseconds > 0 and left <= 0:
-            raise TensorFlowError(
-                DEADLINE_EXCEEDED, "Timed out waiting for notification"
-            )
+    def run(self, inputs, outputs):
+        """As `SavedModelSession.run`."""
         self._check_types(inputs)
         with errors_of_the_runtime():
-            return super().run(inputs, outputs, left if milliseconds > 0 else 0)
+            return super().run(inputs, outputs)
 
     def _check_types(self, inputs):
         """Refuses what Python would convert, as the runtime does."""

@@ -1,8 +1,7 @@
 """One loaded version of a model, as the loopback server has it."""
 
-import time
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import tensorflow as tf
 from tensorflow.core.framework import tensor_pb2, types_pb2
@@ -11,19 +10,15 @@ from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
 from tests.serving.loopback_batching import Batching
 from tests.serving.loopback_error import TensorFlowError
-from tests.serving.loopback_metrics import Metrics
-from tests.serving.loopback_session import SlowSession
+from tests.serving.loopback_session import CheckedSession
 
 INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION = 3, 5, 9
-UNIMPLEMENTED = 12
 WARM_UP = "assets.extra/tf_serving_warmup_requests"
 # NumPy's type -> TensorFlow's, and the proto's field for its values.
 FIELDS = {
     "object": (types_pb2.DT_STRING, "string_val"),
     "float32": (types_pb2.DT_FLOAT, "float_val"),
-    "float64": (types_pb2.DT_DOUBLE, "double_val"),
     "int32": (types_pb2.DT_INT32, "int_val"),
-    "int64": (types_pb2.DT_INT64, "int64_val"),
     "bool": (types_pb2.DT_BOOL, "bool_val"),
 }
 
@@ -35,15 +30,11 @@ class Settings:
     Args:
         threads: how many compute in each, as many as there are cores when
             None.
-        slow: seconds that are added to each run after the warm-up.
         batching: `Batching`, or None for a run for each request.
-        metrics: where runs are counted.
     """
 
     threads: int | None = None
-    slow: float = 0.0
     batching: Batching | None = None
-    metrics: Metrics = field(default_factory=Metrics)
 
 
 class ModelVersion:
@@ -65,16 +56,12 @@ class ModelVersion:
         saved.ParseFromString((folder / "saved_model.pb").read_bytes())
         (meta_graph,) = saved.meta_graphs
         self.signatures = meta_graph.signature_def
-        self._metrics = settings.metrics
-        session = self._session = SlowSession(folder, settings.threads)
-        sessions = [session]
+        session = self._session = CheckedSession(folder, settings.threads)
         # Requests hold this object: the last of them frees the model.
-        weakref.finalize(self, close, sessions).atexit = False
+        weakref.finalize(self, session.close).atexit = False
         if settings.batching is not None:
             self._session = settings.batching.wrap(session)
-            sessions.insert(0, self._session)
         self._warm_up(folder / WARM_UP)
-        session.slow = settings.slow
 
     def _warm_up(self, path):
         if not path.exists():
@@ -87,44 +74,26 @@ class ModelVersion:
             ) from error
         for record in records:
             log = prediction_log_pb2.PredictionLog.FromString(record.numpy())
-            if not log.HasField("predict_log"):
-                raise TensorFlowError(
-                    UNIMPLEMENTED, "Unsupported log_type for warmup"
-                )
             self.predict(log.predict_log.request)
 
-    def run(self, signature, arrays, model_name, *, outputs=(), timeout=0):
+    def run(self, signature, arrays, outputs=()):
         """Arrays of a signature's outputs, all of them by default.
 
         Args:
             signature: one of `signatures`' values.
             arrays: input name -> array.
-            model_name: as the request has it, for the metrics.
             outputs: names of the wanted outputs.
-            timeout: milliseconds; 0 or less: none.
         """
-        began = time.monotonic()
-        found = self._session.run(
+        return self._session.run(
             {signature.inputs[key].name: x for key, x in arrays.items()},
             {
                 key: signature.outputs[key].name
                 for key in outputs or signature.outputs
             },
-            timeout,
         )
-        # RunPredict, predict_util.cc, 2.20.0.
-        self._metrics.runtime_latency.add(
-            (time.monotonic() - began) * 1e6, model_name, "Predict", "TF1"
-        )
-        return found
 
-    def predict(self, request, timeout=0):
-        """Answers a `PredictRequest` with a `PredictResponse`.
-
-        Args:
-            request: the proto.
-            timeout: milliseconds; 0 or less: none.
-        """
+    def predict(self, request):
+        """Answers a `PredictRequest` with a `PredictResponse`."""
         name = request.model_spec.signature_name or "serving_default"
         if name not in self.signatures:
             raise TensorFlowError(
@@ -133,27 +102,15 @@ class ModelVersion:
             )
         signature = self.signatures[name]
         check_names(signature, request)
-        arrays = {key: array_of(key, x) for key, x in request.inputs.items()}
+        arrays = {key: tf.make_ndarray(x) for key, x in request.inputs.items()}
         response = predict_pb2.PredictResponse()
         response.model_spec.name = request.model_spec.name
         response.model_spec.version.value = self.number
         response.model_spec.signature_name = name
-        found = self.run(
-            signature,
-            arrays,
-            request.model_spec.name,
-            outputs=request.output_filter,
-            timeout=timeout,
-        )
+        found = self.run(signature, arrays, request.output_filter)
         for key, array in found.items():
             response.outputs[key].CopyFrom(proto_of(array))
         return response
-
-
-def close(sessions):
-    """Closes all of them, in their order."""
-    for session in sessions:
-        session.close()
 
 
 def check_names(signature, request):
@@ -175,17 +132,13 @@ def check_names(signature, request):
             "request and no default value provided. Inputs expected to be in "
             f"the request {listed(sent)}, or default input alias set: ",
         )
-    for number, output in enumerate(request.output_filter):
+    for output in request.output_filter:
         if output not in signature.outputs:
             raise TensorFlowError(
                 INVALID_ARGUMENT,
                 f"output tensor alias not found in signature: {output} "
                 "Outputs expected to be in the set "
                 f"{listed(signature.outputs)}.",
-            )
-        if output in request.output_filter[:number]:
-            raise TensorFlowError(
-                INVALID_ARGUMENT, f"duplicate output tensor alias: {output}"
             )
 
 
@@ -194,37 +147,11 @@ def listed(names):
     return "{" + ",".join(sorted(names)) + "}"
 
 
-def array_of(name, proto):
-    """The array of a request's tensor."""
-    try:
-        return tf.make_ndarray(proto)
-    except (TypeError, ValueError):
-        raise TensorFlowError(
-            INVALID_ARGUMENT, f"tensor parsing error: {name}"
-        ) from None
-
-
 def proto_of(array):
     """The proto of an answer's tensor, in fields as the server fills them."""
     dtype, field = FIELDS[array.dtype.name]
     proto = tensor_pb2.TensorProto(dtype=dtype)
     for size in array.shape:
         proto.tensor_shape.dim.add(size=size)
-    if array.dtype.kind == "f" and array.size:
-        # The bytes of a packed field of numbers are those of the array.
-        number = proto.DESCRIPTOR.fields_by_name[field].number
-        proto.MergeFromString(
-            bytes([number << 3 | 2]) + varint(array.nbytes) + array.tobytes()
-        )
-    else:
-        getattr(proto, field).extend(array.ravel().tolist())
+    getattr(proto, field).extend(array.ravel().tolist())
     return proto
-
-
-def varint(number):
-    """A number that is not negative as a protocol buffer has it."""
-    groups = [number & 127]
-    while number := number >> 7:
-        groups[-1] |= 128
-        groups.append(number & 127)
-    return bytes(groups)

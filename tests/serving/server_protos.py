@@ -22,19 +22,13 @@ UNPUBLISHED = {
         "batch_timeout_micros": INTEGER,
         "max_enqueued_batches": INTEGER,
         "num_batch_threads": INTEGER,
-        "thread_pool_name": ".google.protobuf.StringValue",
         "enable_large_batch_splitting": BOOLEAN,
-        "max_execution_batch_size": INTEGER,
-        "allowed_batch_sizes": "int64",
-        "pad_variable_length_inputs": "bool",
     },
     "PrometheusConfig": {"enable": "bool", "path": "string"},
     "MonitoringConfig": {"prometheus_config": ".test.PrometheusConfig"},
 }
-REPEATED = {"allowed_batch_sizes"}
 SCALARS = {
     "bool": descriptor_pb2.FieldDescriptorProto.TYPE_BOOL,
-    "int64": descriptor_pb2.FieldDescriptorProto.TYPE_INT64,
     "string": descriptor_pb2.FieldDescriptorProto.TYPE_STRING,
 }
 
@@ -50,8 +44,7 @@ def unpublished(name):
     for message_name, fields in UNPUBLISHED.items():
         message = file.message_type.add(name=message_name)
         for number, (field, kind) in enumerate(fields.items(), start=1):
-            label = 3 if field in REPEATED else 1
-            added = message.field.add(name=field, number=number, label=label)
+            added = message.field.add(name=field, number=number, label=1)
             if kind in SCALARS:
                 added.type = SCALARS[kind]
             else:

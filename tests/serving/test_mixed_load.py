@@ -45,9 +45,7 @@ ILLEGAL_BODIES = [
 def batching(exported_models):
     running = LoopbackProcess(
         exported_models,
-        "--enable-batching",
         *("--batching-parameters-file", f"{CHECKOUT}/export/batching.config"),
-        *("--rest-api-num-threads", "64"),
     )
     yield running
     running.stop()

@@ -3,11 +3,14 @@
 import sys
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+import tensorflow as tf
 
 from luong_keras.serving import saved_model_session
 from luong_keras.serving.saved_model_session import (
     SavedModelError,
+    SavedModelSession,
     process_memory,
     run_in_server_runtime,
 )
@@ -38,3 +41,21 @@ def test_the_last_line_of_a_long_log(tmp_path, monkeypatch):
     monkeypatch.setattr(saved_model_session.sys, "executable", str(program))
     with pytest.raises(SavedModelError, match="no such operation[.]$"):
         run_in_server_runtime(tmp_path, [])
+
+
+class Endless(tf.Module):
+    """Counts for days."""
+
+    @tf.function(input_signature=[tf.TensorSpec([], tf.int64, "start")])
+    def __call__(self, start):
+        (end,) = tf.while_loop(lambda i: i < 10**15, lambda i: [i + 1], [start])
+        return {"end": end}
+
+
+def test_the_runtime_gives_up_a_call_that_takes_too_long(tmp_path):
+    tf.saved_model.save(Endless(), str(tmp_path))
+    session = SavedModelSession(tmp_path)
+    call = {"serving_default_start:0": np.array(1)}
+    with pytest.raises(tf.errors.DeadlineExceededError):
+        session.run(call, {"end": "PartitionedCall:0"}, 100)
+    session.close()
