@@ -138,6 +138,12 @@ class ProxyProcess:
         """Makes it read its files again, as `nginx -s reload` does."""
         subprocess.run([*self.command, "-s", "reload"], check=True)
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
     def stop(self):
         """Ends it, after the requests that it has."""
         self.process.send_signal(3)  # SIGQUIT, as in compose.yaml

@@ -24,6 +24,14 @@ METRICS = {
 }
 
 
+@pytest.fixture(scope="module")
+def group():
+    """The group of all rules."""
+    yaml = pytest.importorskip("yaml")
+    (found,) = yaml.safe_load(RULES.read_text())["groups"]
+    return found
+
+
 def promtool(*arguments):
     """The output of a call, which must succeed."""
     found = subprocess.run(
@@ -47,9 +55,8 @@ def test_alerts_come_when_they_should_and_else_not(tmp_path):
     promtool("test", "rules", filled)
 
 
-def test_only_what_the_server_counts_is_asked_for():
+def test_only_what_the_server_counts_is_asked_for(group):
     yaml = pytest.importorskip("yaml")
-    (group,) = yaml.safe_load(RULES.read_text())["groups"]
     asked = {
         name
         for rule in group["rules"]
@@ -62,9 +69,7 @@ def test_only_what_the_server_counts_is_asked_for():
     assert job["metrics_path"] in (EXPORT / "monitoring.config").read_text()
 
 
-def test_every_alert_leads_to_a_section_of_the_runbook():
-    yaml = pytest.importorskip("yaml")
-    (group,) = yaml.safe_load(RULES.read_text())["groups"]
+def test_every_alert_leads_to_a_section_of_the_runbook(group):
     titles = re.findall(
         r"^## (.+)$", (EXPORT / "RUNBOOK.md").read_text(), re.MULTILINE
     )

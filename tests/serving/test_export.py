@@ -190,16 +190,20 @@ def test_a_version_is_never_written_twice(translator, exported):
     assert sorted(path.name for path in exported.parent.iterdir()) == before
 
 
+class Archive:
+    """An `ExportArchive` that takes everything."""
+
+    def track(self, resource):
+        pass
+
+    def add_endpoint(self, *arguments, **options):
+        pass
+
+
 def test_a_failed_export_leaves_nothing(
     translator, tmp_path, monkeypatch, one_signature
 ):
-    class Failing:
-        def track(self, resource):
-            pass
-
-        def add_endpoint(self, *arguments, **options):
-            pass
-
+    class Failing(Archive):
         def write_out(self, path, **options):
             Path(path).mkdir()
             (Path(path) / "saved_model.pb").write_bytes(b"half")
@@ -219,13 +223,7 @@ def test_a_failed_export_leaves_nothing(
 def test_an_export_is_on_disk_before_it_has_its_name(
     translator, tmp_path, monkeypatch, one_signature
 ):
-    class Archive:
-        def track(self, resource):
-            pass
-
-        def add_endpoint(self, *arguments, **options):
-            pass
-
+    class Writing(Archive):
         def write_out(self, path, **options):
             (Path(path) / "variables").mkdir(parents=True)
             (Path(path) / "variables" / "data").write_bytes(b"weights")
@@ -242,7 +240,7 @@ def test_an_export_is_on_disk_before_it_has_its_name(
         synced.clear()
         os.rename(source, target)
 
-    monkeypatch.setattr(keras.export, "ExportArchive", Archive)
+    monkeypatch.setattr(keras.export, "ExportArchive", Writing)
     monkeypatch.setattr(
         "luong_keras.serving.export.check_saved_model", lambda *_: None
     )

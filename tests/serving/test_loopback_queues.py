@@ -11,8 +11,6 @@ from tests.serving.doubling_session import (
     together,
 )
 
-INVALID_ARGUMENT, UNAVAILABLE = 3, 14
-
 
 def test_a_batch_does_not_wait_for_ever_to_be_full():
     batched, session = batches("batch_timeout_micros { value: 1000 }")
@@ -48,31 +46,3 @@ def test_other_outputs_are_another_batch():
         assert session.runs[0][1] == {"sum:0", "more:0"}
         together(batched, np.ones(1))
         waiting.result()
-
-
-def test_a_task_larger_than_a_batch_is_refused():
-    batched, _ = batches("max_batch_size { value: 2 }")
-    (error,) = together(batched, np.ones(3))
-    assert (error.code, error.message) == (
-        INVALID_ARGUMENT,
-        "Task size 3 is larger than maximum input batch size 2",
-    )
-
-
-def test_a_full_queue_refuses_what_does_not_fit_into_its_open_batch():
-    batched, session = batches(
-        WAITS + "max_batch_size { value: 2 } max_enqueued_batches { value: 1 }"
-    )
-    with ThreadPoolExecutor(1) as threads:
-        waiting = threads.submit(together, batched, np.ones(1))
-        enqueued(batched, 1)
-        (error,) = together(batched, np.ones(2))
-        assert (error.code, error.message) == (
-            UNAVAILABLE,
-            "The batch scheduling queue to which this task was submitted is "
-            "full; currently 1 batches enqueued and max_enqueued_batches is 1",
-        )
-        # There is room for one row still.
-        together(batched, np.ones(1))
-        assert waiting.result()[0].tolist() == [2]
-    assert session.sizes() == [2]

@@ -93,8 +93,7 @@ def ask(demo):
 
 
 def test_the_page_works_under_the_strict_headers(tmp_path, upstream, open_page):
-    proxy = ProxyProcess(tmp_path, upstream, upstream)
-    try:
+    with ProxyProcess(tmp_path, upstream, upstream) as proxy:
         demo = open_page(proxy)
         ask(demo)
         demo.shows("#translation", "eine Katze")
@@ -112,8 +111,6 @@ def test_the_page_works_under_the_strict_headers(tmp_path, upstream, open_page):
         assert any("Content Security" in line for line in demo.complaints)
         away = [r for r in demo.requests if r.url.startswith("https://else")]
         assert not any(request.response() for request in away)
-    finally:
-        proxy.stop()
 
 
 def test_the_page_and_the_server_understand_each_other(
@@ -122,10 +119,7 @@ def test_the_page_and_the_server_understand_each_other(
     rest = urlsplit(server.rest_url)
     name = rest.path.rpartition("/")[2]
     port = server.grpc_target.rpartition(":")[2]
-    proxy = ProxyProcess(tmp_path, rest.port, port, name)
-    try:
+    with ProxyProcess(tmp_path, rest.port, port, name) as proxy:
         if '"align"' not in proxy.get(rest.path + "/metadata").text:
             pytest.skip("the export is of an older contract")
         ask(open_page(proxy, f"?model={name}"))
-    finally:
-        proxy.stop()

@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import grpc
 import pytest
 import requests
 from tensorflow_serving.apis.predict_pb2 import PredictResponse
@@ -26,6 +27,7 @@ from tests.serving.proxy_process import (
     ProxyProcess,
     free_port,
 )
+from tests.serving.server_calls import Grpc
 
 pytestmark = [
     pytest.mark.skipif(NGINX is None, reason="needs nginx: apt-get install"),
@@ -91,9 +93,8 @@ def upstream(running):
 def proxy(tmp_path_factory, running):
     port = running.server_address[1]
     folder = tmp_path_factory.mktemp("proxy")
-    started = ProxyProcess(folder, port, port, changed=NO_RATE)
-    yield started
-    started.stop()
+    with ProxyProcess(folder, port, port, changed=NO_RATE) as started:
+        yield started
 
 
 def error_of(response, status):
@@ -291,52 +292,41 @@ def test_the_servers_503_comes_with_a_time(proxy, upstream):
 
 def test_a_server_that_is_gone_is_told_at_once(tmp_path):
     port = free_port()
-    proxy = ProxyProcess(tmp_path, port, port)
-    try:
+    with ProxyProcess(tmp_path, port, port) as proxy:
         # Again and again: it is not taken for dead.
         for _ in range(3):
             response = proxy.post(PREDICT, BODY)
             assert "cannot be reached" in error_of(response, 503)
             assert int(response.headers["Retry-After"]) > 0
         assert proxy.get("/", token=None).status_code == 200
-    finally:
-        proxy.stop()
 
 
 def test_a_server_that_is_late_is_told(tmp_path, upstream):
     port = upstream.server_address[1]
     changed = {"proxy_read_timeout 35s": "proxy_read_timeout 1s"}
-    proxy = ProxyProcess(tmp_path, port, port, changed=changed)
     upstream.waits.clear()
-    try:
+    with ProxyProcess(tmp_path, port, port, changed=changed) as proxy:
         message = error_of(proxy.post(PREDICT, BODY), 504)
         assert "did not answer in time" in message
         assert len(upstream.seen) == 1  # and was not asked twice
-    finally:
-        upstream.waits.set()
-        proxy.stop()
 
 
 def test_requests_beyond_the_rate_are_refused_by_client(tmp_path, upstream):
     port = upstream.server_address[1]
     # So slow that no machine is slower.
     changed = {"rate=20r/s": "rate=1r/m", "burst=40": "burst=2"}
-    proxy = ProxyProcess(tmp_path, port, port, changed=changed)
-    try:
+    with ProxyProcess(tmp_path, port, port, changed=changed) as proxy:
         found = [proxy.post(PREDICT, BODY) for _ in range(5)]
         assert [each.status_code for each in found] == [200] * 3 + [429] * 2
         assert "Try again" in error_of(found[-1], 429)
         assert int(found[-1].headers["Retry-After"]) > 0
         assert proxy.post(PREDICT, BODY, token=OTHER_TOKEN).status_code == 200
         assert len(upstream.seen) == 4
-    finally:
-        proxy.stop()
 
 
 def test_connections_beyond_the_limit_are_refused(tmp_path, upstream):
     port = upstream.server_address[1]
     changed = NO_RATE | {"client_connections 32": "client_connections 4"}
-    proxy = ProxyProcess(tmp_path, port, port, changed=changed)
     upstream.waits.clear()
     refusals = threading.Semaphore(0)
 
@@ -346,15 +336,14 @@ def test_connections_beyond_the_limit_are_refused(tmp_path, upstream):
             refusals.release()
         return code
 
-    try:
-        with ThreadPoolExecutor(6) as threads:
-            codes = threads.map(ask, range(6))
-            assert all(refusals.acquire(timeout=60) for _ in range(2))
-            upstream.waits.set()
-            assert sorted(codes) == [200] * 4 + [429] * 2
-    finally:
+    with (
+        ProxyProcess(tmp_path, port, port, changed=changed) as proxy,
+        ThreadPoolExecutor(6) as threads,
+    ):
+        codes = threads.map(ask, range(6))
+        assert all(refusals.acquire(timeout=60) for _ in range(2))
         upstream.waits.set()
-        proxy.stop()
+        assert sorted(codes) == [200] * 4 + [429] * 2
 
 
 def test_the_page_is_served_strictly(proxy, upstream):
@@ -395,8 +384,7 @@ def test_no_page_of_another_origin_may_read(proxy, upstream):
 
 def test_tokens_are_exchanged_without_a_pause(tmp_path, upstream):
     port = upstream.server_address[1]
-    proxy = ProxyProcess(tmp_path, port, port, changed=NO_RATE)
-    try:
+    with ProxyProcess(tmp_path, port, port, changed=NO_RATE) as proxy:
         fresh = "f" * 64
         assert proxy.get(MODEL, token=fresh).status_code == 401
         (tmp_path / "tokens").write_text(f'"Bearer {fresh}" a;\n')
@@ -411,8 +399,6 @@ def test_tokens_are_exchanged_without_a_pause(tmp_path, upstream):
             if exchanged == 20:
                 break
         assert exchanged == 20
-    finally:
-        proxy.stop()
 
 
 def test_timeouts_agree():
@@ -434,15 +420,14 @@ def test_timeouts_agree():
 @pytest.fixture(scope="module")
 def in_front(tmp_path_factory, server):
     """The proxy before the double of the server."""
-    rest, grpc = urlsplit(server.rest_url), server.grpc_target
-    started = ProxyProcess(
+    rest, target = urlsplit(server.rest_url), server.grpc_target
+    with ProxyProcess(
         tmp_path_factory.mktemp("front"),
         rest.port,
-        grpc.rpartition(":")[2],
+        target.rpartition(":")[2],
         rest.path.rpartition("/")[2],
-    )
-    yield started
-    started.stop()
+    ) as started:
+        yield started
 
 
 def test_the_server_answers_through_it(in_front, server):
@@ -458,9 +443,6 @@ def test_the_server_answers_through_it(in_front, server):
 
 def grpc_predicted(in_front, server, token, **options):
     """The answer over gRPC."""
-    grpc = pytest.importorskip("grpc")
-    from tests.serving.server_calls import Grpc
-
     secure = grpc.ssl_channel_credentials(
         Path(in_front.certificate).read_bytes()
     )
@@ -479,7 +461,6 @@ def grpc_predicted(in_front, server, token, **options):
 
 
 def test_grpc_passes_with_a_token_alone(in_front, server):
-    grpc = pytest.importorskip("grpc")
     found = grpc_predicted(in_front, server, TOKEN)
     assert found.outputs["translation"].string_val
     with pytest.raises(grpc.RpcError) as refused:
@@ -488,7 +469,6 @@ def test_grpc_passes_with_a_token_alone(in_front, server):
 
 
 def test_compressed_messages_are_refused_as_grpc_does(in_front, server):
-    grpc = pytest.importorskip("grpc")
     for compression in (grpc.Compression.Gzip, grpc.Compression.Deflate):
         with pytest.raises(grpc.RpcError) as refused:
             grpc_predicted(in_front, server, TOKEN, compression=compression)

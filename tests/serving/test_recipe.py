@@ -25,8 +25,6 @@ LABELS = """model_version_policy { specific { versions: [1, 2] } }
     version_labels { key: "canary" value: 2 }"""
 POLICY = "model_version_policy { latest { num_versions: 1 } }"
 RELOAD = "exec proxy nginx -c /config/proxy/nginx.conf -s reload"
-# Without them a command of a document cannot be run here.
-TOOLS = ("promtool",)
 
 
 def commands(name):
@@ -154,20 +152,14 @@ def place(tmp_path, exported_models):
     made.stop()
 
 
-def runnable(command):
-    """Whether this checkout and this machine have what it needs."""
-    program = command.split()[0]
-    return program not in TOOLS or shutil.which(program) is not None
-
-
 def test_every_command_of_the_documents(place):
     left_out = []
 
     def run(command):
-        if runnable(command):
-            return place.run(command)
-        left_out.append(command)
-        return None
+        if command.startswith("promtool") and not shutil.which("promtool"):
+            left_out.append(command)
+            return None
+        return place.run(command)
 
     given = commands("README.md")
     (end,) = (i for i, command in enumerate(given) if command.endswith(" down"))

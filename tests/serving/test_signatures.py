@@ -100,12 +100,6 @@ def test_a_translation_without_an_end_is_truncated():
     assert told(found, "truncated") == [row[0] for row in ended]
 
 
-def test_what_a_client_of_contract_2_reads_is_still_there():
-    found = ask("translate")
-    assert {"translations", "scores", "truncated", "status"} <= set(found)
-    assert found["truncated"].shape == (3,)
-
-
 def test_options_are_each_sentences_own():
     found = ask(
         "translate_with_options",
