@@ -1,4 +1,4 @@
-"""Arrays that a translator answers, and what they say, written by hand."""
+"""Hand-written outputs of a translator, and the results they stand for."""
 
 import numpy as np
 
@@ -7,9 +7,8 @@ from luong_keras_client import TranslatedText, TranslationScore
 
 ABSENT = -1e30
 _ROW = {"truncated": [False, False, True], "status": ["OK"] * 3}
-# What a `Translator` answers to three sentences, the second one empty. The
-# first translation of the first sentence was cut: it has no step that produces
-# `</s>`, but rows behind it, for its neighbour is longer.
+# Outputs of a search for three sentences, the second one empty. The first
+# translation has no step for `</s>`, but padding, as another one is longer.
 SEARCHED = {
     "translations": [["Tür auf", "x"], ["", ""], ["Ä <unk> z .", "y"]],
     "scores": [[-0.5, -2.5], [0.0, ABSENT], [-1.5, -1.75]],
@@ -55,7 +54,7 @@ ANSWERS = {
         "scores": SEARCHED["scores"],
         **_ROW,
     },
-    "align": {  # Of rank 0.
+    "align": {  # Rank 0.
         "translation": ["Tür auf", "", "Ä <unk> z ."],
         "score": [-0.5, 0.0, -1.5],
         "tokens": [tokens for tokens, _ in SEARCHED["tokens"]],
@@ -103,7 +102,7 @@ MEMORIES = [
     np.zeros((0, 2)),
     np.array([[5, 6], [7, 8], [0.5, 0.25]]),
 ]
-# Step -> the links of every translation of every sentence.
+# Step -> links of each translation of each sentence.
 LINKS = {
     "produces": [
         [[(0, 0), (1, 1)], [(1, 0)]],
@@ -157,7 +156,7 @@ TEXTS = [
 
 
 def translations(step):
-    """What `SEARCHED` says, with the links of that step."""
+    """Return the translations of `SEARCHED` with the links of a step."""
     door, letters = ["door", "open"], ["ä", "b", "c"]
     words = ["Ä", "<unk>", "z", "."]
     long = [[0.5, 0.25, 0.25], [0, 0, 1], [0.25, 0.5, 0.25]]
@@ -197,26 +196,26 @@ def translations(step):
 
 
 def arrays(outputs):
-    """Outputs as arrays, strings as bytes."""
+    """Convert outputs to arrays, with strings as bytes."""
     return {name: _array(values) for name, values in outputs.items()}
 
 
 def check(found, expected):
-    """Results, or lists of them, equal in every field and its type."""
+    """Check that results, or lists of them, have equal fields and types."""
     if isinstance(expected, list):
         assert len(found) == len(expected)
         for one, other in zip(found, expected, strict=True):
             check(one, other)
         return
-    # The client has its own.
+    # The client has classes of the same names.
     assert type(found).__name__ == type(expected).__name__
     for name, value in vars(expected).items():
-        own = getattr(found, name)
+        actual = getattr(found, name)
         if isinstance(value, np.ndarray):
-            assert own.shape == value.shape, name
-            assert own.tolist() == value.tolist(), name
+            assert actual.shape == value.shape, name
+            assert actual.tolist() == value.tolist(), name
         else:
-            assert own == value and type(own) is type(value), name
+            assert actual == value and type(actual) is type(value), name
 
 
 def _array(values):

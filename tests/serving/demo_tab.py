@@ -1,4 +1,4 @@
-"""The page in `export/demo` in a tab of a browser, before a made-up server."""
+"""The page of `export/demo` in a browser, with a stub of the server."""
 
 import json
 import shutil
@@ -18,15 +18,15 @@ FLAGS = (
     "--disable-sync",
 )
 PAGE = Path(__file__).parents[2] / "export" / "demo"
-STUB = "http://127.0.0.1:9"  # Requests to it are answered by the browser.
-# Colour in the middle of the cell that is read, as the canvas has it.
+STUB = "http://127.0.0.1:9"  # Playwright responds to its requests.
+# Colour of the canvas in the middle of the selected cell.
 PIXEL = """(cell) => {
     const canvas = document.querySelector("canvas");
-    const of = canvas.getBoundingClientRect();
+    const box = canvas.getBoundingClientRect();
     const { left, top, width, height } = cell.getBoundingClientRect();
-    const scale = canvas.width / of.width;
-    const x = (left + width / 2 - of.left) * scale;
-    const y = (top + height / 2 - of.top) * scale;
+    const scale = canvas.width / box.width;
+    const x = (left + width / 2 - box.left) * scale;
+    const y = (top + height / 2 - box.top) * scale;
     return [...canvas.getContext("2d").getImageData(x, y, 1, 1).data]; }"""
 CHANNELS = """(name) => {
     const paint = document.createElement("canvas").getContext("2d");
@@ -37,14 +37,14 @@ CHANNELS = """(name) => {
 
 
 class Demo:
-    """The page in a tab, and all that it asks for and complains about."""
+    """The page in a tab, with its requests, errors and console messages."""
 
     def __init__(self, tab, url):
         self.tab, self.url, self.servers = tab, url, [url]
-        self.requests, self.errors, self.complaints = [], [], []
+        self.requests, self.errors, self.console = [], [], []
         tab.on("request", lambda request: self.requests.append(request))
         tab.on("pageerror", lambda error: self.errors.append(str(error)))
-        tab.on("console", lambda line: self.complaints.append(line.text))
+        tab.on("console", lambda line: self.console.append(line.text))
 
     def open(self, server=STUB, model="tiny"):
         self.servers.append(server)
@@ -52,15 +52,23 @@ class Demo:
         self.tab.goto(f"{self.url}/?{query}")
 
     def answer(self, found=None, aligned=None, status=200, text=None, **more):
-        """Makes the stub answer: translations, or alignments by rank."""
+        """Set the responses of the stub.
+
+        Args:
+            found: row of a translation.
+            aligned: rows of alignments, by rank.
+            status: HTTP status.
+            text: body instead of JSON.
+            **more: members of the JSON instead of `predictions`.
+        """
 
         def fulfill(route):
-            asked = json.loads(route.request.post_data or "{}")
-            row = asked.get("instances", [{}])[0]
+            request = json.loads(route.request.post_data or "{}")
+            row = request.get("instances", [{}])[0]
             body = {"predictions": [found]}
-            if asked.get("signature_name") == "align" and aligned:
+            if request.get("signature_name") == "align" and aligned:
                 body = {"predictions": [aligned[row["rank"]]]}
-            if asked.get("signature_name") == "align_pair" and aligned:
+            if request.get("signature_name") == "align_pair" and aligned:
                 body = {"predictions": aligned}
             if status != 200 or more:
                 body = more
@@ -71,7 +79,7 @@ class Demo:
                 headers={
                     **{f"Access-Control-Allow-{name}": "*" for name in cors},
                     "Access-Control-Expose-Headers": "*",
-                    # Where it is CORS, a star is no leave for this one.
+                    # A star does not allow this header.
                     "Access-Control-Allow-Headers": "authorization",
                     **({"Retry-After": "2"} if status == 429 else {}),
                 },
@@ -84,12 +92,12 @@ class Demo:
         self.tab.fill("#text", text)
         self.tab.press("#text", "Enter")
 
-    def look(self):
-        """Opens the alignment."""
+    def open_alignment(self):
+        """Open the section of the alignment."""
         self.tab.click("#alignment > summary")
 
-    def sent(self, signature="translate_with_options"):
-        """The rows asked for."""
+    def sent_rows(self, signature="translate_with_options"):
+        """Return the first row of each request for a signature."""
         bodies = [
             json.loads(request.post_data)
             for request in self.requests
@@ -105,7 +113,7 @@ class Demo:
         sync_api.expect(self.tab.locator(selector)).to_have_text(text)
 
     def shown_weight(self):
-        """The weight that the colour of the cell that is read stands for."""
+        """Return the weight that the colour of the selected cell shows."""
         pixel, ground, accent = (
             np.array(channels[:3], float)
             for channels in (
@@ -114,12 +122,12 @@ class Demo:
                 self.tab.evaluate(CHANNELS, "--accent"),
             )
         )
-        way = accent - ground
-        return float((pixel - ground) @ way / (way @ way))
+        span = accent - ground
+        return float((pixel - ground) @ span / (span @ span))
 
 
 def translated(*texts, scores=None, **others):
-    """A row of `translate_with_options` by the serving contract."""
+    """Create an output row of `translate_with_options`."""
     return {
         "translations": list(texts),
         "scores": scores or [-0.25 * (n + 1) for n in range(len(texts))],
@@ -130,7 +138,7 @@ def translated(*texts, scores=None, **others):
 
 
 def aligned(target, source, weights=None, padding=0, **others):
-    """A row of `align`; its weights fall along each row, or are given."""
+    """Create an output row of `align`; by default weights halve per word."""
     width = len(source) + padding
     row = [0.5 ** (s + 1) for s in range(len(source))] + [0.0] * padding
     return {

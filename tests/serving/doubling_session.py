@@ -1,4 +1,4 @@
-"""A session that doubles numbers in batches and tells what it ran."""
+"""A session that doubles numbers in batches and records its runs."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -9,19 +9,19 @@ from tests.serving.loopback_batching import Batching
 from tests.serving.loopback_error import TensorFlowError
 from tests.serving.server_protos import unpublished
 
-# Only full batches run: 100 s are longer than a test.
+# Only full batches run: the timeout of 100 s is longer than a test.
 WAITS = "batch_timeout_micros { value: 100000000 } "
 OUTPUTS = {"sum": "sum:0"}
 
 
 class Doubling:
-    """A session that doubles and counts rows, and remembers its runs.
+    """A session that doubles its input and records its runs.
 
     Attributes:
-        runs: the inputs and output names of each run.
-        answer: gives an array for the inputs of a run.
-        began: set by the first run.
-        may_run: runs wait for it.
+        runs: inputs and output names of each run.
+        answer: function from the inputs of a run to an output.
+        began: event that the first run sets.
+        may_run: event for which runs wait.
     """
 
     def __init__(self):
@@ -41,14 +41,14 @@ class Doubling:
 
 
 def batches(parameters):
-    """A session whose runs are joined, and the one that is run."""
+    """Return a batching session and the session that runs its batches."""
     session = Doubling()
     proto = text_format.Parse(parameters, unpublished("BatchingParameters"))
     return Batching(proto).wrap(session), session
 
 
 def together(batched, *arrays, outputs=OUTPUTS):
-    """Answers to requests at the same time, or their errors."""
+    """Send requests at the same time; return their outputs or errors."""
 
     def ask(array):
         try:
@@ -61,7 +61,7 @@ def together(batched, *arrays, outputs=OUTPUTS):
 
 
 def enqueued(batched, count):
-    """Waits until that many tasks are in the queues."""
+    """Wait until the queues hold `count` tasks."""
     waited = threading.Event()
     for _ in range(6000):
         found = sum(

@@ -1,9 +1,9 @@
-"""JSON answers of the loopback server, byte for byte.
+"""JSON responses of the loopback server, byte for byte.
 
 `MakeJsonFromTensors` of TensorFlow Serving (json_tensor.cc, 2.20.0) writes
-with RapidJSON's pretty writer, four spaces a level: a line for each value in
-the column format, lists on one line in the row format. Outputs of different
-names come in no certain order there; here in that of the signature.
+with RapidJSON's pretty writer, four spaces per level. The column format has a
+line per value, the row format has lists on one line. The order of the outputs
+is undefined there; here it is that of the signature.
 """
 
 import math
@@ -20,12 +20,12 @@ ESCAPES = {code: f"\\u{code:04X}" for code in range(32)} | {
 
 
 def write(arrays, in_rows):
-    """The answer with these outputs, in the format of its request."""
+    """Return the response with these outputs, in the format of the request."""
     return in_row_format(arrays) if in_rows else in_columns(arrays)
 
 
 def in_columns(arrays):
-    """The column format: an array for each output."""
+    """Write the column format: one array per output."""
     if len(arrays) == 1:
         (array,) = arrays.values()
         return members({"outputs": written(array, 1)}, 0)
@@ -34,11 +34,11 @@ def in_columns(arrays):
 
 
 def in_row_format(arrays):
-    """The row format: an object for each row, or a value of one output."""
+    """Write the row format: an object per row, or the values of one output."""
     columns = {name: written_rows(array) for name, array in arrays.items()}
     if len(arrays) == 1:
         (values,) = columns.values()
-        # Lists are on one line only while the rows are written.
+        # The real writer ends its one-line mode before it closes this list.
         rows = b"[" + b", ".join(values) + b"\n    ]"
     else:
         rows = b",".join(
@@ -50,13 +50,13 @@ def in_row_format(arrays):
 
 
 def written(array, depth):
-    """An array inside that many objects and lists, a value per line."""
+    """Write an array inside `depth` objects and lists, one value per line."""
     joined = innermost(array, separator(depth + array.ndim))
     return nested(iter(joined), array.shape, depth)
 
 
 def written_rows(array):
-    """A text for each row of an array, on one line."""
+    """Return one text per row of an array, each on one line."""
     if array.ndim == 1:
         return texts(array)
     joined = iter(innermost(array, separator(None)))
@@ -69,8 +69,8 @@ def nested(joined, shape, depth):
     Args:
         joined: iterator over the texts.
         shape: sizes of the lists.
-        depth: number of objects and lists around them; None for lists on one
-            line.
+        depth: number of objects and lists around them; None to write the
+            lists on one line.
     """
     inner = None if depth is None else depth + 1
     if len(shape) == 1:
@@ -87,12 +87,12 @@ def nested(joined, shape, depth):
 
 
 def separator(depth):
-    """What stands between two values of a list; None for one line."""
+    """Return the separator of values at a depth, or on one line if None."""
     return b", " if depth is None else b"," + line(depth)
 
 
 def innermost(array, separator):
-    """Texts of the innermost lists, without brackets."""
+    """Return the texts of the innermost lists, without brackets."""
     *outer, inner = array.shape
     if array.dtype == np.float32 and array.size:
         joined = tf.strings.reduce_join(
@@ -109,7 +109,7 @@ def innermost(array, separator):
 
 
 def texts(flat):
-    """Texts of values."""
+    """Return the texts of a flat array."""
     if flat.dtype == np.float32:
         return decimals(flat).numpy().tolist() if flat.size else []
     if flat.dtype == bool:
@@ -120,7 +120,7 @@ def texts(flat):
 
 
 def members(values, depth):
-    """An object inside that many others: name -> text of the value."""
+    """Write an object inside `depth` others from the texts of its values."""
     inside = (b"," + line(depth + 1)).join(
         quoted(name.encode()) + b": " + value for name, value in values.items()
     )
@@ -128,11 +128,11 @@ def members(values, depth):
 
 
 def line(depth):
-    """The beginning of a line inside that many objects and lists."""
+    """Return a line break with the indentation of a depth."""
     return b"\n" + b"    " * depth
 
 
 def quoted(value):
-    """A string; bytes that are no UTF-8 are left as they are."""
+    """Return a JSON string; bytes that are not UTF-8 stay unchanged."""
     escaped = value.decode("latin-1").translate(ESCAPES)
     return f'"{escaped}"'.encode("latin-1")

@@ -1,7 +1,7 @@
-"""Requests of the loopback server that run together in one batch.
+"""Batching of requests in the loopback server.
 
-What is checked, and every refusal, is as in TensorFlow Serving
-(batching_session.cc and batching_util.h, 2.20.0).
+Checks and messages are those of TensorFlow Serving (batching_session.cc and
+batching_util.h, 2.20.0).
 """
 
 import threading
@@ -15,7 +15,7 @@ INVALID_ARGUMENT, FAILED_PRECONDITION, INTERNAL = 3, 9, 13
 
 
 class Batching:
-    """Batches of all models of a server, by one file.
+    """Batching of all models of a server.
 
     Args:
         parameters: the `BatchingParameters` proto.
@@ -29,17 +29,17 @@ class Batching:
         self._scheduler = Scheduler(threads)
 
     def wrap(self, session):
-        """A `BatchingSession` around a session."""
+        """Return a `BatchingSession` around a session."""
         return BatchingSession(session, self._scheduler, self._options)
 
 
 class BatchingSession:
-    """A session whose runs are joined: several threads call `run` at once.
+    """A session that runs concurrent requests in batches.
 
     Args:
-        session: what runs the batches.
-        scheduler: the `Scheduler` that says when.
-        options: `QueueOptions` of each of its queues.
+        session: the session that runs the batches.
+        scheduler: the `Scheduler` of the batches.
+        options: `QueueOptions` of all queues of the session.
     """
 
     def __init__(self, session, scheduler, options):
@@ -48,7 +48,7 @@ class BatchingSession:
         self._lock, self._queues = threading.Lock(), {}
 
     def run(self, inputs, outputs):
-        """As `SavedModelSession.run`; waits for its batch.
+        """Run a request in a batch, like `SavedModelSession.run`.
 
         Args:
             inputs: tensor name -> array.
@@ -60,9 +60,9 @@ class BatchingSession:
         return {key: found[name] for key, name in outputs.items()}
 
     def _queue(self, task):
-        """That of its input and output tensors, made when it is needed.
+        """Return the queue of the task's input and output tensors.
 
-        Thus a request with an `output_filter` never joins one without.
+        A request with an `output_filter` never shares a batch with one without.
         """
         key = frozenset(task.inputs), frozenset(task.outputs)
         with self._lock:
@@ -73,7 +73,7 @@ class BatchingSession:
             return self._queues[key]
 
     def _process(self, tasks):
-        """Runs a batch; what fails fails for each of its tasks."""
+        """Run a batch; an error becomes the error of every task."""
         try:
             inputs = {name: merged(name, tasks) for name in tasks[0].inputs}
             outputs = {name: name for name in tasks[0].outputs}
@@ -82,7 +82,7 @@ class BatchingSession:
             for task in tasks:
                 task.fail(error)
         except Exception as error:
-            # A mistake of the double must not leave threads waiting.
+            # A bug of the double must not leave threads waiting.
             for task in tasks:
                 task.fail(TensorFlowError(INTERNAL, repr(error)))
             raise
@@ -94,11 +94,11 @@ class BatchingSession:
 
 
 class Task:
-    """A request for a run, which waits in a queue.
+    """A request that waits in a queue.
 
     Args:
         inputs: tensor name -> array.
-        outputs: names of tensors.
+        outputs: names of the output tensors.
     """
 
     def __init__(self, inputs, outputs):
@@ -107,32 +107,33 @@ class Task:
         self._done, self._found, self._error = threading.Event(), None, None
 
     def succeed(self, found):
-        """Gives it its outputs."""
+        """Set the outputs."""
         self._found = found
         self._done.set()
 
     def fail(self, error):
-        """Gives it an error instead."""
+        """Set an error instead of outputs."""
         self._error = error
         self._done.set()
 
     def result(self):
-        """Its outputs, or an error, when it is done.
+        """Wait for the outputs and return them, or raise the error.
 
-        The server waits without an end, also where its client has gone.
+        There is no timeout: like the real server, it does not notice that a
+        client has left.
         """
         self._done.wait()
         if self._error is not None:
-            # One of its own: other threads raise that of their tasks.
+            # A new object, as each thread raises its own.
             raise TensorFlowError(self._error.code, self._error.message)
         return self._found
 
 
 def task_size(inputs):
-    """Rows of a task.
+    """Return the number of rows of a task.
 
     Raises:
-        TensorFlowError: where its inputs have not equally many.
+        TensorFlowError: if its inputs differ in the number of rows.
     """
     sizes = [array.shape[:1] for array in inputs.values()]
     if () in sizes:
@@ -145,7 +146,7 @@ def task_size(inputs):
 
 
 def merged(name, tasks):
-    """The rows of all tasks of one input."""
+    """Concatenate the rows of one input of all tasks."""
     arrays = [task.inputs[name] for task in tasks]
     if len({array.shape[1:] for array in arrays}) > 1:
         raise TensorFlowError(

@@ -1,13 +1,13 @@
-"""The errors of the loopback server."""
+"""The error of the loopback server."""
 
 
 class TensorFlowError(RuntimeError):
-    """What the server refuses.
+    """Error of a request that the server refuses.
 
     Attributes:
-        code: TensorFlow's status code: 3 for an invalid argument, 5 for
-            something not found.
-        message: what the server says.
+        code: status code of TensorFlow: 3 for an invalid argument, 5 for not
+            found.
+        message: the server's message.
     """
 
     def __init__(self, code, message):

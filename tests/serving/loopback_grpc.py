@@ -1,6 +1,6 @@
 """The gRPC interface of the loopback server.
 
-Codes and refusals are those of TensorFlow Serving
+Codes and messages are those of TensorFlow Serving
 (prediction_service_impl.cc and grpc_status_util.cc, 2.20.0).
 """
 
@@ -17,12 +17,12 @@ from tensorflow_serving.apis import (
 from tests.serving.loopback_error import TensorFlowError
 
 CODES = {code.value[0]: code for code in grpc.StatusCode}
-# More than any test or benchmark has clients.
+# More than the clients of any test or benchmark.
 THREADS = 256
 
 
 def answering(answer):
-    """A method of a service, whose errors become gRPC's."""
+    """Wrap a method of a service: its errors become errors of gRPC."""
 
     @functools.wraps(answer)
     def method(self, request, context):
@@ -70,17 +70,17 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
 
 
 def grpc_server(port, model):
-    """A server of both services, not yet started, and its port.
+    """Create a server of both services; return it, not started, and its port.
 
     Args:
-        port: 0 for any free one.
+        port: the port, or 0 for any free one.
         model: the `ServedModel`.
     """
     server = grpc.server(
         ThreadPoolExecutor(THREADS),
         options=[
             ("grpc.max_receive_message_length", -1),
-            # Another server's port is an error.
+            # A port that another server uses is an error.
             ("grpc.so_reuseport", 0),
         ],
     )

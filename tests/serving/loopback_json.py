@@ -1,8 +1,7 @@
 """JSON requests of the loopback server.
 
-The rules and the words of the refusals are those of TensorFlow Serving
-(`util/json_tensor.cc`, 2.20.0), so that a client meets the same server in a
-test.
+Rules and messages are those of TensorFlow Serving (`util/json_tensor.cc`,
+2.20.0).
 """
 
 import json
@@ -16,14 +15,14 @@ from tests.serving.loopback_values import (
     shown,
 )
 
-# What Python's parser says -> what the server's says.
+# Message of Python's parser -> message of the server's parser.
 PARSE_ERRORS = {
     "Expecting ',' delimiter": "Missing a comma or } after an object member.",
 }
 
 
 def parse(body):
-    """The JSON object of a request."""
+    """Parse the JSON object of a request."""
     if not body:
         raise Refused("JSON Parse error: The document is empty")
     try:
@@ -44,10 +43,10 @@ def parse(body):
 
 
 def read(request, inputs):
-    """Arrays of a request, and whether it is in row format.
+    """Return the arrays of a request, and whether it is in row format.
 
     Args:
-        request: what `parse` gave.
+        request: the result of `parse`.
         inputs: name -> `TensorInfo` of the signature's inputs.
     """
     if "instances" in request and "inputs" in request:
@@ -69,7 +68,7 @@ def read(request, inputs):
 
 
 def read_columns(value, inputs):
-    """Arrays of the column format."""
+    """Read the arrays of the column format."""
     if not is_object(value):
         if len(inputs) > 1:
             raise Refused(
@@ -87,7 +86,7 @@ def read_columns(value, inputs):
 
 
 def read_rows(instances, inputs):
-    """Arrays of the row format, which has one value of each input a row."""
+    """Read the arrays of the row format: a row has a value per input."""
     if not isinstance(instances[0], dict) and len(inputs) > 1:
         raise Refused(
             "instances is a plain list, but expecting list of objects as "
@@ -125,7 +124,7 @@ def read_rows(instances, inputs):
 
 
 def add_row(rows, name, value, inputs):
-    """Adds one value, which must have the shape of those before."""
+    """Append a value, which must have the shape of the previous values."""
     if name not in inputs:
         raise Refused(f"JSON object: does not have named input: {name}")
     array = read_array(value, inputs[name].dtype)

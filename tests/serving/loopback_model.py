@@ -20,18 +20,17 @@ Status = get_model_status_pb2.ModelVersionStatus
 
 
 class ServedModel:
-    """The versions of a model that are served now.
+    """The served versions of a model.
 
-    `poll` looks what the folder holds and loads and unloads; the other
-    methods may be called by any thread meanwhile.
+    `poll` loads and unloads versions as the folder changes; meanwhile any
+    thread may call the other methods.
 
     Args:
-        name: of the model, in requests.
-        base_path: the folder of the versions.
-        config: a file with a `ModelServerConfig`, whose entry of this name
-            gives version policy and labels. Its base path is that of the
-            server's machine and not used.
-        settings: `Settings` of its versions.
+        name: name of the model in requests.
+        base_path: folder of the versions.
+        config: file with a `ModelServerConfig`; the entry of this name has the
+            version policy and labels. Its base path is ignored.
+        settings: `Settings` of the versions.
     """
 
     def __init__(self, name, base_path, config=None, settings=None):
@@ -39,7 +38,7 @@ class ServedModel:
         self._base_path, self._config_path = Path(base_path), config
         self._config = model_server_config_pb2.ModelConfig()
         self._versions = {}  # number -> ModelVersion
-        self._states = {}  # number -> Status.State, also of the past
+        self._states = {}  # number -> Status.State, also of unloaded versions
 
     @property
     def available(self):
@@ -47,21 +46,21 @@ class ServedModel:
         return bool(self._versions)
 
     def poll(self):
-        """Loads what is new and drops what is no longer wanted."""
+        """Load new versions and unload versions that are no longer selected."""
         try:
             if self._config_path is not None:
                 self._config = self._read_config()
-            wanted = self._wanted()
+            selected = self._selected()
         except (OSError, text_format.ParseError, ValueError) as error:
-            # What is served is served on, as by the real server.
+            # Like the real server, keep serving the previous versions.
             print(error, file=sys.stderr)
             return
-        for number, folder in wanted.items():
+        for number, folder in selected.items():
             if number not in self._versions:
                 self._load(number, folder)
-        # The old version leaves when a new one serves, not before.
-        if not wanted or wanted.keys() & self._versions.keys():
-            for number in self._states.keys() - wanted.keys():
+        # An old version is unloaded after a new one has been loaded.
+        if not selected or selected.keys() & self._versions.keys():
+            for number in self._states.keys() - selected.keys():
                 self._states[number] = Status.END
                 self._versions = without(self._versions, number)
 
@@ -70,7 +69,7 @@ class ServedModel:
         try:
             version = ModelVersion(folder, self.settings)
         except (DecodeError, OSError, TensorFlowError, ValueError) as error:
-            # Tried again by the next poll; others are served meanwhile.
+            # The next poll tries again.
             print(f"Version {number} failed: {error}", file=sys.stderr)
             return
         self._versions = {**self._versions, number: version}
@@ -89,12 +88,12 @@ class ServedModel:
             "Received: none of this name."
         )
 
-    def _wanted(self):
-        """Number -> folder of the versions to be served, ascending."""
+    def _selected(self):
+        """Return number -> folder of the selected versions, ascending."""
         found = {
             int(path.name): path
             for path in self._base_path.iterdir()
-            # Others are temporary.
+            # Other folders are temporary.
             if path.name.isdecimal()
         }
         policy = self._config.model_version_policy
@@ -106,7 +105,7 @@ class ServedModel:
         return {number: found[number] for number in numbers}
 
     def version(self, spec):
-        """The version that a `ModelSpec` asks for."""
+        """Return the version of a `ModelSpec`."""
         if not spec.name:
             raise TensorFlowError(
                 INVALID_ARGUMENT, "ModelSpec has no name specified."
@@ -114,17 +113,17 @@ class ServedModel:
         versions = self._versions if spec.name == self.name else {}
         choice = spec.WhichOneof("version_choice")
         if choice is None:
-            asked = f"Latest({spec.name})"
+            request = f"Latest({spec.name})"
             found = versions.get(max(versions, default=None))
         else:
             number = spec.version.value
             if choice == "version_label":
                 number = self._labelled(spec)
-            asked = f"Specific({spec.name}, {number})"
+            request = f"Specific({spec.name}, {number})"
             found = versions.get(number)
         if found is None:
             raise TensorFlowError(
-                NOT_FOUND, f"Servable not found for request: {asked}"
+                NOT_FOUND, f"Servable not found for request: {request}"
             )
         return found
 
@@ -138,7 +137,7 @@ class ServedModel:
         return labels[spec.version_label]
 
     def status(self, spec):
-        """States of the versions that a `ModelSpec` asks for."""
+        """Return the states of the versions of a `ModelSpec`."""
         states = dict(self._states) if spec.name == self.name else {}
         if spec.HasField("version"):
             number = spec.version.value
@@ -162,5 +161,5 @@ class ServedModel:
 
 
 def without(mapping, key):
-    """A copy that has not this key."""
+    """Return a copy without a key."""
     return {k: value for k, value in mapping.items() if k != key}

@@ -1,22 +1,22 @@
-"""Numbers as the loopback server prints them, many at once.
+"""Texts of float32 arrays in the responses of the loopback server.
 
 `WriteDecimal` of TensorFlow Serving (json_tensor.cc, 2.20.0) prints a float32
-with 6 digits and, where they are another number, with all 9 that it needs.
-Numbers without a point or an exponent get `.0`. Here TensorFlow's kernels
-print: they do not hold Python's lock, so that answers are printed side by side.
+with 6 digits, or with 9 if 6 digits are a different number. It appends `.0` to
+numbers without a point or an exponent. TensorFlow's kernels print here, as
+they release Python's lock: several responses are printed at the same time.
 """
 
 import numpy as np
 import tensorflow as tf
 
-# Digits that tell any two numbers apart.
+# Digits that distinguish any two float32 numbers.
 ALL_DIGITS = 9
 # Powers of ten that are exact in float64.
 EXACT = 22
 
 
 def decimals(numbers):
-    """Texts of a flat array of finite float32, as a tensor."""
+    """Return the texts of a flat array of finite float32, as a tensor."""
     with tf.device("CPU:0"):
         groups = list(printed(numbers))
         texts = tf.dynamic_stitch(*zip(*groups, strict=True))
@@ -24,12 +24,12 @@ def decimals(numbers):
 
 
 def printed(numbers):
-    """Pairs of places and texts, for each way to print."""
+    """Yield pairs of positions and texts, one for each way to print."""
     size = np.abs(numbers)
-    # TensorFlow's kernels take subnormal numbers for zero.
+    # TensorFlow's kernels print subnormal numbers as zero.
     tiny = (size > 0) & (size < np.finfo(np.float32).tiny)
     short = six_digits_suffice(numbers)
-    # Their digits are all before the point, which has to be added.
+    # All digits precede the decimal point, which has to be added.
     whole = ~tiny & (size < np.where(short, 10.0**6, 10.0**ALL_DIGITS))
     whole[whole] = numbers[whole] == np.rint(numbers[whole])
     for chosen, options in (
@@ -49,7 +49,7 @@ def printed(numbers):
 
 
 def six_digits_suffice(numbers):
-    """Whether each number is the nearest one to itself in 6 digits."""
+    """Test whether 6 digits determine each number."""
     exact = numbers.astype(np.float64)
     size = np.abs(exact)
     answer = size == 0
@@ -62,7 +62,7 @@ def six_digits_suffice(numbers):
 
 
 def rounds_to_itself(exact, places):
-    """Whether numbers are unchanged by rounding to decimal places."""
+    """Test whether rounding to decimal places leaves numbers unchanged."""
     up = 10.0 ** np.maximum(places, 0)
     down = 10.0 ** np.maximum(-places, 0)
     rounded = np.rint(exact * up / down) * down / up

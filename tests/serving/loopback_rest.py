@@ -1,7 +1,7 @@
 """The REST interface of the loopback server.
 
-Addresses, codes and refusals are those of TensorFlow Serving (http_server.cc
-and http_rest_api_handler.cc, 2.20.0).
+Paths, codes and messages are those of TensorFlow Serving (http_server.cc and
+http_rest_api_handler.cc, 2.20.0).
 """
 
 import re
@@ -18,7 +18,7 @@ from tests.serving.loopback_version import INVALID_ARGUMENT
 MODEL = r"/v1/models/([^/:]+)(?:/versions/(\d+)|/labels/([^/:]+))?"
 PREDICTION = re.compile(MODEL + ":predict")
 INFORMATION = re.compile(MODEL + "(/metadata)?")
-# The runtime's code -> HTTP's, 500 for the others (ToHTTPStatusCode).
+# Code of TensorFlow -> status of HTTP, 500 if absent (ToHTTPStatusCode).
 HTTP_CODES = {
     INVALID_ARGUMENT: 400,
     5: 404,  # not found
@@ -28,10 +28,10 @@ HTTP_CODES = {
 
 
 class RestServer(ThreadingHTTPServer):
-    """Serves a model at a port of 127.0.0.1, each connection in a thread.
+    """A server at a port of 127.0.0.1, with a thread per connection.
 
     Args:
-        port: 0 for any free one.
+        port: the port, or 0 for any free one.
         model: the `ServedModel`.
     """
 
@@ -44,18 +44,18 @@ class RestServer(ThreadingHTTPServer):
 
 
 class RestHandler(BaseHTTPRequestHandler):
-    """Answers the requests of one connection."""
+    """The requests of one connection."""
 
     protocol_version = "HTTP/1.1"
-    # One packet an answer, sent at once.
+    # Each response is one packet, sent at once.
     wbufsize = -1
     disable_nagle_algorithm = True
 
     def log_message(self, *_):
-        """Says nothing."""
+        """Write no log."""
 
     def do_GET(self):
-        """Answers a request."""
+        """Respond to a request."""
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         code = 200
         try:
@@ -76,7 +76,7 @@ class RestHandler(BaseHTTPRequestHandler):
     do_POST = do_GET
 
     def answer(self, path, body):
-        """The answer's bytes."""
+        """Return the bytes of the response."""
         if self.command == "POST" and (found := PREDICTION.fullmatch(path)):
             return self.predict(model_spec(*found.groups()), body)
         if self.command == "GET" and (found := INFORMATION.fullmatch(path)):
@@ -88,7 +88,7 @@ class RestHandler(BaseHTTPRequestHandler):
         )
 
     def predict(self, spec, body):
-        """The answer to a request in row or column format."""
+        """Return the response to a request in row or column format."""
         request = loopback_json.parse(body)
         version = self.server.model.version(spec)
         name = request.get("signature_name") or "serving_default"
@@ -103,11 +103,11 @@ class RestHandler(BaseHTTPRequestHandler):
         return loopback_answers.write(found, in_rows)
 
     def status(self, spec):
-        """States of the versions."""
+        """Return the states of the versions."""
         return written(self.server.model.status(spec)).encode()
 
     def metadata(self, spec):
-        """The signatures of a version."""
+        """Return the signatures of a version."""
         version = self.server.model.version(spec)
         served = model_pb2.ModelSpec(name=spec.name)
         served.version.value = version.number
@@ -122,7 +122,7 @@ class RestHandler(BaseHTTPRequestHandler):
 
 
 def model_spec(name, version, label):
-    """What a path asks for."""
+    """Create the `ModelSpec` of a path."""
     spec = model_pb2.ModelSpec(name=unquote(name))
     if version:
         spec.version.value = int(version)
@@ -132,7 +132,7 @@ def model_spec(name, version, label):
 
 
 def written(message):
-    """A proto as JSON, with fields of default values."""
+    """Return a proto as JSON, including fields with default values."""
     text = json_format.MessageToJson(
         message,
         preserving_proto_field_name=True,

@@ -1,8 +1,8 @@
 """Queues of tasks that the loopback server runs in batches.
 
-Rules and refusals are those of TensorFlow's `shared_batch_scheduler.h`, as
-version 2.21.0 installs it, without the splitting of large tasks. A task is
-anything with a `size`, its rows.
+Rules and messages are those of TensorFlow's `shared_batch_scheduler.h` (2.21.0)
+without splitting of large tasks. A task is any object with a `size`, its number
+of rows.
 """
 
 import os
@@ -18,7 +18,7 @@ INVALID_ARGUMENT, UNAVAILABLE = 3, 14
 
 @dataclass(frozen=True)
 class QueueOptions:
-    """How a queue makes batches, from a `BatchingParameters` proto."""
+    """Settings of a queue."""
 
     batch_limit: int = 1000
     timeout: float = 0.0
@@ -26,9 +26,10 @@ class QueueOptions:
 
     @classmethod
     def of(cls, parameters):
-        """Those of the proto, whose absent fields have defaults.
+        """Create options from a `BatchingParameters` proto.
 
-        `GetQueueOptions`, bundle_factory_util.h, 2.20.0.
+        Absent fields have the defaults of `GetQueueOptions`
+        (bundle_factory_util.h, 2.20.0).
         """
 
         def given(name, default):
@@ -44,25 +45,25 @@ class QueueOptions:
 
 @dataclass
 class Batch:
-    """Tasks that run together; `began` is when the first one came."""
+    """Tasks that run together; `began` is the arrival of the first one."""
 
     tasks: list = field(default_factory=list)
     began: float = 0.0
 
     @property
     def size(self):
-        """Rows of all tasks."""
+        """Number of rows of all tasks."""
         return sum(task.size for task in self.tasks)
 
 
 class Queue:
-    """Batches of one kind of tasks; the last batch is open for more.
+    """Batches of one kind of tasks; the last batch is open.
 
-    The scheduler's lock is held where its methods are called.
+    The caller of a method must hold the scheduler's lock.
 
     Args:
         options: `QueueOptions`.
-        process: runs a list of tasks.
+        process: function that runs a list of tasks.
     """
 
     def __init__(self, options, process):
@@ -70,10 +71,10 @@ class Queue:
         self._batches = deque([Batch()])
 
     def add(self, task):
-        """Puts a task into the open batch or the next one.
+        """Add a task to the open batch or the next one.
 
         Raises:
-            TensorFlowError: where it is too large or the queue is full.
+            TensorFlowError: if the task is too large or the queue is full.
         """
         limit, count = self.options.batch_limit, len(self._batches)
         if task.size > limit:
@@ -83,7 +84,7 @@ class Queue:
                 f"size {limit}",
             )
         if self._batches[-1].size + task.size > limit:
-            # The open batch counts, those that run do not.
+            # The open batch counts as enqueued, running batches do not.
             if count >= self.options.max_enqueued:
                 raise TensorFlowError(
                     UNAVAILABLE,
@@ -97,7 +98,7 @@ class Queue:
         self._batches[-1].tasks.append(task)
 
     def seconds(self):
-        """How long until a batch may run; None if none is waiting."""
+        """Return the seconds until a batch may run, None without tasks."""
         if len(self._batches) > 1:
             return 0.0
         batch = self._batches[0]
@@ -108,7 +109,7 @@ class Queue:
         return max(batch.began + self.options.timeout - time.monotonic(), 0.0)
 
     def take(self):
-        """The tasks of the first batch, if it may run now, or None."""
+        """Return the tasks of a batch that may run now, or None."""
         if self.seconds() != 0:
             return None
         if len(self._batches) == 1:
@@ -120,7 +121,7 @@ class Scheduler:
     """Threads that run the batches of all queues, in turn.
 
     Args:
-        threads: as many as there are cores when None.
+        threads: number of threads; one per core when None.
     """
 
     def __init__(self, threads=None):
@@ -129,15 +130,15 @@ class Scheduler:
             threading.Thread(target=self._work, daemon=True).start()
 
     def add_queue(self, queue):
-        """Has its batches run, from now on."""
+        """Run the batches of a queue from now on."""
         with self._changed:
             self._queues.append(queue)
 
     def schedule(self, queue, task):
-        """Adds a task to a queue, or raises what `Queue.add` raises."""
+        """Add a task to a queue; raises the errors of `Queue.add`."""
         with self._changed:
             queue.add(task)
-            # One thread waits anew, for no longer than this task may.
+            # A waiting thread computes its timeout again.
             self._changed.notify()
 
     def _work(self):
@@ -145,7 +146,7 @@ class Scheduler:
             with self._changed:
                 while (found := self._next()) is None:
                     self._changed.wait(self._seconds())
-                # Another one watches the queues while this one is busy.
+                # Another thread watches the queues while this one is busy.
                 self._changed.notify()
             process, tasks = found
             process(tasks)

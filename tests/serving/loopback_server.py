@@ -3,11 +3,10 @@
     python -m tests.serving.loopback_server \\
         --base-path models/translator --name translator
 
-It serves one model over gRPC and REST, to this machine alone, and speaks as
-TensorFlow Serving does: the same services, paths, formats and refusals, the
-same watching of the folder, the same batches.
-The models run in sessions of TensorFlow, as in the real server. When it is
-ready it prints one line of JSON with the ports.
+It serves one model over gRPC and REST, only to this machine, with the services,
+paths, formats, messages, version changes and batches of TensorFlow Serving. The
+model runs in a session of TensorFlow, as in the real server. When the double is
+ready, it prints one line of JSON with the ports.
 """
 
 import argparse
@@ -25,7 +24,7 @@ from tests.serving.server_protos import read_text, unpublished
 
 
 def main():
-    """Serves until a signal ends it."""
+    """Serve until a signal arrives."""
     arguments, parent = parser().parse_args(), os.getppid()
     batching = None
     if arguments.batching_parameters_file:
@@ -65,7 +64,7 @@ def main():
 
 
 def parser():
-    """The command line."""
+    """Create the parser of the command line."""
     options = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -73,7 +72,7 @@ def parser():
     options.add_argument(
         "--base-path", required=True, help="folder of the versions"
     )
-    options.add_argument("--name", required=True, help="of the model")
+    options.add_argument("--name", required=True, help="name of the model")
     options.add_argument("--rest-port", type=int, default=0, help="0: any")
     options.add_argument("--grpc-port", type=int, default=0, help="0: any")
     options.add_argument(
@@ -81,23 +80,25 @@ def parser():
         help="a ModelServerConfig with version policy and labels of the model",
     )
     options.add_argument(
-        "--threads", type=int, help="that compute; default: all cores"
+        "--threads",
+        type=int,
+        help="threads that compute; default: one per core",
     )
     options.add_argument(
         "--batching-parameters-file",
         metavar="FILE",
-        help="a BatchingParameters proto as text: join the rows of requests",
+        help="a BatchingParameters proto as text; without it no batching",
     )
     options.add_argument(
         "--poll-seconds",
         type=float,
         default=1.0,
-        help="how often the folder is looked at",
+        help="seconds between two looks at the folder",
     )
     options.add_argument(
         "--with-parent",
         action="store_true",
-        help="end when the process that started it is gone",
+        help="end when the process that started it has ended",
     )
     return options
 

@@ -1,4 +1,4 @@
-"""How the loopback server runs the graph of a model."""
+"""The session of a model in the loopback server."""
 
 import contextlib
 
@@ -13,7 +13,7 @@ INVALID_ARGUMENT = 3
 
 @contextlib.contextmanager
 def errors_of_the_runtime():
-    """Raises `TensorFlowError` for what TensorFlow raises inside."""
+    """Raise errors of TensorFlow inside as `TensorFlowError`."""
     try:
         yield
     except tf.errors.OpError as error:
@@ -21,10 +21,10 @@ def errors_of_the_runtime():
 
 
 class CheckedSession(SavedModelSession):
-    """A session that refuses what the server's runtime refuses.
+    """A session that does not convert inputs, like the server's runtime.
 
     Raises:
-        TensorFlowError: where the runtime refuses the model or a call.
+        TensorFlowError: if the runtime refuses the model or a call.
     """
 
     def __init__(self, folder, threads=None):
@@ -32,13 +32,13 @@ class CheckedSession(SavedModelSession):
             super().__init__(folder, threads)
 
     def run(self, inputs, outputs):
-        """As `SavedModelSession.run`."""
+        """Feed and fetch tensors, like `SavedModelSession.run`."""
         self._check_types(inputs)
         with errors_of_the_runtime():
             return super().run(inputs, outputs)
 
     def _check_types(self, inputs):
-        """Refuses what Python would convert, as the runtime does."""
+        """Check the types of arrays, which Python would convert."""
         for place, (name, array) in enumerate(inputs.items()):
             tensor = self._session.graph.get_tensor_by_name(name)
             kind = tf.as_dtype(np.asarray(array).dtype)

@@ -1,8 +1,7 @@
-"""JSON values to arrays, as the server converts them.
+"""Conversion of JSON values to arrays in the loopback server.
 
-The rules and the words of the refusals are those of TensorFlow Serving
-(`util/json_tensor.cc`, 2.20.0), so that a client meets the same server in a
-test.
+Rules and messages are those of TensorFlow Serving (`util/json_tensor.cc`,
+2.20.0).
 """
 
 import base64
@@ -15,7 +14,7 @@ from tensorflow.core.framework import types_pb2
 from tests.serving.loopback_error import TensorFlowError
 from tests.serving.loopback_version import INVALID_ARGUMENT
 
-# TensorFlow's type -> NumPy's type and its name in a refusal.
+# Type of TensorFlow -> type of NumPy and name in a message.
 DTYPES = {
     types_pb2.DT_STRING: (np.dtype(object), "string"),
     types_pb2.DT_FLOAT: (np.dtype("float32"), "float"),
@@ -32,19 +31,19 @@ TYPE_NAMES = {
 
 
 class Refused(TensorFlowError):
-    """A request that is not as the server expects it."""
+    """Error of a request that the server does not accept."""
 
     def __init__(self, message):
         super().__init__(INVALID_ARGUMENT, message)
 
 
 def shown(value):
-    """The beginning of a JSON value, in a refusal."""
+    """Return the beginning of a JSON value, for a message."""
     return json.dumps(value)[:256]
 
 
 def read_array(value, dtype):
-    """The array of nested lists, all of the shape of their first."""
+    """Convert nested lists, whose first elements determine the shape."""
     shape, first = [], value
     while isinstance(first, list):
         shape.append(len(first))
@@ -58,7 +57,7 @@ def read_array(value, dtype):
 
 
 def leaves(value, shape, level, dtype):
-    """Values of nested lists; a list of another length is refused."""
+    """Yield the values of nested lists, or raise if a length differs."""
     if not isinstance(value, list):
         if level != len(shape):
             raise Refused(
@@ -82,7 +81,7 @@ def leaves(value, shape, level, dtype):
 
 
 def read_value(value, dtype):
-    """One number, truth value or string as bytes."""
+    """Convert a number, or a string to bytes."""
     numpy_type, name = DTYPES[dtype]
     kind = type(value)
     if dtype == types_pb2.DT_STRING and kind is dict:
@@ -103,7 +102,7 @@ def read_value(value, dtype):
 
 
 def from_base64(value):
-    """The bytes of `{"b64": …}`."""
+    """Return the bytes of `{"b64": …}`."""
     if is_object(value):
         raise Refused(
             f"JSON Value: {shown(value)} not formatted correctly for base64 "
@@ -116,7 +115,7 @@ def from_base64(value):
 
 
 def is_object(value):
-    """Whether it is an object that stands for no base64 string."""
+    """Test whether a value is an object other than `{"b64": …}`."""
     return isinstance(value, dict) and not (
         len(value) == 1 and isinstance(value.get("b64"), str)
     )

@@ -1,4 +1,4 @@
-"""One loaded version of a model, as the loopback server has it."""
+"""A loaded version of a model in the loopback server."""
 
 import weakref
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from tests.serving.loopback_session import CheckedSession
 
 INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION = 3, 5, 9
 WARM_UP = "assets.extra/tf_serving_warmup_requests"
-# NumPy's type -> TensorFlow's, and the proto's field for its values.
+# Type of NumPy -> type of TensorFlow and the field of the proto.
 FIELDS = {
     "object": (types_pb2.DT_STRING, "string_val"),
     "float32": (types_pb2.DT_FLOAT, "float_val"),
@@ -25,12 +25,11 @@ FIELDS = {
 
 @dataclass(frozen=True)
 class Settings:
-    """How the versions of a model run.
+    """Settings of all versions of a model.
 
     Args:
-        threads: how many compute in each, as many as there are cores when
-            None.
-        batching: `Batching`, or None for a run for each request.
+        threads: number of threads that compute; one per core when None.
+        batching: `Batching`, or None to run each request separately.
     """
 
     threads: int | None = None
@@ -38,16 +37,16 @@ class Settings:
 
 
 class ModelVersion:
-    """A SavedModel that answers requests.
+    """A loaded SavedModel.
 
     Args:
         folder: the SavedModel; its name is the version's number.
         settings: `Settings`.
 
     Raises:
-        TensorFlowError: where the runtime cannot load it or a warm-up
-            request fails.
-        OSError, DecodeError: where a file is missing or broken.
+        TensorFlowError: if the runtime cannot load it or a warm-up request
+            fails.
+        OSError, DecodeError: if a file is missing or broken.
     """
 
     def __init__(self, folder, settings):
@@ -57,7 +56,7 @@ class ModelVersion:
         (meta_graph,) = saved.meta_graphs
         self.signatures = meta_graph.signature_def
         session = self._session = CheckedSession(folder, settings.threads)
-        # Requests hold this object: the last of them frees the model.
+        # Requests refer to this object: the last of them frees the model.
         weakref.finalize(self, session.close).atexit = False
         if settings.batching is not None:
             self._session = settings.batching.wrap(session)
@@ -68,7 +67,7 @@ class ModelVersion:
             return
         try:
             records = list(tf.data.TFRecordDataset(str(path)))
-        except tf.errors.OpError as error:  # gone since, or damaged
+        except tf.errors.OpError as error:  # deleted meanwhile, or damaged
             raise TensorFlowError(
                 error.error_code, f"Failed to read warmup data: {error.message}"
             ) from error
@@ -77,12 +76,12 @@ class ModelVersion:
             self.predict(log.predict_log.request)
 
     def run(self, signature, arrays, outputs=()):
-        """Arrays of a signature's outputs, all of them by default.
+        """Compute outputs of a signature.
 
         Args:
-            signature: one of `signatures`' values.
+            signature: a value of `signatures`.
             arrays: input name -> array.
-            outputs: names of the wanted outputs.
+            outputs: names of the outputs; all outputs by default.
         """
         return self._session.run(
             {signature.inputs[key].name: x for key, x in arrays.items()},
@@ -93,7 +92,7 @@ class ModelVersion:
         )
 
     def predict(self, request):
-        """Answers a `PredictRequest` with a `PredictResponse`."""
+        """Return the `PredictResponse` to a `PredictRequest`."""
         name = request.model_spec.signature_name or "serving_default"
         if name not in self.signatures:
             raise TensorFlowError(
@@ -114,7 +113,7 @@ class ModelVersion:
 
 
 def check_names(signature, request):
-    """Refuses a request for inputs or outputs that the signature has not."""
+    """Check that the signature has the inputs and outputs of a request."""
     sent, known = set(request.inputs), set(signature.inputs)
     if len(sent) != len(known):
         raise TensorFlowError(
@@ -143,12 +142,12 @@ def check_names(signature, request):
 
 
 def listed(names):
-    """Names as the server writes a set of them."""
+    """Write a set of names as the server does."""
     return "{" + ",".join(sorted(names)) + "}"
 
 
 def proto_of(array):
-    """The proto of an answer's tensor, in fields as the server fills them."""
+    """Convert an output to a proto, with its values in a typed field."""
     dtype, field = FIELDS[array.dtype.name]
     proto = tensor_pb2.TensorProto(dtype=dtype)
     for size in array.shape:

@@ -1,4 +1,4 @@
-"""The shipped proxy, that is nginx, in front of a server on this machine."""
+"""nginx with the shipped configuration, in front of a local server."""
 
 import getpass
 import os
@@ -23,14 +23,14 @@ CERTIFICATE = (
 
 
 def free_port():
-    """A port that nobody listens at, for now."""
+    """Return a port that is free at present."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return found.getsockname()[1]
 
 
 def write_secrets(folder):
-    """A certificate, its key and two tokens, of the clients a and b."""
+    """Write a certificate, its key and tokens of the clients a and b."""
     subprocess.run(
         [
             *(OPENSSL, *CERTIFICATE, "-keyout", folder / "key"),
@@ -44,19 +44,19 @@ def write_secrets(folder):
 
 
 class ProxyProcess:
-    """nginx as `export/proxy/nginx.conf` has it, in a folder of its own.
+    """A process of nginx with `export/proxy/nginx.conf`.
 
     Args:
-        folder: an empty one, for the secrets and all that nginx writes.
+        folder: empty folder for the secrets and the files of nginx.
         rest, grpc: ports of the server.
-        model: its name there, which the file calls `translator`.
-        changed: texts of the file -> what stands there instead.
-        secrets: the folder of certificate, key and tokens; written anew in
-            `folder` when None.
+        model: name of the model, `translator` in the shipped file.
+        changed: texts of the file -> their replacements.
+        secrets: folder of certificate, key and tokens; None to write new ones
+            into `folder`.
 
     Attributes:
         url: `https://127.0.0.1:PORT`.
-        certificate: the file that a client trusts.
+        certificate: path of the certificate that a client trusts.
     """
 
     def __init__(
@@ -71,14 +71,14 @@ class ProxyProcess:
         config = self.folder / "nginx.conf"
         config.write_text(self._filled(rest, grpc, model, dict(changed)))
         self.command = [NGINX, "-c", str(config)]
-        if os.getuid() == 0:  # Its workers would be somebody else.
+        if os.getuid() == 0:  # The default user of workers is another.
             self.command += ["-g", f"user {getpass.getuser()};"]
         self.start()
 
     def _filled(self, rest, grpc, model, changed):
         text = (EXPORT / "proxy" / "nginx.conf").read_text()
         for old, new in {
-            # First: the folder may be one of /tmp itself.
+            # First, because the folder may be in /tmp.
             " /tmp/": f" {self.folder}/",
             "listen 8443 ": f"listen 127.0.0.1:{self.port} ",
             "translator:8501": f"127.0.0.1:{rest}",
@@ -95,7 +95,7 @@ class ProxyProcess:
         return text
 
     def start(self):
-        """Starts it, and waits until it answers."""
+        """Start nginx and wait until it answers."""
         self.process = subprocess.Popen(
             self.command, stderr=subprocess.PIPE, text=True
         )
@@ -110,7 +110,7 @@ class ProxyProcess:
         raise RuntimeError("nginx does not answer.")
 
     def request(self, method, path, token=TOKEN, **options):
-        """The answer to a request with a token, or without one."""
+        """Send a request, with a token unless it is None."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         headers |= options.pop("headers", {})
         return requests.request(
@@ -123,19 +123,19 @@ class ProxyProcess:
         )
 
     def get(self, path, **options):
-        """As `request`."""
+        """Send a GET request, like `request`."""
         return self.request("GET", path, **options)
 
     def post(self, path, json, **options):
-        """As `request`."""
+        """Send JSON in a POST request, like `request`."""
         return self.request("POST", path, json=json, **options)
 
     def log(self):
-        """What it wrote about the requests, one a line."""
+        """Return the log, which has one line per request."""
         return (self.folder / "log").read_text()
 
     def reload(self):
-        """Makes it read its files again, as `nginx -s reload` does."""
+        """Run `nginx -s reload`."""
         subprocess.run([*self.command, "-s", "reload"], check=True)
 
     def __enter__(self):
@@ -145,7 +145,7 @@ class ProxyProcess:
         self.stop()
 
     def stop(self):
-        """Ends it, after the requests that it has."""
+        """Stop nginx after its current requests."""
         self.process.send_signal(3)  # SIGQUIT, as in compose.yaml
         self.process.wait(timeout=30)
         self.process.stderr.close()

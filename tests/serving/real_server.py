@@ -1,4 +1,4 @@
-"""The server that `LUONG_KERAS_SERVING_URL` names."""
+"""The server at `LUONG_KERAS_SERVING_URL`."""
 
 import os
 from urllib.parse import urlsplit
@@ -7,11 +7,11 @@ import pytest
 
 
 class RealServer:
-    """A running TensorFlow Serving, which the tests must leave as it is.
+    """A running TensorFlow Serving, which tests may not stop.
 
     Args:
-        rest_url: `http://HOST:PORT/v1/models/NAME`. gRPC is spoken to
-            `LUONG_KERAS_SERVING_GRPC`, by default to port 8500 of the host.
+        rest_url: `http://HOST:PORT/v1/models/NAME`. The gRPC address is
+            `LUONG_KERAS_SERVING_GRPC`, by default port 8500 of the host.
     """
 
     def __init__(self, rest_url):
@@ -27,4 +27,4 @@ class RealServer:
         pytest.skip("would restart a server that the tests did not start")
 
     def stop(self):
-        """Lets it run."""
+        """Leave the server running."""

@@ -1,4 +1,4 @@
-"""A translation model whose probabilities and attention stand in a table."""
+"""A translation model whose probabilities and attention are in a table."""
 
 from types import SimpleNamespace
 
@@ -12,40 +12,40 @@ SOURCE_WORDS = ["a", "b", "c", "d"]
 TARGET_WORDS = ["x", "y", "."]
 SOURCE_NAMES = [*SPECIAL_TOKENS, *SOURCE_WORDS]
 TARGET_NAMES = [*SPECIAL_TOKENS, *TARGET_WORDS]
-# Not an id of the target: so one padding is not taken for the other.
+# Not an id of the target vocabulary, so the paddings cannot be confused.
 SOURCE_PAD_ID = len(SOURCE_NAMES)
 STEPS, WIDTH = 9, 8
 IMPOSSIBLE = 1e-9
 
-# First word of the source, position, last word read -> the next word's
-# probabilities, and the attention to the words of the source.
+# First source word, position, previous word -> probabilities of the next word,
+# and tenths of attention to the source words.
 SCRIPT = {
-    # Ends at once, in few words or with an unknown one.
+    # Ends after one word, a few words or an unknown word.
     ("a", 0, "<s>"): ({"x": 0.6, "<unk>": 0.3, "y": 0.08, ".": 0.02}, [8, 2]),
     ("a", 1, "x"): ({EOS: 0.6, "y": 0.4}, [3, 7]),
     ("a", 1, "<unk>"): ({EOS: 0.9, ".": 0.1}, [1, 9]),
     ("a", 1, "y"): ({EOS: 0.97, "x": 0.03}, [4, 6]),
     ("a", 1, "."): ({EOS: 0.75, "y": 0.25}, [6, 4]),
     ("a", 2, "y"): ({EOS: 0.97, "x": 0.03}, [2, 8]),
-    # Would end after one word, if it may.
+    # Prefers to end after one word.
     ("b", 0, "<s>"): ({"y": 0.9, "<unk>": 0.1}, [6, 3, 1]),
     ("b", 1, "y"): ({EOS: 0.8, "<unk>": 0.2}, [1, 1, 8]),
     ("b", 2, "<unk>"): ({EOS: 0.7, "x": 0.3}, [2, 7, 1]),
-    # Does not end by itself; the fourth word is unknown.
+    # Cannot end within four words; the fourth word is unknown.
     ("c", 0, "<s>"): ({"x": 0.8, "y": 0.2}, [7, 3]),
     ("c", 1, "x"): ({"x": 0.8, "y": 0.2}, [6, 4]),
     ("c", 2, "x"): ({"x": 0.8, "y": 0.2}, [9, 1]),
     ("c", 3, "x"): ({"<unk>": 0.9, "y": 0.1}, [2, 8]),
 }
-# What follows everything else.
+# The entry of every other key.
 OTHERWISE = ({EOS: 0.5, "x": 0.5}, [5, 5])
 
 
 class ScriptedModel:
-    """Decodes as a `TranslationModel` does, by a table such as `SCRIPT`.
+    """A replacement of `TranslationModel` with a table such as `SCRIPT`.
 
     Attributes:
-        encoded: the ids that were read, a batch after the other.
+        encoded: list of the ids of each encoded batch.
     """
 
     has_attention = True
@@ -74,7 +74,7 @@ class ScriptedModel:
         self.encoded = []
 
     def encode(self, ids):
-        """Memory (B, S, 2): each id, and its double where it is a word."""
+        """Return memory (B, S, 2): each id and its double, 0 for padding."""
         self.encoded.append(ops.convert_to_numpy(ids).tolist())
         mask = ids != SOURCE_PAD_ID
         ids = ops.cast(ids, "float32")
@@ -91,14 +91,14 @@ class ScriptedModel:
                 ops.take(table.reshape(-1, table.shape[-1]), row, axis=0)
                 for table in (self.logits, self.weights)
             )
-            heard = ops.cast(mask, "float32")[:, None]
-            return logits, states, weights[..., :width] * heard
+            unmasked = ops.cast(mask, "float32")[:, None]
+            return logits, states, weights[..., :width] * unmasked
 
         return step
 
 
 def tokenizers():
-    """Of the script's source and target words."""
+    """Create the source and target tokenizers of the script."""
     return (
         WordTokenizer.from_words(SOURCE_WORDS),
         WordTokenizer.from_words(TARGET_WORDS),
@@ -106,7 +106,7 @@ def tokenizers():
 
 
 def _rows(probabilities, tenths):
-    """Logits (V,) and weights (S,), given in tenths."""
+    """Return logits (V,) and weights (S,); the latter are given in tenths."""
     logits = np.full(len(TARGET_NAMES), np.log(IMPOSSIBLE))
     for word, probability in probabilities.items():
         logits[TARGET_NAMES.index(word)] = np.log(probability)

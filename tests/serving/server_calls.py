@@ -1,4 +1,4 @@
-"""Calls of a model server as they go over the wire, without the client."""
+"""Calls of a model server without the client."""
 
 import grpc
 import requests
@@ -13,7 +13,7 @@ SECONDS = 60
 
 
 def post(url, body):
-    """Code and JSON of an answer to a body, bytes or what becomes JSON."""
+    """Post bytes or JSON; return status and JSON of the response."""
     data = {"data" if isinstance(body, bytes) else "json": body}
     response = requests.post(url, timeout=SECONDS, **data)
     assert response.headers["Content-Type"] == "application/json"
@@ -21,17 +21,17 @@ def post(url, body):
 
 
 def get(url):
-    """Code and JSON of what stands at a URL."""
+    """Get a URL; return status and JSON of the response."""
     response = requests.get(url, timeout=SECONDS)
     assert response.headers["Content-Type"] == "application/json"
     return response.status_code, response.json()
 
 
 class Grpc:
-    """The services of a server.
+    """The gRPC services of a server.
 
     Args:
-        server: it has `rest_url` and `grpc_target`.
+        server: object with `rest_url` and `grpc_target`.
     """
 
     def __init__(self, server):
@@ -49,7 +49,7 @@ class Grpc:
         self.channel.close()
 
     def request(self, signature="", name=None, **inputs):
-        """A request for a prediction from these lists or arrays."""
+        """Create a `PredictRequest` of lists or arrays."""
         request = predict_pb2.PredictRequest()
         request.model_spec.name = self.name if name is None else name
         request.model_spec.signature_name = signature
@@ -58,7 +58,7 @@ class Grpc:
         return request
 
     def predict(self, request):
-        """The answer, and its outputs as arrays."""
+        """Return the response, and its outputs as arrays."""
         answer = self.predictions.Predict(request, timeout=SECONDS)
         return answer, {
             key: tf.make_ndarray(proto) for key, proto in answer.outputs.items()

@@ -1,4 +1,4 @@
-"""A loopback server that a test or a benchmark starts and ends."""
+"""The loopback server as a process of a test or a benchmark."""
 
 import json
 import subprocess
@@ -9,7 +9,7 @@ CHECKOUT = Path(__file__).parents[2]
 
 
 class LoopbackProcess:
-    """The double of TensorFlow's model server, in a process of its own.
+    """A process with the double of TensorFlow's model server.
 
     Args:
         base_path: `MODELS/NAME`, the folder of the versions.
@@ -26,7 +26,7 @@ class LoopbackProcess:
         self.start()
 
     def start(self):
-        """Starts it, at the ports it had before."""
+        """Start the server, at the same ports as before."""
         self.process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "tests.serving.loopback_server"),
@@ -34,7 +34,7 @@ class LoopbackProcess:
                 *("--name", self.base_path.name),
                 *("--rest-port", str(self.rest_port)),
                 *("--grpc-port", str(self.grpc_port)),
-                # Also where a test run is killed.
+                # It ends even if the test run is killed.
                 "--with-parent",
                 *self.options,
             ],
@@ -54,17 +54,17 @@ class LoopbackProcess:
         self.grpc_target = f"127.0.0.1:{self.grpc_port}"
 
     def kill(self):
-        """Ends it as a power cut would."""
+        """Kill the server."""
         self.process.kill()
         self.close()
 
     def restart(self):
-        """Ends it in an orderly way and starts it again."""
+        """Stop the server and start it again."""
         self.stop()
         self.start()
 
     def stop(self):
-        """Ends it in an orderly way."""
+        """Stop the server by a signal."""
         self.process.terminate()
         self.close()
 

@@ -1,6 +1,6 @@
 """Messages of TensorFlow Serving that tensorflow-serving-api does not publish.
 
-Read as text, in which the numbers of fields do not matter.
+They are only read as text, where the numbers of fields do not matter.
 """
 
 from pathlib import Path
@@ -34,7 +34,7 @@ SCALARS = {
 
 
 def unpublished(name):
-    """An empty message of `UNPUBLISHED`."""
+    """Create an empty message of `UNPUBLISHED`."""
     file = descriptor_pb2.FileDescriptorProto(
         name=f"{name}.proto",
         package="test",
@@ -58,9 +58,10 @@ def unpublished(name):
 
 
 def read_text(path, message):
-    """A message with what a text file says.
+    """Fill a message from a text file and return it.
 
     Raises:
-        OSError, google.protobuf.text_format.ParseError: where it says nothing.
+        OSError, google.protobuf.text_format.ParseError: if the file is
+            missing or not such a message.
     """
     return text_format.Parse(Path(path).read_text(), message)

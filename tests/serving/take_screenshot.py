@@ -1,4 +1,4 @@
-"""Takes docs/demo_page.png, by hand, of the page as the proxy serves it.
+"""Script for docs/demo_page.png: the page as the proxy serves it.
 
 LUONG_KERAS_TOKEN=… python -m tests.serving.take_screenshot
 """
@@ -13,15 +13,15 @@ from playwright.sync_api import sync_playwright
 from tests.serving.demo_tab import CHROMIUM, FLAGS
 
 SENTENCE = "Today the old teacher has shown the sister a key."
-# The heaviest weight of the row of the last word before the full stop.
-POINTED = """() => {
+# Selects the largest weight of the last word before the full stop.
+SELECT_CELL = """() => {
     const row = Math.max(matrix.rows.length - 2, 0);
     const weights = matrix.weights[row];
     matrix.read([row, weights.indexOf(Math.max(...weights))]); }"""
 
 
-def taken(tab, url, sentence):
-    """The picture of an answer, with its alignment and a cell of it."""
+def take(tab, url, sentence):
+    """Take a picture of a translation, its alignment and a selected cell."""
     tab.goto(url)
     tab.click("#server_details > summary")
     tab.fill("#token", os.environ.get("LUONG_KERAS_TOKEN", ""))
@@ -31,12 +31,12 @@ def taken(tab, url, sentence):
     tab.wait_for_selector("#ranks li")
     tab.click("#alignment > summary")
     tab.wait_for_selector("#matrix")
-    tab.evaluate(POINTED)
+    tab.evaluate(SELECT_CELL)
     return tab.screenshot(full_page=True)
 
 
-def written(picture, path):
-    """Writes it with a palette: less than half, and nothing that is seen."""
+def write(picture, path):
+    """Write a picture with a palette, in less than half of the bytes."""
     colours = Image.open(BytesIO(picture)).convert("RGB")
     colours.quantize(
         method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE
@@ -44,7 +44,7 @@ def written(picture, path):
 
 
 def main() -> None:
-    """Runs what the command line asks for."""
+    """Take the picture of the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -66,9 +66,9 @@ def main() -> None:
             device_scale_factor=2,
             ignore_https_errors=True,
         )
-        picture = taken(tab, arguments.url, arguments.sentence)
+        picture = take(tab, arguments.url, arguments.sentence)
         browser.close()
-    written(picture, arguments.output)
+    write(picture, arguments.output)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The alert rules, by Prometheus' own tool."""
+"""The alert rules, checked by promtool."""
 
 import re
 import shutil
@@ -14,8 +14,8 @@ needs_promtool = pytest.mark.skipif(
     PROMTOOL is None, reason="needs promtool: apt-get install prometheus"
 )
 RULES = EXPORT / "alerts.yaml"
-# What the server registers, from its source and from that of TensorFlow, as
-# its exporter writes the names.
+# Metrics in the source of the server and of TensorFlow, as the exporter writes
+# their names.
 METRICS = {
     ":tensorflow:serving:request_count",
     ":tensorflow:serving:request_latency_bucket",
@@ -26,14 +26,14 @@ METRICS = {
 
 @pytest.fixture(scope="module")
 def group():
-    """The group of all rules."""
+    """Return the group of all rules."""
     yaml = pytest.importorskip("yaml")
     (found,) = yaml.safe_load(RULES.read_text())["groups"]
     return found
 
 
 def promtool(*arguments):
-    """The output of a call, which must succeed."""
+    """Run promtool, which must succeed, and return its output."""
     found = subprocess.run(
         [PROMTOOL, *map(str, arguments)], capture_output=True, text=True
     )
@@ -42,34 +42,34 @@ def promtool(*arguments):
 
 
 @needs_promtool
-def test_prometheus_reads_the_rules_and_its_settings():
+def test_promtool_accepts_rules_and_configuration():
     assert "7 rules found" in promtool("check", "rules", RULES)
     promtool("check", "config", EXPORT / "prometheus.yaml")
 
 
 @needs_promtool
-def test_alerts_come_when_they_should_and_else_not(tmp_path):
+def test_alerts_fire_as_alerts_test_yaml_expects(tmp_path):
     tests = Path(__file__).with_name("alerts_test.yaml").read_text()
     filled = tmp_path / "alerts_test.yaml"
     filled.write_text(tests.replace("RULES", str(RULES)))
     promtool("test", "rules", filled)
 
 
-def test_only_what_the_server_counts_is_asked_for(group):
+def test_rules_use_only_metrics_of_the_server(group):
     yaml = pytest.importorskip("yaml")
-    asked = {
+    metrics = {
         name
         for rule in group["rules"]
         for name in re.findall(r":tensorflow[:\w]*", rule["expr"])
     }
-    assert asked == METRICS
+    assert metrics == METRICS
     config = yaml.safe_load((EXPORT / "prometheus.yaml").read_text())
     (job,) = config["scrape_configs"]
     assert f'job="{job["job_name"]}"' in group["rules"][0]["expr"]
     assert job["metrics_path"] in (EXPORT / "monitoring.config").read_text()
 
 
-def test_every_alert_leads_to_a_section_of_the_runbook(group):
+def test_every_alert_links_to_a_runbook_section(group):
     titles = re.findall(
         r"^## (.+)$", (EXPORT / "RUNBOOK.md").read_text(), re.MULTILINE
     )

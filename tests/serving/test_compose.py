@@ -1,4 +1,4 @@
-"""The files that start the real server, as far as they can be read here."""
+"""The configuration files of the real server."""
 
 import os
 import re
@@ -32,7 +32,7 @@ def service(compose):
     return compose["services"]["translator"]
 
 
-def test_the_model_is_the_one_of_the_guide():
+def test_models_config_serves_the_translator():
     config = read("models.config", model_server_config_pb2.ModelServerConfig())
     (model,) = config.model_config_list.config
     assert (model.name, model.base_path) == (
@@ -43,7 +43,7 @@ def test_the_model_is_the_one_of_the_guide():
     assert not model.version_labels
 
 
-def test_the_labels_of_the_comment_are_a_config_too():
+def test_commented_label_example_is_valid():
     text = (EXPORT / "models.config").read_text()
     example = "\n".join(re.findall(r"^#   (.*)$", text, re.MULTILINE))
     model = text_format.Parse(example, model_server_config_pb2.ModelConfig())
@@ -51,11 +51,11 @@ def test_the_labels_of_the_comment_are_a_config_too():
     assert model.model_version_policy.specific.versions == [1, 2]
 
 
-def test_batches_are_never_split(service):
+def test_batching_matches_export_limits_and_threads(service):
     batching = read("batching.config", unpublished("BatchingParameters"))
     assert batching.HasField("enable_large_batch_splitting")
     assert not batching.enable_large_batch_splitting.value
-    # What the export looks at by default, and all threads that may wait.
+    # The default limit of an export; a thread for each row that may wait.
     rows = batching.max_batch_size.value
     assert rows == ServingLimits().max_rows
     batches = batching.max_enqueued_batches.value
@@ -66,13 +66,13 @@ def test_batches_are_never_split(service):
     assert batching.max_enqueued_batches.value > 0
 
 
-def test_metrics_stand_where_prometheus_looks():
+def test_metrics_are_enabled_at_their_path():
     monitoring = read("monitoring.config", unpublished("MonitoringConfig"))
     assert monitoring.prometheus_config.enable
     assert monitoring.prometheus_config.path == "/monitoring/prometheus/metrics"
 
 
-def test_flags_name_files_that_are_there(service):
+def test_server_flags_name_existing_files(service):
     flags = dict(flag.split("=") for flag in service["command"])
     files = {
         name: value for name, value in flags.items() if name.endswith("_file")
@@ -81,14 +81,14 @@ def test_flags_name_files_that_are_there(service):
     for path in files.values():
         assert (EXPORT / path.removeprefix("/config/")).is_file()
     assert flags["--enable_batching"] == "true"
-    # The page has the origin of the proxy.
+    # The page has the same origin as the proxy.
     assert "--rest_api_enable_cors_support" not in flags
     mounts = [mount.rsplit(":", 2)[1:] for mount in service["volumes"]]
     assert mounts == [["/models", "ro"], ["/config", "ro"]]
     assert re.fullmatch(r"tensorflow/serving:\d+\.\d+\.\d+", service["image"])
 
 
-def test_only_the_proxy_can_be_reached(compose):
+def test_only_the_proxy_is_reachable(compose):
     services = compose["services"]
     assert "ports" not in services["translator"]
     assert services["translator"]["networks"] == ["inside"]
@@ -99,7 +99,7 @@ def test_only_the_proxy_can_be_reached(compose):
 
 
 @pytest.mark.parametrize("name", ["translator", "proxy", "prometheus"])
-def test_a_container_has_no_more_than_it_needs(compose, name):
+def test_containers_have_minimal_privileges(compose, name):
     service = compose["services"][name]
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"] and "cap_add" not in service
@@ -123,9 +123,9 @@ def test_secrets_are_files_outside_the_repository(compose):
     assert "secrets/" in ignored
 
 
-def test_the_composition_is_one_by_its_schema():
+def test_compose_file_follows_its_schema():
     pytest.importorskip("check_jsonschema")
-    # The schema comes with the tool.
+    # The schema is part of the tool.
     found = subprocess.run(
         [
             *(sys.executable, "-m", "check_jsonschema", "--builtin-schema"),
@@ -137,7 +137,7 @@ def test_the_composition_is_one_by_its_schema():
     assert found.returncode == 0, found.stdout
 
 
-def test_the_health_check_asks_for_the_model(service, server):
+def test_health_check_requests_the_model(service, server):
     assert service["environment"] == {"MODEL_NAME": "${MODEL_NAME:-translator}"}
     command, *arguments = service["healthcheck"]["test"]
     assert command == "CMD"
@@ -151,7 +151,7 @@ def test_the_health_check_asks_for_the_model(service, server):
     ):
         assert old in script
         script = script.replace(old, new)
-    for model, healthy in ((name, True), ("of-nobody", False)):
+    for model, healthy in ((name, True), ("no-model", False)):
         found = subprocess.run(
             [*shell, script], env={**os.environ, "MODEL_NAME": model}
         )

@@ -1,4 +1,4 @@
-"""The page in `export/demo` in a real browser."""
+"""The page of `export/demo` in a real browser."""
 
 import functools
 import re
@@ -30,7 +30,7 @@ pytestmark = [
 ]
 CORS_FLAG = "--rest_api_enable_cors_support=true"
 PHONE = {"viewport": {"width": 360, "height": 640}, "is_mobile": True}
-# [colour, background] of an element as the browser computes them.
+# Computed [colour, background] of an element.
 COLOURS = """(element, pseudo) => {
     let behind = element, colour = "";
     const transparent = "rgba(0, 0, 0, 0)";
@@ -55,7 +55,7 @@ def page_url():
 
 @pytest.fixture(scope="module")
 def browser():
-    # A machine may be busy; what comes at once is not waited for.
+    # Long, for busy machines.
     sync_api.expect.set_options(timeout=30_000)
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(
@@ -67,7 +67,7 @@ def browser():
 
 @pytest.fixture
 def demo(browser, page_url, request):
-    """The page, which must not speak to anyone but the server it is told."""
+    """The page, which may send requests only to its server."""
     context = browser.new_context(**getattr(request, "param", {}))
     found = Demo(context.new_page(), page_url)
     yield found
@@ -82,14 +82,14 @@ def demo(browser, page_url, request):
 PAIR = "“{}” attends to “{}” with weight {}".format
 
 
-def test_enter_sends_a_sentence_by_the_contract(demo):
+def test_enter_sends_a_request_of_the_contract(demo):
     demo.open()
     demo.answer(translated("die Katze", "eine Katze"))
     demo.send("the cat sees a dog .")
     demo.shows("#ranks bdi", ["die Katze", "eine Katze"])
     demo.shows("#ranks data", ["−0.250", "−0.500"])
     demo.shows("#translation", "die Katze")
-    assert demo.sent() == [
+    assert demo.sent_rows() == [
         {
             "text": "the cat sees a dog .",
             "beam_size": 0,
@@ -99,8 +99,8 @@ def test_enter_sends_a_sentence_by_the_contract(demo):
             "replace_unknown": -1,
         }
     ]
-    assert demo.sent("align") == []
-    assert demo.complaints == []
+    assert demo.sent_rows("align") == []
+    assert demo.console == []
 
 
 def test_options_are_sent(demo):
@@ -112,18 +112,18 @@ def test_options_are_sent(demo):
     demo.tab.fill("#prefix", "das Hund")
     demo.send()
     demo.shows("#translation", "das Hund")
-    (row,) = demo.sent()
+    (row,) = demo.sent_rows()
     assert (row["beam_size"], row["n_best"]) == (2, 1)
     assert row["prefix"] == "das Hund"
-    demo.look()
+    demo.open_alignment()
     demo.shows("#pair", re.compile("^Each row"))
-    (asked,) = demo.sent("align")
-    assert asked.pop("rank") == 0
+    (requested,) = demo.sent_rows("align")
+    assert requested.pop("rank") == 0
     del row["n_best"]  # which `align` does not take
-    assert asked == row
+    assert requested == row
 
 
-def test_search_options_are_sent_and_what_they_find_is_aligned_as_text(demo):
+def test_search_options_use_search_and_align_pair(demo):
     demo.open()
     found = aligned(["ein", "Hund", "</s>"], ["a", "dog"])
     demo.answer(translated("kein Hund", "ein Hund"), [found])
@@ -133,8 +133,8 @@ def test_search_options_are_sent_and_what_they_find_is_aligned_as_text(demo):
     demo.tab.fill("#temperature", "0.7")
     demo.send("a dog")
     demo.shows("#ranks bdi", ["kein Hund", "ein Hund"])
-    assert demo.sent() == []
-    (row,) = demo.sent("search")
+    assert demo.sent_rows() == []
+    (row,) = demo.sent_rows("search")
     assert row.keys() == {"text", *SEARCH_OPTIONS}
     assert row["required"] == "Hund\tein  Hund"
     assert row["forbidden"] == "Katze"
@@ -142,24 +142,24 @@ def test_search_options_are_sent_and_what_they_find_is_aligned_as_text(demo):
     for name in "coverage_penalty", "no_repeat_ngram", "top_k", "top_p", "seed":
         assert row[name] == SEARCH_OPTIONS[name].unset
     demo.tab.locator("#ranks input").last.check()
-    demo.look()
+    demo.open_alignment()
     demo.shows("#pair", re.compile("^Each row"))
     demo.tab.focus("#cell")
     demo.shows("#pair", PAIR("ein", "a", "0.500"))
-    (asked,) = demo.sent("align_pair")
-    assert asked == {"source": "a dog", "target": "ein Hund"}
-    assert demo.sent("align") == []
-    # The end of a sentence is no word.
+    (requested,) = demo.sent_rows("align_pair")
+    assert requested == {"source": "a dog", "target": "ein Hund"}
+    assert demo.sent_rows("align") == []
+    # `</s>` is not shown.
     assert demo.tab.get_attribute("#extent", "aria-rowcount") == "2"
     demo.tab.fill("#temperature", "")
     demo.tab.fill("#seed", "0")
     demo.send("a dog")
     demo.shows("#ranks bdi", ["kein Hund", "ein Hund"])
-    last = demo.sent("search")[-1]
+    last = demo.sent_rows("search")[-1]
     assert (last["temperature"], last["seed"]) == (-1, 0)
 
 
-def test_an_alignment_is_asked_for_when_it_is_looked_at_and_once(demo):
+def test_alignments_are_requested_once_when_opened(demo):
     demo.open()
     alignments = [aligned(["ja"], ["yes"]), aligned(["ach"], ["oh"])]
     demo.answer(translated("ja", "ach"), alignments)
@@ -167,8 +167,8 @@ def test_an_alignment_is_asked_for_when_it_is_looked_at_and_once(demo):
     demo.shows("#translation", "ja")
     demo.tab.locator("#ranks input").first.press("ArrowDown")
     demo.shows("#translation", "ach")
-    assert demo.sent("align") == []
-    demo.look()
+    assert demo.sent_rows("align") == []
+    demo.open_alignment()
     demo.shows("#pair", re.compile("^Each row"))
     demo.tab.focus("#cell")
     demo.shows("#pair", PAIR("ach", "oh", "0.500"))
@@ -179,32 +179,36 @@ def test_an_alignment_is_asked_for_when_it_is_looked_at_and_once(demo):
     demo.tab.locator("#ranks input").first.press("ArrowDown")
     demo.tab.focus("#cell")
     demo.shows("#pair", PAIR("ach", "oh", "0.500"))
-    assert [row["rank"] for row in demo.sent("align")] == [1, 0]
-    # Another sentence is another alignment, asked for at once now.
+    assert [row["rank"] for row in demo.sent_rows("align")] == [1, 0]
+    # The alignment of the next sentence is requested without another click.
     demo.send("no")
     demo.shows("#pair", re.compile("^Each row"))
-    assert [row["text"] for row in demo.sent("align")] == ["yes", "yes", "no"]
+    assert [row["text"] for row in demo.sent_rows("align")] == [
+        "yes",
+        "yes",
+        "no",
+    ]
 
 
-def test_an_alignment_that_fails_leaves_the_translation(demo):
+def test_failed_alignment_keeps_the_translation(demo):
     demo.open()
     demo.answer(translated("ja"))
     demo.send()
     demo.shows("#translation", "ja")
     demo.answer(status=429, error="too many")
-    demo.look()
+    demo.open_alignment()
     expected = r"The server refuses (429): too many Try again in 2 s."
     demo.shows("#pair", expected)
     demo.shows("#translation", "ja")
     sync_api.expect(demo.tab.locator("#matrix")).to_be_hidden()
 
 
-def test_pointing_and_arrow_keys_name_a_pair(demo):
+def test_pointer_and_arrow_keys_select_a_pair(demo):
     demo.open()
     found = aligned(["▁ei", "n"], ["an", "old", "tea"])
     demo.answer(translated("ein"), [found])
     demo.send()
-    demo.look()
+    demo.open_alignment()
     demo.shows("#pair", re.compile("^Each row"))
     demo.tab.focus("#alignment > summary")
     for key, target, source, weight in (
@@ -230,23 +234,23 @@ def test_pointing_and_arrow_keys_name_a_pair(demo):
     demo.tab.keyboard.press("End")
     assert demo.tab.get_attribute("#row", "aria-rowindex") == "1"
     assert demo.tab.get_attribute("#cell", "aria-colindex") == "3"
-    # The cell under the pointer, wherever the keyboard was.
+    # The pointer selects a cell, whichever the keyboard had selected.
     box = demo.tab.locator("#cell").bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     demo.tab.mouse.move(x - box["width"], y + box["height"])
     demo.shows("#pair", PAIR("n", "old", "0.250"))
-    demo.tab.mouse.move(x + box["width"], y)  # beside the matrix
+    demo.tab.mouse.move(x + box["width"], y)  # outside the matrix
     demo.shows("#pair", PAIR("n", "old", "0.250"))
 
 
-def test_a_large_matrix_is_one_picture(demo):
+def test_large_matrix_is_one_canvas(demo):
     rows, columns = [f"t{r}" for r in range(300)], [f"s{c}" for c in range(200)]
     weights = np.random.default_rng(3).random((300, 200)).round(2)
     demo.open()
     found = aligned(rows, columns, weights.tolist())
     demo.answer(translated("long"), [found])
     demo.send()
-    demo.look()
+    demo.open_alignment()
     demo.shows("#pair", re.compile("^Each row"))
     assert demo.tab.locator("#alignment *").count() < 20
     demo.tab.focus("#cell")
@@ -265,12 +269,12 @@ def test_a_large_matrix_is_one_picture(demo):
         column = min(column + across, 199)
         weight = weights[row, column]
         demo.shows("#pair", PAIR(rows[row], columns[column], f"{weight:.3f}"))
-        # Scrolled to, and out from under the headings.
+        # The cell is visible, not below the headings.
         assert demo.shown_weight() == pytest.approx(weight, abs=0.02)
     assert (row, column) == (239, 169)
 
 
-def test_padding_and_ranks_without_translation_are_left_out(demo):
+def test_padding_and_empty_ranks_are_hidden(demo):
     demo.open()
     demo.answer(
         translated("ja", "", scores=[-1.5, -1e30], truncated=True),
@@ -279,7 +283,7 @@ def test_padding_and_ranks_without_translation_are_left_out(demo):
     demo.send()
     demo.shows("#ranks li", ["ja−1.500"])
     sync_api.expect(demo.tab.locator("#truncated")).to_be_visible()
-    demo.look()
+    demo.open_alignment()
     demo.shows("#pair", re.compile("^Each row"))
     assert demo.tab.get_attribute("#extent", "aria-rowcount") == "1"
     assert demo.tab.get_attribute("#extent", "aria-colcount") == "2"
@@ -291,7 +295,7 @@ def test_padding_and_ranks_without_translation_are_left_out(demo):
     sync_api.expect(demo.tab.locator("#truncated")).to_be_hidden()
 
 
-def test_a_status_other_than_ok_is_told(demo):
+def test_status_other_than_ok_is_shown(demo):
     demo.open()
     for status, message in (
         ("TEXT_TOO_LONG", "longer than the server takes. Split it"),
@@ -304,14 +308,14 @@ def test_a_status_other_than_ok_is_told(demo):
         sync_api.expect(demo.tab.locator("#answer")).to_be_hidden()
 
 
-def test_markup_in_sentences_and_answers_stays_text(demo):
+def test_markup_is_shown_as_text(demo):
     markup = "<img src=x onerror=alert(1)><script>alert(1)</script>"
     demo.open()
     demo.answer(translated(markup), [aligned([markup], [markup])])
     demo.send(markup)
     for selector in ("#translation", "#ranks bdi"):
         demo.shows(selector, markup)
-    demo.look()
+    demo.open_alignment()
     demo.shows("#pair", re.compile("^Each row"))
     demo.tab.focus("#cell")
     demo.shows("#pair", re.compile(re.escape(markup)))
@@ -338,7 +342,7 @@ def test_markup_in_sentences_and_answers_stays_text(demo):
         ),
     ],
 )
-def test_a_bad_answer_is_explained(demo, status, body, message):
+def test_bad_responses_are_explained(demo, status, body, message):
     demo.open()
     demo.answer(translated("ja"))
     demo.send()
@@ -350,7 +354,7 @@ def test_a_bad_answer_is_explained(demo, status, body, message):
     demo.shows("#translation", "")
 
 
-def test_a_token_is_asked_for_and_stays_with_its_server(demo):
+def test_token_is_requested_and_sent_only_to_its_server(demo):
     demo.open()
     demo.answer(status=401, error="no token")
     demo.send()
@@ -360,10 +364,10 @@ def test_a_token_is_asked_for_and_stays_with_its_server(demo):
     demo.answer(translated("ja"))
     demo.send()
     demo.shows("#translation", "ja")
-    asked = [each for each in demo.requests if each.method == "POST"]
-    assert "authorization" not in asked[0].headers
-    assert asked[-1].headers["authorization"] == "Bearer secret"
-    # It is kept for the tab, and never for another server.
+    posts = [each for each in demo.requests if each.method == "POST"]
+    assert "authorization" not in posts[0].headers
+    assert posts[-1].headers["authorization"] == "Bearer secret"
+    # The token is kept for the tab, but not for another server.
     demo.open()
     assert demo.tab.input_value("#token") == "secret"
     demo.open("http://127.0.0.1:7")
@@ -377,7 +381,7 @@ def test_a_token_is_asked_for_and_stays_with_its_server(demo):
     assert "secret" not in demo.tab.evaluate(everywhere)
 
 
-def test_the_server_is_the_page_s_own_and_is_shown(demo):
+def test_default_server_is_the_origin_of_the_page(demo):
     demo.tab.goto(demo.url)
     assert demo.tab.input_value("#server") == demo.url
     demo.shows("#address", demo.url)
@@ -385,19 +389,19 @@ def test_the_server_is_the_page_s_own_and_is_shown(demo):
     demo.open()
     demo.shows("#address", STUB)
     sync_api.expect(demo.tab.locator("#foreign")).to_be_visible()
-    demo.tab.goto(demo.url)  # what the bar named is not remembered
+    demo.tab.goto(demo.url)  # the server of the query is not saved
     assert demo.tab.input_value("#server") == demo.url
 
 
-def test_a_server_that_cannot_be_read_is_explained(demo, page_url):
-    with socket.socket() as nobody:  # bound, so that no other takes the port
-        nobody.bind(("127.0.0.1", 0))
-        address = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+def test_unreachable_servers_are_explained(demo, page_url):
+    with socket.socket() as unused:  # bound, so that no other takes the port
+        unused.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{unused.getsockname()[1]}"
         demo.open(address)
         demo.send()
         expected = f"^No answer from {address}.*{CORS_FLAG}"
         demo.shows("#status", re.compile(expected))
-    # Another origin that says nothing about CORS: a server without the flag.
+    # Another origin without CORS headers: a server without the flag.
     silent = page_url.replace("127.0.0.1", "localhost")
     demo.open(silent)
     demo.send()
@@ -405,7 +409,7 @@ def test_a_server_that_cannot_be_read_is_explained(demo, page_url):
     demo.shows("#status", re.compile(expected))
 
 
-def test_waiting_ends_by_cancelling_or_at_the_limit(demo):
+def test_waiting_ends_when_cancelled_or_timed_out(demo):
     demo.tab.clock.install(time=0)
     demo.open()
     demo.tab.clock.pause_at(3_600_000)
@@ -423,7 +427,7 @@ def test_waiting_ends_by_cancelling_or_at_the_limit(demo):
     sync_api.expect(demo.tab.locator("#cancel")).to_be_hidden()
 
 
-def test_only_the_last_of_two_requests_counts(demo):
+def test_new_request_cancels_the_previous_one(demo):
     demo.open()
     demo.tab.route(STUB + "/**", lambda route: None)  # never answers
     demo.send("first")
@@ -433,7 +437,7 @@ def test_only_the_last_of_two_requests_counts(demo):
     demo.shows("#status", "Translating…")
 
 
-def test_settings_are_kept_and_the_address_bar_goes_first(demo):
+def test_query_overrides_saved_settings(demo):
     demo.open()
     demo.tab.click("text=Server")
     demo.tab.fill("#model", "other")
@@ -442,14 +446,14 @@ def test_settings_are_kept_and_the_address_bar_goes_first(demo):
     assert demo.tab.input_value("#model") == "other"
     demo.open(model="tiny")
     assert demo.tab.input_value("#model") == "tiny"
-    # A field that the browser refuses is shown, though it was folded away.
+    # An invalid field is shown, although its section was closed.
     demo.tab.eval_on_selector("#server", "field => field.value = 'localhost'")
     demo.send()
     sync_api.expect(demo.tab.locator("#server")).to_be_focused()
-    assert demo.sent() == []
+    assert demo.sent_rows() == []
 
 
-def test_a_browser_without_storage_does_not_matter(demo):
+def test_page_works_without_storage(demo):
     for name in ("localStorage", "sessionStorage"):
         demo.tab.add_init_script(
             f"Object.defineProperty(window, '{name}', "
@@ -462,18 +466,18 @@ def test_a_browser_without_storage_does_not_matter(demo):
     demo.answer(translated("ja"))
     demo.send()
     demo.shows("#translation", "ja")
-    assert demo.complaints == []
+    assert demo.console == []
 
 
 @pytest.mark.parametrize("demo", [PHONE], indirect=True)
-def test_a_phone_scrolls_the_matrix_and_not_the_page(demo):
+def test_phone_scrolls_only_the_matrix(demo):
     demo.open()
     words = ["w" * 300, "שלום", *["word"] * 40]
     demo.answer(translated(" ".join(words)), [aligned(words, words)])
     demo.send(" ".join(words))
     demo.tab.click("text=Search")
     demo.tab.click("text=Server")
-    demo.look()
+    demo.open_alignment()
     demo.shows("#pair", re.compile("^Each row"))
     width = "element => element.scrollWidth"
     assert demo.tab.eval_on_selector("html", width) == 360
@@ -487,7 +491,7 @@ def test_a_phone_scrolls_the_matrix_and_not_the_page(demo):
 
 
 def contrast(colours):
-    """Contrast ratio of two colours, as WCAG 2 defines it."""
+    """Return the contrast ratio of two colours (WCAG 2)."""
     light = []
     for colour in colours:
         channels = np.array(re.findall(r"[\d.]+", colour)[:3], float) / 255
@@ -508,7 +512,7 @@ def test_all_text_has_enough_contrast(demo, scheme):
     assert (contrast([paper, "0, 0, 0"]) > 10) == (scheme == "light")
     demo.answer(translated("ja"), [aligned(["ja"], ["yes"])])
     demo.send()
-    demo.look()
+    demo.open_alignment()
     demo.shows("#pair", re.compile("^Each row"))
     parts = "h1 label button summary input data #pair #translation #address"
     for part in (*parts.split(), "#foreign"):

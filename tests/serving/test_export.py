@@ -1,3 +1,5 @@
+"""Exports: contents, checks, refusals and the command."""
+
 import base64
 import json
 import os
@@ -93,11 +95,11 @@ def translator(tmp_path_factory):
 @pytest.fixture(scope="module")
 def exported(translator, tmp_path_factory):
     folder = tmp_path_factory.mktemp("models") / "tiny" / "1"
-    said = []
-    assert export_saved_model(translator, folder, say=said.append) == folder
-    # Where nothing is skipped, all six checks ran.
-    *checks, worst = said
-    assert len(said) == LINES
+    messages = []
+    assert export_saved_model(translator, folder, say=messages.append) == folder
+    # Six lines mean that no check was skipped.
+    *checks, worst = messages
+    assert len(messages) == LINES
     assert [line.partition(":")[0] for line in checks] == ["checked"] * 6
     assert worst.startswith("the worst request, 32 rows of 9 tokens and as ")
     assert re.search(r"beam 4, .*: \d+ MB, \d+\.\d s on one core$", worst)
@@ -106,12 +108,12 @@ def exported(translator, tmp_path_factory):
 
 @pytest.fixture
 def copied(exported, tmp_path):
-    """An export to be damaged."""
+    """A copy of the export, which a test may damage."""
     return Path(shutil.copytree(exported, tmp_path / "1"))
 
 
-def served(folder, *requests):
-    """What another process answers to (signature, inputs)."""
+def answers_of_runtime(folder, *requests):
+    """Return the answers of the server's runtime to (signature, inputs)."""
     return run_in_server_runtime(
         folder,
         [
@@ -123,11 +125,11 @@ def served(folder, *requests):
 
 @linux
 @pytest.mark.slow
-def test_the_loader_of_the_server_answers_alike(exported, translator):
+def test_server_runtime_gives_the_same_outputs(exported, translator):
     functions = signatures(translator, traced=False)
     requests = list(probes(TEXTS).items())
-    nothing = list(probes([]).items())
-    answers = served(exported, *requests, *nothing)
+    empty_requests = list(probes([]).items())
+    answers = answers_of_runtime(exported, *requests, *empty_requests)
     for (name, inputs), answer, empty in zip(
         requests, answers[: len(INPUTS)], answers[len(INPUTS) :], strict=True
     ):
@@ -145,7 +147,7 @@ def test_the_loader_of_the_server_answers_alike(exported, translator):
 
 @linux
 @pytest.mark.slow
-def test_a_fresh_process_translates_alike(exported):
+def test_fresh_process_gives_the_same_translations(exported):
     process = subprocess.run(
         [sys.executable, "-I", "-c", FRESH_PROCESS, str(exported)],
         input=json.dumps([base64.b64encode(text).decode() for text in TEXTS]),
@@ -154,14 +156,16 @@ def test_a_fresh_process_translates_alike(exported):
     )
     assert process.returncode == 0, process.stderr[-3000:]
     texts = [base64.b64decode(text) for text in json.loads(process.stdout)]
-    (found,) = served(exported, ("translate", probes(TEXTS)["translate"]))
+    (found,) = answers_of_runtime(
+        exported, ("translate", probes(TEXTS)["translate"])
+    )
     assert texts == found["translations"].ravel().tolist()
-    # The dictionary came with the export: no other word has its mark.
+    # The export contains the dictionary: only its words have the mark.
     assert any(b"!" in text for text in texts)
 
 
 @pytest.mark.slow
-def test_the_export_carries_its_words(exported):
+def test_export_contains_its_vocabularies(exported):
     texts = [
         path.read_text(encoding="utf-8").splitlines()
         for path in (exported / "assets").iterdir()
@@ -172,7 +176,7 @@ def test_the_export_carries_its_words(exported):
 
 
 @pytest.mark.slow
-def test_every_signature_is_warmed_up(exported):
+def test_every_signature_has_a_warm_up_request(exported):
     requests = list(read_warmup(exported))
     assert [name for name, _ in requests] == list(INPUTS)
     for name, inputs in requests:
@@ -183,7 +187,7 @@ def test_every_signature_is_warmed_up(exported):
 
 
 @pytest.mark.slow
-def test_a_version_is_never_written_twice(translator, exported):
+def test_existing_versions_are_not_overwritten(translator, exported):
     before = sorted(path.name for path in exported.parent.iterdir())
     with pytest.raises(FileExistsError, match="another version number"):
         export_saved_model(translator, exported)
@@ -191,7 +195,7 @@ def test_a_version_is_never_written_twice(translator, exported):
 
 
 class Archive:
-    """An `ExportArchive` that takes everything."""
+    """A replacement of `ExportArchive` that adds nothing."""
 
     def track(self, resource):
         pass
@@ -200,7 +204,7 @@ class Archive:
         pass
 
 
-def test_a_failed_export_leaves_nothing(
+def test_failed_export_leaves_no_files(
     translator, tmp_path, monkeypatch, one_signature
 ):
     class Failing(Archive):
@@ -210,7 +214,7 @@ def test_a_failed_export_leaves_nothing(
             raise OSError("disk full")
 
     monkeypatch.setattr(keras.export, "ExportArchive", Failing)
-    # One was left by a process that was killed, one is still written.
+    # One folder is of a killed process, the other one is being written.
     killed, writing = (tmp_path / "models" / name for name in (".1-a", ".1-b"))
     with locked(killed):
         (killed / "model").mkdir()
@@ -220,7 +224,7 @@ def test_a_failed_export_leaves_nothing(
         assert list((tmp_path / "models").iterdir()) == [writing]
 
 
-def test_an_export_is_on_disk_before_it_has_its_name(
+def test_export_is_synced_before_it_is_renamed(
     translator, tmp_path, monkeypatch, one_signature
 ):
     class Writing(Archive):
@@ -272,10 +276,7 @@ class WithoutBatch(Translator):
 
 @pytest.fixture
 def one_signature(monkeypatch):
-    """Exports hold `encode` alone.
-
-    The other signatures take seconds each to trace.
-    """
+    """Export only `encode`, as tracing takes seconds per signature."""
     for module in ("signatures", "saved_model_checks"):
         monkeypatch.setattr(
             f"luong_keras.serving.{module}.INPUTS",
@@ -290,28 +291,30 @@ def one_signature(monkeypatch):
 
 
 @linux
-def test_what_can_be_served_passes_every_check(
+def test_servable_model_passes_every_check(
     translator, one_signature, tmp_path, monkeypatch
 ):
     worst = "encode", {"text": np.array([b"the cat"] * 32, object)}
     monkeypatch.setattr(
         "luong_keras.serving.export.worst_request", lambda *_: worst
     )
-    said = []
-    export_saved_model(translator, tmp_path / "1", say=said.append)
+    messages = []
+    export_saved_model(translator, tmp_path / "1", say=messages.append)
     assert [path.name for path in tmp_path.iterdir()] == ["1"]
-    assert len(said) == LINES
-    assert [line.partition(":")[0] for line in said[:-1]] == ["checked"] * 6
-    assert re.search(r"beam 4, .*: \d+ MB, \d+\.\d s on one core$", said[-1])
-    export_saved_model(
-        translator, tmp_path / "2", say=said.append, max_seconds=0.01
+    assert len(messages) == LINES
+    assert [line.partition(":")[0] for line in messages[:-1]] == ["checked"] * 6
+    assert re.search(
+        r"beam 4, .*: \d+ MB, \d+\.\d s on one core$", messages[-1]
     )
-    assert re.search(r": more than \d+ MB, more than 0.0 s on", said[-1])
-    del said[:]
     export_saved_model(
-        translator, tmp_path / "3", say=said.append, max_seconds=0
+        translator, tmp_path / "2", say=messages.append, max_seconds=0.01
     )
-    assert [line.partition(":")[0] for line in said] == ["checked"] * 6
+    assert re.search(r": more than \d+ MB, more than 0.0 s on", messages[-1])
+    del messages[:]
+    export_saved_model(
+        translator, tmp_path / "3", say=messages.append, max_seconds=0
+    )
+    assert [line.partition(":")[0] for line in messages] == ["checked"] * 6
 
 
 @pytest.mark.parametrize(
@@ -322,7 +325,7 @@ def test_what_can_be_served_passes_every_check(
         (WithoutBatch, r"first axis.*Received: \[\] for 'lengths'"),
     ],
 )
-def test_a_model_that_cannot_be_served_is_refused(
+def test_unservable_models_are_refused(
     translator, tmp_path, one_signature, broken, cause
 ):
     model = broken(
@@ -345,7 +348,7 @@ def test_a_model_that_cannot_be_served_is_refused(
         ("Addons>Unlinked", "has no kernel for a CPU"),
     ],
 )
-def test_an_operation_that_a_server_has_not_is_refused(
+def test_operations_missing_in_a_server_are_refused(
     exported_models, tmp_path, operation, cause
 ):
     copied = Path(shutil.copytree(exported_models / "1", tmp_path / "1"))
@@ -361,8 +364,8 @@ def test_an_operation_that_a_server_has_not_is_refused(
 
 
 @pytest.mark.slow
-def test_a_plain_save_is_refused(translator, tmp_path):
-    # Keras' variables have twins in it, which are not restored.
+def test_plain_saved_model_is_refused(translator, tmp_path):
+    # It has copies of Keras' variables, which are not restored.
     model = translator.translation_model.model
     translator.network = list(model._flatten_layers())
     functions = {
@@ -408,7 +411,7 @@ def damage_graph(folder):
         (damage_graph, "cannot be read"),
     ],
 )
-def test_a_damaged_export_is_refused(copied, damage, cause):
+def test_damaged_exports_are_refused(copied, damage, cause):
     damage(copied)
     with pytest.raises(SavedModelError, match=cause):
         check_saved_model(copied, say=lambda line: None)
@@ -423,16 +426,16 @@ ANSWER = {
 
 
 def with_row(row, **changes):
-    """The answer with other values in one row."""
+    """Return `ANSWER` with other values in one row."""
     changed = {key: array.copy() for key, array in ANSWER.items()}
     for key, values in changes.items():
         changed[key][row] = values
     return changed
 
 
-def test_an_answer_of_the_model_passes():
+def test_equal_answers_and_swapped_ties_pass():
     compare_answers("translate", with_row(0, scores=[-1.000005, -2]), ANSWER)
-    # Two translations that are as good as each other may change places.
+    # Two translations of equal scores may be swapped.
     other = with_row(1, translations=[b"e", b"d"], alignments=0.5)
     compare_answers("translate", other, ANSWER)
 
@@ -447,12 +450,12 @@ def test_an_answer_of_the_model_passes():
         {**ANSWER, "lengths": np.ones((2, 3), "int32")},
     ],
 )
-def test_another_answer_than_the_models_is_refused(changed):
+def test_different_answers_are_refused(changed):
     with pytest.raises(SavedModelError, match="another process differs"):
         compare_answers("translate", changed, ANSWER)
 
 
-def test_ranks_without_a_translation_are_no_tie():
+def test_absent_ranks_are_not_ties():
     scores = np.array([[-1.0, ABSENT_SCORE, ABSENT_SCORE]], "float32")
     one, other = (
         {"translations": np.array([[text, b"", b""]]), "scores": scores}
@@ -464,7 +467,7 @@ def test_ranks_without_a_translation_are_no_tie():
 
 @pytest.mark.slow
 @linux
-def test_answers_are_compared_with_the_models(exported):
+def test_exported_answers_are_compared_with_the_model(exported):
     inputs = {"text": np.array([b"the cat sees a dog ."], object)}
     (found,) = run_in_server_runtime(exported, [("serving_default", inputs)])
     call = "serving_default", inputs
@@ -480,14 +483,14 @@ def file_sizes(folder):
 
 @pytest.mark.slow
 @linux
-def test_rounded_weights_take_half_the_place(exported, translator, tmp_path):
+def test_bfloat16_weights_take_half_the_space(exported, translator, tmp_path):
     folder = export_saved_model(translator, tmp_path / "1", "bfloat16")
     model = translator.translation_model.model
     saved = 2 * sum(np.prod(v.shape) for v in model.trainable_variables)
     assert file_sizes(exported) - file_sizes(folder) > 0.95 * saved
     inputs = probes([b"the cat sees a dog ."])["score"]
-    (answer,) = served(folder, ("score", inputs))
-    # What a model gives whose weights are rounded before.
+    (answer,) = answers_of_runtime(folder, ("score", inputs))
+    # The output of the model with rounded weights.
     kept = model.get_weights()
     for variable in model.trainable_variables:
         rounded = tf.cast(variable.value, "bfloat16")
@@ -501,7 +504,7 @@ def test_rounded_weights_take_half_the_place(exported, translator, tmp_path):
 
 @pytest.mark.slow
 @linux
-def test_a_folded_embedding_is_exported(exported, translator, tmp_path):
+def test_folded_embedding_is_exported(exported, translator, tmp_path):
     model = translator.translation_model
     model.fold_embedding()
     try:
@@ -513,13 +516,14 @@ def test_a_folded_embedding_is_exported(exported, translator, tmp_path):
     assert file_sizes(folder) > file_sizes(exported)
     inputs = probes([b"the cat sees a dog ."])["translate"]
     ((found,), (expected,)) = (
-        served(path, ("translate", inputs)) for path in (folder, exported)
+        answers_of_runtime(path, ("translate", inputs))
+        for path in (folder, exported)
     )
     assert found["translations"].tolist() == expected["translations"].tolist()
     np.testing.assert_allclose(found["scores"], expected["scores"], rtol=1e-5)
 
 
-def test_weights_out_of_range_are_told():
+def test_weights_out_of_range_are_refused():
     variable = keras.Variable([1.0, 1e5], name="large")
     with pytest.raises(ValueError, match="large is outside .* float16"):
         RoundedWeights([variable], "float16")
@@ -535,7 +539,7 @@ def run_exporter(monkeypatch, *arguments):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """The folder of a run, as far as an export reads it."""
+    """The files of a run that an export reads."""
     translator = tiny_translator()
     run = RunFolder(tmp_path_factory.mktemp("runs") / "tiny")
     model = translator.translation_model
@@ -549,7 +553,7 @@ def trained(tmp_path_factory):
 
 @linux
 @pytest.mark.slow
-def test_the_command_exports_a_run(trained, tmp_path, monkeypatch, capsys):
+def test_command_exports_a_run(trained, tmp_path, monkeypatch, capsys):
     output = tmp_path / "models" / "2"
     run_exporter(
         monkeypatch,
@@ -562,9 +566,9 @@ def test_the_command_exports_a_run(trained, tmp_path, monkeypatch, capsys):
     assert printed.splitlines()[-1] == f"exported to {output}"
     inputs = probes([b"a cat"])["translate_with_options"]
     inputs["beam_size"] = tf.constant([5])
-    (found,) = served(output, ("translate_with_options", inputs))
+    (found,) = answers_of_runtime(output, ("translate_with_options", inputs))
     assert found["translations"].shape == (1, 5)
-    # Each model has a folded embedding in place of an embedding.
+    # Each model has a folded embedding instead of an embedding.
     variables = tf.train.list_variables(output / "variables" / "variables")
     config = config_from_dict(RunFolder(trained).read_config()).model
     tables = [
@@ -584,7 +588,7 @@ def test_the_command_exports_a_run(trained, tmp_path, monkeypatch, capsys):
         (["--output", "1", "--run-dir", "nowhere"], "nowhere"),
     ],
 )
-def test_the_command_says_what_is_wrong(
+def test_command_reports_errors(
     trained, tmp_path, monkeypatch, arguments, cause
 ):
     monkeypatch.chdir(tmp_path)
@@ -594,7 +598,7 @@ def test_the_command_says_what_is_wrong(
 
 
 @pytest.mark.slow
-def test_the_newest_export_answers_from_python(exported, translator, tmp_path):
+def test_newest_export_translates_from_python(exported, translator, tmp_path):
     sentences = ["the cat sees a dog .", "", "a house"]
     newest = newest_version(exported.parent)
     assert newest == exported
@@ -607,7 +611,7 @@ def test_the_newest_export_answers_from_python(exported, translator, tmp_path):
         newest_version(tmp_path / "nothing")
 
 
-def test_versions_never_go_back(tmp_path, monkeypatch):
+def test_version_numbers_increase(tmp_path, monkeypatch):
     monkeypatch.setattr(time, "time", lambda: 1000.5)
     assert next_version(tmp_path) == 1000
     (tmp_path / "999").mkdir()
@@ -617,7 +621,7 @@ def test_versions_never_go_back(tmp_path, monkeypatch):
     assert next_version(tmp_path) == 2001
 
 
-def test_a_path_that_is_a_pattern_is_refused(tmp_path):
+def test_paths_with_wildcards_are_refused(tmp_path):
     for name in ("a*", "[b]", "c?"):
         with pytest.raises(ValueError, match="takes for a pattern. Received"):
             export_saved_model(None, tmp_path / name / "1")
@@ -626,18 +630,18 @@ def test_a_path_that_is_a_pattern_is_refused(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_shortlist_is_exported(tmp_path, monkeypatch):
+def test_shortlist_is_exported(tmp_path, monkeypatch):
     monkeypatch.setattr(word_lists, "FREQUENT", 5)
     lexicon = tmp_path / "lexicon"
     lexicon.write_text("the die 0.6\ncat Katze 1\na einen 1\n. . 1\n")
     translator = tiny_translator(shortlist=str(lexicon), max_source_length=6)
-    said = []
+    messages = []
     folder = export_saved_model(
-        translator, tmp_path / "models" / "1", say=said.append
+        translator, tmp_path / "models" / "1", say=messages.append
     )
-    # The export is no longer in need of the file.
+    # The export does not need the file.
     lexicon.unlink()
-    assert sum(line.startswith("checked") for line in said) == 6
+    assert sum(line.startswith("checked") for line in messages) == 6
     text = tf.constant(["the cat", "a house ."])
     loaded = tf.saved_model.load(str(folder))
     found = loaded.signatures["translate"](text)

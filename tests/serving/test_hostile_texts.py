@@ -1,4 +1,4 @@
-"""Ten thousand texts that nobody should send, through two exports."""
+"""Ten thousand strange texts, translated by two exports."""
 
 import sys
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(
     reason="the C API is loaded from the libraries of the Linux packages",
 )
 
-SANE = b"the cat sees a dog ."
+NORMAL = b"the cat sees a dog ."
 BATCH, BATCHES = 32, 160  # 4,960 texts to each of the two exports
 MAX_MEMORY = 2**28
 
@@ -38,30 +38,30 @@ HUGE = [
 SHORT = st.one_of(
     st.binary(max_size=200),
     st.text(max_size=100).map(lambda text: text.encode("utf-8", "replace")),
-    # Control characters, spaces of all kinds, marks of direction.
+    # Control characters, kinds of spaces, direction marks.
     st.text("\0\t\n\r\x0b\x1b\x7f\x85\u00a0\u200b\u200f\u2028\u202e\ufeff").map(
         str.encode
     ),
-    # Arabic and Hebrew, emoji with joiners, marks that combine.
+    # Arabic and Hebrew, emoji with joiners, combining marks.
     st.text(
         st.characters(min_codepoint=0x590, max_codepoint=0x6FF), max_size=60
     ).map(str.encode),
     st.text(
         "\U0001f469\u200d\U0001f680\U0001f1e9\u0301\u0308e", max_size=60
     ).map(str.encode),
-    # What means something to us.
+    # Special tokens, and markers of tokenisers.
     st.lists(
         st.sampled_from(
             ["<unk>", "<s>", "</s>", "<pad>", "\u2581", "the", "##AT##", "@@"]
         )
     ).map(lambda words: " ".join(words).encode()),
-    st.sampled_from([b"", b" ", SANE]),
+    st.sampled_from([b"", b" ", NORMAL]),
 )
 TEXTS = st.lists(SHORT, min_size=BATCH - 1, max_size=BATCH - 1)
 
 
 def subword_translator():
-    """An untrained translator of subwords."""
+    """Create an untrained translator of subwords."""
     lines = ["the cat sees a dog .", "a house sees the dogs of the cats ."]
     tokenizer = SentencePieceTokenizer.train(lines, 30)
     config = ModelConfig(
@@ -106,9 +106,9 @@ def served(request, tmp_path_factory):
 
 
 def check(served, texts, place):
-    """A batch of strange texts with a sane one at a place."""
-    texts = [*texts[:place], SANE, *texts[place:]]
-    found, alone = served(texts), served([SANE])
+    """Check a batch of strange texts with a normal one at a position."""
+    texts = [*texts[:place], NORMAL, *texts[place:]]
+    found, alone = served(texts), served([NORMAL])
     assert found["translations"].shape[0] == len(texts)
     assert np.isfinite(found["scores"]).all()
     for translation in found["translations"].flat:
@@ -130,7 +130,7 @@ def check(served, texts, place):
 
 
 @pytest.mark.slow
-def test_strange_texts_harm_nobody(served):
+def test_strange_texts_do_not_change_other_rows(served):
     @settings(
         max_examples=BATCHES,
         deadline=None,
@@ -159,14 +159,14 @@ def test_huge_texts_take_little_memory(served):
 
 
 @pytest.mark.slow
-def test_as_many_bytes_as_are_looked_at_harm_nobody(served):
+def test_texts_of_maximum_length_do_not_change_other_rows(served):
     texts = [text[: served.max_text_bytes] for text in HUGE]
     check(served, texts, 3)
     assert served(texts)["truncated"].any()
 
 
 @pytest.mark.slow
-def test_what_was_sent_is_freed(served):
+def test_memory_of_requests_is_freed(served):
     served(HUGE[:1])
     before = process_memory("VmRSS")
     for _ in range(150):

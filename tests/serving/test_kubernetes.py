@@ -1,4 +1,4 @@
-"""The manifests, as far as they can be read without a cluster."""
+"""The Kubernetes manifests, without a cluster."""
 
 import runpy
 
@@ -9,11 +9,11 @@ from tests.serving.proxy_process import EXPORT
 yaml = pytest.importorskip("yaml")
 FOLDER = EXPORT / "kubernetes"
 FILES = sorted(FOLDER.glob("*.yaml"))
-VERSION = "1.31"  # of Kubernetes; its schemas come with the validator
+VERSION = "1.31"  # of Kubernetes; the validator has its schemas
 
 
 def documents(*files):
-    """What the files hold, by kind and name."""
+    """Return the documents of files by kind and name."""
     return {
         (document["kind"], document["metadata"]["name"]): document
         for file in files
@@ -37,13 +37,13 @@ def containers(pod):
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_a_manifest_is_one_by_its_schema(file):
+def test_manifests_follow_their_schema(file):
     validator = pytest.importorskip("kubernetes_validate")
     for document in documents(file).values():
         validator.validate(document, VERSION, strict=True)
 
 
-def test_the_config_maps_hold_the_shipped_files(cluster):
+def test_config_maps_contain_the_shipped_files(cluster):
     script = runpy.run_path(str(FOLDER / "write_configuration.py"))
     expected = script["configuration"]()
     assert (FOLDER / "configuration.yaml").read_text() == expected, (
@@ -57,7 +57,7 @@ def test_the_config_maps_hold_the_shipped_files(cluster):
         }
 
 
-def test_the_server_is_started_as_by_compose(containers):
+def test_commands_and_images_equal_those_of_compose(containers):
     compose = yaml.safe_load((EXPORT / "compose.yaml").read_text())
     services = compose["services"]
     assert containers["server"]["args"] == services["translator"]["command"]
@@ -74,28 +74,28 @@ def pods(cluster, pod):
     return [pod["spec"], filling["spec"]]
 
 
-def test_no_container_has_more_than_it_needs(cluster, pod):
+def test_containers_have_minimal_privileges(cluster, pod):
     for spec in pods(cluster, pod):
         context = spec["securityContext"]
         assert context["runAsNonRoot"] is True and context["runAsUser"] > 0
         assert context["seccompProfile"] == {"type": "RuntimeDefault"}
         assert spec["automountServiceAccountToken"] is False
         for container in spec["containers"]:
-            own = container["securityContext"]
-            assert own["allowPrivilegeEscalation"] is False
-            assert own["readOnlyRootFilesystem"] is True
-            assert own["capabilities"] == {"drop": ["ALL"]}
+            privileges = container["securityContext"]
+            assert privileges["allowPrivilegeEscalation"] is False
+            assert privileges["readOnlyRootFilesystem"] is True
+            assert privileges["capabilities"] == {"drop": ["ALL"]}
             resources = container["resources"]
             assert {"cpu", "memory"} <= resources["requests"].keys()
             assert "memory" in resources["limits"]
 
 
-def test_all_that_is_mounted_exists(cluster, pod, containers):
+def test_mounted_volumes_exist(cluster, pod, containers):
     volumes = {each["name"]: each for each in pod["spec"]["volumes"]}
     mounted = set()
     for container in containers.values():
         paths = [mount["mountPath"] for mount in container["volumeMounts"]]
-        # A folder for a mount cannot be made in what is read-only.
+        # No mount inside another one, which may be read-only.
         assert not [a for a in paths for b in paths if a.startswith(b + "/")]
         for mount in container["volumeMounts"]:
             mounted.add(mount["name"])
@@ -108,11 +108,11 @@ def test_all_that_is_mounted_exists(cluster, pod, containers):
         if "persistentVolumeClaim" in volume:
             claim = volume["persistentVolumeClaim"]["claimName"]
             assert ("PersistentVolumeClaim", claim) in cluster
-    # Nobody's token or key is among the manifests.
+    # No manifest contains a token or key.
     assert not [kind for kind, _ in cluster if kind == "Secret"]
 
 
-def test_probes_have_their_times(containers):
+def test_probes_have_suitable_times(containers):
     for container in containers.values():
         for name in ("startupProbe", "readinessProbe", "livenessProbe"):
             assert container[name]["timeoutSeconds"] >= 1
@@ -120,11 +120,11 @@ def test_probes_have_their_times(containers):
     start, ready = server["startupProbe"], server["readinessProbe"]
     assert start["periodSeconds"] * start["failureThreshold"] >= 300
     assert ready["periodSeconds"] * ready["failureThreshold"] <= 60
-    # Busy is not dead.
+    # A busy server must not be restarted.
     assert "tcpSocket" in server["livenessProbe"]
 
 
-def test_only_the_proxy_can_be_reached(cluster, pod, containers):
+def test_only_the_proxy_is_reachable(cluster, pod, containers):
     labels = pod["metadata"]["labels"]
     service = cluster["Service", "translator"]["spec"]
     (port,) = service["ports"]
@@ -150,7 +150,7 @@ def test_only_the_proxy_can_be_reached(cluster, pod, containers):
         assert selector.items() <= labels.items()
 
 
-def test_there_is_always_more_than_the_budget(cluster):
+def test_minimum_replicas_exceed_the_disruption_budget(cluster):
     scaling = cluster["HorizontalPodAutoscaler", "translator"]["spec"]
     assert scaling["scaleTargetRef"]["name"] == "translator"
     budget = cluster["PodDisruptionBudget", "translator"]["spec"]

@@ -1,4 +1,4 @@
-"""Answers of the double as bytes, written by hand from the server's source."""
+"""JSON responses of the double; the bytes follow the server's source."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def test_rows_of_several_outputs_are_objects_with_lists_on_one_line():
     )
 
 
-def test_columns_have_a_line_for_each_value():
+def test_columns_have_one_value_per_line():
     assert write(TWO_OUTPUTS, False) == (
         b"{\n"
         b'    "outputs": {\n'
@@ -72,12 +72,12 @@ def test_columns_have_a_line_for_each_value():
         ),
     ],
 )
-def test_one_output_stands_without_its_name(array, in_rows, expected):
+def test_single_output_has_no_name(array, in_rows, expected):
     written = write({"name": np.asarray(array)}, in_rows)
     assert written == b"{\n    " + expected + b"\n}"
 
 
-def test_strings_are_bytes():
+def test_strings_are_escaped_bytes():
     texts = np.array([[b"\xe2\x82\xac"], [b'\x80\x1f\n"\\/\x7f']], object)
     assert write({"text": texts}, True) == (
         b'{\n    "predictions": [["\xe2\x82\xac"], '
@@ -85,7 +85,7 @@ def test_strings_are_bytes():
     )
 
 
-def test_numbers_have_six_digits_or_all():
+def test_floats_have_six_or_all_nine_digits():
     numbers = [
         *((0, "0.0"), (-0.0, "-0.0"), (5, "5.0"), (0.5, "0.5"), (0.1, "0.1")),
         *((9e6, "9e+06"), (999999, "999999.0"), (1e5, "100000.0")),
@@ -98,7 +98,7 @@ def test_numbers_have_six_digits_or_all():
     assert found == [text for _, text in numbers]
 
 
-def test_many_numbers_are_printed_as_one_by_one():
+def test_printing_many_floats_equals_printing_each():
     random = np.random.default_rng(0)
     bits = random.integers(0, 256, 8 * 5000, np.uint8).view("float32")
     short = random.integers(-(10**6), 10**6, 5000)
@@ -110,11 +110,11 @@ def test_many_numbers_are_printed_as_one_by_one():
     ):
         texts = decimals(array).numpy()
         for number, text in zip(array, texts, strict=True):
-            assert text.decode() == printed_alone(number), number.hex()
+            assert text.decode() == format_float(number), number.hex()
 
 
-def printed_alone(number):
-    """`WriteDecimal` for one number."""
+def format_float(number):
+    """Format one number like `WriteDecimal`."""
     text = f"{number:.6g}"
     if np.float32(text) != number:
         text = f"{number:.9g}"

@@ -1,4 +1,4 @@
-"""What the double joins to a batch, and who gets what of its outputs."""
+"""Inputs and outputs of batches in the double."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from tests.serving.loopback_error import TensorFlowError
 INVALID_ARGUMENT = 3
 
 
-def test_rows_of_several_requests_are_one_run_and_each_gets_its_own():
+def test_each_request_of_a_batch_gets_its_own_rows():
     batched, session = batches(WAITS + "max_batch_size { value: 6 }")
     arrays = [np.array([[1.0, 2.0]] * n) * n for n in (1, 2, 3)]
     for array, found in zip(arrays, together(batched, *arrays), strict=True):
@@ -17,7 +17,7 @@ def test_rows_of_several_requests_are_one_run_and_each_gets_its_own():
     assert session.sizes() == [6]
 
 
-def test_an_error_of_the_run_is_that_of_all():
+def test_failed_run_fails_every_request_of_its_batch():
     batched, session = batches(WAITS + "max_batch_size { value: 2 }")
 
     def refuse(_):
@@ -42,7 +42,7 @@ def test_an_error_of_the_run_is_that_of_all():
         ),
     ],
 )
-def test_inputs_must_have_the_same_rows(inputs, words):
+def test_inputs_without_equal_numbers_of_rows_are_refused(inputs, words):
     batched, _ = batches("")
     with pytest.raises(TensorFlowError) as error:
         batched.run(inputs, OUTPUTS)

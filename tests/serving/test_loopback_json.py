@@ -1,3 +1,5 @@
+"""JSON requests of the double."""
+
 import json
 
 import numpy as np
@@ -18,8 +20,8 @@ INPUTS = {
 }
 
 
-def through(request):
-    """Arrays of a request, and whether they came in rows."""
+def read_request(request):
+    """Return the arrays of a request, and whether it is in row format."""
     parsed = loopback_json.parse(json.dumps(request).encode())
     return loopback_json.read(parsed, INPUTS)
 
@@ -48,14 +50,14 @@ def test_rows_and_columns_become_the_same_arrays():
         ({"instances": rows}, True),
         ({"inputs": {**columns, "unknown": "left out"}}, False),
     ):
-        arrays, in_rows = through(request)
+        arrays, in_rows = read_request(request)
         assert in_rows == rowwise and set(arrays) == set(expected)
         for name, array in expected.items():
             assert arrays[name].dtype == array.dtype, name
             np.testing.assert_array_equal(arrays[name], array)
     empty = {"text": [], "weights": [[], []], "count": []}
     shapes = {
-        name: x.shape for name, x in through({"inputs": empty})[0].items()
+        name: x.shape for name, x in read_request({"inputs": empty})[0].items()
     }
     assert shapes == {
         "text": (0,),
@@ -96,8 +98,8 @@ def test_rows_and_columns_become_the_same_arrays():
         ([row(text={"b64": 1})], "not formatted correctly for base64 data"),
     ],
 )
-def test_a_field_that_does_not_fit_is_named(instances, words):
+def test_refusal_names_the_wrong_field(instances, words):
     with pytest.raises(TensorFlowError) as error:
-        through({"instances": instances})
+        read_request({"instances": instances})
     assert error.value.code == 3
     assert words in error.value.message

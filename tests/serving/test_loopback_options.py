@@ -1,4 +1,4 @@
-"""The double as a server with batches and the shipped settings."""
+"""The double with batching and the shipped models.config."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,8 +18,8 @@ max_enqueued_batches { value: 1 }
 """
 
 
-class Teller(tf.Module):
-    """Gives back its numbers, and how many rows ran together."""
+class RowCounter(tf.Module):
+    """A model that returns its input and the number of rows of its batch."""
 
     @tf.function(
         input_signature=[tf.TensorSpec([None, None], tf.float32, "numbers")]
@@ -31,15 +31,15 @@ class Teller(tf.Module):
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("told")
-    tf.saved_model.save(Teller(), str(folder / "translator" / "1"))
+    folder = tmp_path_factory.mktemp("models")
+    tf.saved_model.save(RowCounter(), str(folder / "translator" / "1"))
     (folder / "batching.config").write_text(BATCHES)
     return folder
 
 
 @pytest.fixture(scope="module")
 def double(models):
-    """With batches of 3 rows, which wait until they are full."""
+    """Start a double with batches of 3 rows that wait until they are full."""
     running = LoopbackProcess(
         models / "translator",
         *("--batching-parameters-file", str(models / "batching.config")),
@@ -49,31 +49,31 @@ def double(models):
     running.stop()
 
 
-def ask(double, rows):
+def predict(double, rows):
     return post(f"{double.rest_url}:predict", {"instances": rows})
 
 
-def test_requests_of_both_interfaces_run_together(double):
+def test_rest_and_grpc_requests_share_a_batch(double):
     with ThreadPoolExecutor(2) as threads, Grpc(double) as calls:
-        one = threads.submit(ask, double, [[1.0]])
-        other = threads.submit(ask, double, [[2.0]])
+        one = threads.submit(predict, double, [[1.0]])
+        other = threads.submit(predict, double, [[2.0]])
         answer, found = calls.predict(calls.request(numbers=[[3.5]]))
         assert answer.model_spec.version.value == 1
         assert (found["numbers"].tolist(), found["rows"]) == ([[3.5]], [3])
-        for number, asked in ((1.0, one), (2.0, other)):
-            assert asked.result() == (
+        for number, response in ((1.0, one), (2.0, other)):
+            assert response.result() == (
                 200,
                 {"predictions": [{"numbers": [number], "rows": 3}]},
             )
 
 
-def test_one_of_another_shape_fails_the_others_of_its_batch(double):
+def test_wrong_shape_fails_the_whole_batch(double):
     with ThreadPoolExecutor(3) as threads:
-        asked = [
-            threads.submit(ask, double, [row])
+        responses = [
+            threads.submit(predict, double, [row])
             for row in ([1.0], [1.0, 2.0], [3.0])
         ]
-        answers = [each.result() for each in asked]
+        answers = [each.result() for each in responses]
     assert answers[0] == answers[1] == answers[2]
     code, answer = answers[0]
     assert code == 400
@@ -81,18 +81,18 @@ def test_one_of_another_shape_fails_the_others_of_its_batch(double):
     assert "' from different tasks have different shapes" in answer["error"]
 
 
-def test_what_is_too_much_is_refused(double):
-    assert ask(double, [[1.0]] * 4) == (
+def test_large_requests_and_full_queues_are_refused(double):
+    assert predict(double, [[1.0]] * 4) == (
         400,
         {"error": "Task size 4 is larger than maximum input batch size 3"},
     )
     with ThreadPoolExecutor(1) as threads:
-        waiting = threads.submit(ask, double, [[1.0]])
-        # Until it waits, three rows are a batch of their own.
-        while (answer := ask(double, [[1.0]] * 3))[0] == 200:
-            if waiting.done():  # It was what was too much.
+        waiting = threads.submit(predict, double, [[1.0]])
+        # Until that request waits, three rows fill a batch.
+        while (answer := predict(double, [[1.0]] * 3))[0] == 200:
+            if waiting.done():  # It was the refused one.
                 assert waiting.result()[0] == 503
-                waiting = threads.submit(ask, double, [[1.0]])
+                waiting = threads.submit(predict, double, [[1.0]])
         assert answer == (
             503,
             {
@@ -101,5 +101,5 @@ def test_what_is_too_much_is_refused(double):
                 "max_enqueued_batches is 1"
             },
         )
-        assert ask(double, [[2.0]] * 2)[0] == 200
+        assert predict(double, [[2.0]] * 2)[0] == 200
         assert waiting.result()[0] == 200

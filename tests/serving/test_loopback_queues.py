@@ -1,4 +1,4 @@
-"""When the double runs a batch, and what its queues refuse."""
+"""Times and contents of batches in the double."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,13 +12,13 @@ from tests.serving.doubling_session import (
 )
 
 
-def test_a_batch_does_not_wait_for_ever_to_be_full():
+def test_incomplete_batches_run_after_their_timeout():
     batched, session = batches("batch_timeout_micros { value: 1000 }")
     (found,) = together(batched, np.ones([3, 1]))
     assert found.tolist() == [[2]] * 3 and session.sizes() == [3]
 
 
-def test_a_task_that_has_no_room_opens_the_next_batch():
+def test_task_without_room_opens_the_next_batch():
     batched, session = batches(
         WAITS + "max_batch_size { value: 4 } num_batch_threads { value: 1 }"
     )
@@ -35,7 +35,7 @@ def test_a_task_that_has_no_room_opens_the_next_batch():
     assert session.sizes() == [3, 4]
 
 
-def test_other_outputs_are_another_batch():
+def test_requests_for_other_outputs_are_batched_separately():
     batched, session = batches("max_batch_size { value: 2 }" + WAITS)
     both = {"sum": "sum:0", "more": "more:0"}
     with ThreadPoolExecutor(1) as threads:

@@ -1,3 +1,5 @@
+"""Versions, configuration and addresses of the double."""
+
 import shutil
 import socket
 import sys
@@ -31,7 +33,7 @@ model_config_list {{
 
 
 class Echo(tf.Module):
-    """Gives back what it gets, if its variable is there."""
+    """A model that returns its input with the value of its variable."""
 
     def __init__(self):
         self.mark = tf.Variable("!")
@@ -57,7 +59,7 @@ def double(tmp_path_factory):
 
 @pytest.fixture
 def models(double):
-    """The folder that is watched, with version 1 alone, as it was."""
+    """Return the watched folder, and restore version 1 afterwards."""
     yield double.base_path
     (double.base_path.parent / "models.config").write_text(CONFIG.format(""))
     for path in double.base_path.iterdir():
@@ -67,7 +69,7 @@ def models(double):
 
 
 def wait_for(condition):
-    """Gives the server time to see a change."""
+    """Wait until a condition holds."""
     end = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < end, "The server has not done it."
@@ -80,79 +82,79 @@ def states(server):
 
 
 def served(server):
-    """Versions that the status calls available."""
+    """Return the versions whose state is AVAILABLE."""
     return {v for v, state in states(server).items() if state == "AVAILABLE"}
 
 
-def add_version(models, number, half=None):
-    """A copy of version 1, as a whole or with one file cut."""
+def add_version(models, number, truncated=None):
+    """Add a copy of version 1, optionally with one truncated file."""
     temporary = models / f".{number}-copy"
     shutil.copytree(models / "1", temporary)
-    if half is not None:
-        content = (temporary / half).read_bytes()
-        (temporary / half).write_bytes(content[: len(content) // 2])
+    if truncated is not None:
+        content = (temporary / truncated).read_bytes()
+        (temporary / truncated).write_bytes(content[: len(content) // 2])
     temporary.rename(models / str(number))
 
 
-def answering(server):
-    """The version that answers over gRPC."""
+def answering_version(server):
+    """Return the version that answers over gRPC."""
     with Grpc(server) as calls:
         answer, _ = calls.predict(calls.request(text=["a"]))
         return answer.model_spec.version.value
 
 
-def ask(server, path=""):
-    """What REST answers."""
+def predict(server, path=""):
+    """Return status and JSON of a prediction over REST."""
     return post(f"{server.rest_url}{path}:predict", {"instances": ["a"]})
 
 
-def test_no_request_fails_while_versions_come_and_go(double, models):
+def test_no_request_fails_while_versions_change(double, models):
     stop, codes = threading.Event(), []
 
-    def ask_on():
+    def predict_repeatedly():
         while not stop.is_set():
-            codes.append(ask(double)[0])
+            codes.append(predict(double)[0])
             time.sleep(0.005)
 
-    asking = threading.Thread(target=ask_on)
-    asking.start()
+    client = threading.Thread(target=predict_repeatedly)
+    client.start()
     try:
         for number in (2, 10):
             add_version(models, number)
             wait_for(lambda n=number: served(double) == {str(n)})
-            assert answering(double) == number
+            assert answering_version(double) == number
         for number, left in ((10, 2), (2, 1)):
             shutil.rmtree(models / str(number))
             wait_for(lambda n=left: served(double) == {str(n)})
-            assert answering(double) == left
+            assert answering_version(double) == left
     finally:
         stop.set()
-        asking.join()
+        client.join()
     assert set(codes) == {200}
     assert states(double) == {"1": "AVAILABLE", "2": "END", "10": "END"}
 
 
-def test_half_a_version_is_never_served(double, models):
+def test_incomplete_versions_are_not_served(double, models):
     policy = "model_version_policy { specific { versions: [1, 3, 4, 5] } }"
     (models.parent / "models.config").write_text(CONFIG.format(policy))
-    halves = {
+    truncated_files = {
         "3": "saved_model.pb",
         "4": "variables/variables.data-00000-of-00001",
         "5": "variables/variables.index",
     }
-    for number, name in halves.items():
-        add_version(models, number, half=name)
-    broken = dict.fromkeys(halves, "LOADING")
+    for number, name in truncated_files.items():
+        add_version(models, number, truncated=name)
+    broken = dict.fromkeys(truncated_files, "LOADING")
     wait_for(lambda: broken.items() <= states(double).items())
     time.sleep(0.3)
-    assert served(double) == {"1"} and answering(double) == 1
-    for number, name in halves.items():
+    assert served(double) == {"1"} and answering_version(double) == 1
+    for number, name in truncated_files.items():
         shutil.copy(models / "1" / name, models / number / name)
-    wait_for(lambda: served(double) == {"1", *halves})
-    assert answering(double) == 5
+    wait_for(lambda: served(double) == {"1", *truncated_files})
+    assert answering_version(double) == 5
 
 
-def test_names_that_are_no_numbers_are_temporary(double, models):
+def test_folders_without_a_number_as_name_are_ignored(double, models):
     for name in (".4-x1", "4.tmp", "latest"):
         shutil.copytree(models / "1", models / name)
     time.sleep(0.3)
@@ -170,8 +172,8 @@ def test_policy_and_labels_choose_versions(double, models):
     wait_for(lambda: served(double) == {"1", "5"})
     url = f"{double.rest_url}/labels/stable"
     assert get(f"{url}/metadata")[1]["model_spec"]["version"] == "1"
-    assert ask(double, "/labels/stable")[0] == 200
-    assert answering(double) == 5
+    assert predict(double, "/labels/stable")[0] == 200
+    assert answering_version(double) == 5
     config.write_text(CONFIG.format(specific + label.format(5)))
     wait_for(lambda: get(f"{url}/metadata")[1]["model_spec"]["version"] == "5")
     config.write_text("half a config {")
@@ -180,7 +182,7 @@ def test_policy_and_labels_choose_versions(double, models):
     latest = "model_version_policy { latest { num_versions: 2 } }"
     config.write_text(CONFIG.format(latest))
     wait_for(lambda: served(double) == {"5", "6"})
-    assert ask(double, "/labels/stable")[0] == 400
+    assert predict(double, "/labels/stable")[0] == 400
 
 
 @pytest.mark.parametrize("signature", ["serving_default", "sing"])
@@ -201,27 +203,27 @@ def test_warm_up_requests_run_before_a_version_serves(
     else:
         wait_for(lambda: states(double).get("7") == "LOADING")
         time.sleep(0.3)
-        assert answering(double) == 1
+        assert answering_version(double) == 1
 
 
 @pytest.mark.slow
-def test_killed_and_started_it_serves_at_its_ports(double):
+def test_restarted_server_keeps_its_ports(double):
     addresses = double.rest_url, double.grpc_target
     double.kill()
     with pytest.raises(requests.ConnectionError):
         get(double.rest_url)
     double.restart()
     assert (double.rest_url, double.grpc_target) == addresses
-    assert ask(double)[0] == 200 and answering(double) == 1
+    assert predict(double)[0] == 200 and answering_version(double) == 1
 
 
-def test_nobody_else_reaches_it(double):
+def test_server_listens_only_at_127_0_0_1(double):
     for port in (double.rest_port, double.grpc_port):
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.2", port), timeout=5)
 
 
-def test_without_a_version_it_does_not_start(tmp_path, monkeypatch):
+def test_server_needs_a_version_to_start(tmp_path, monkeypatch):
     command = ["server", "--base-path", str(tmp_path), "--name", "none"]
     monkeypatch.setattr("sys.argv", command)
     with pytest.raises(SystemExit, match="Expected: a version that can be"):

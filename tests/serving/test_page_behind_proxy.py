@@ -1,4 +1,4 @@
-"""The page in a browser as the proxy serves it: one origin for all."""
+"""The page in a browser as the proxy serves it, from one origin."""
 
 import json
 import threading
@@ -28,18 +28,18 @@ pytestmark = [
 
 
 class Contract(BaseHTTPRequestHandler):
-    """Answers two signatures as the contract says."""
+    """A stub that answers two signatures of the contract."""
 
     protocol_version = "HTTP/1.1"
 
     def do_POST(self):
         length = int(self.headers["Content-Length"])
-        asked = json.loads(self.rfile.read(length))
+        request = json.loads(self.rfile.read(length))
         rows = {
             "translate_with_options": translated("eine Katze"),
             "align": aligned(["eine", "Katze"], ["a", "cat"]),
         }
-        row = rows[asked["signature_name"]]
+        row = rows[request["signature_name"]]
         body = json.dumps({"predictions": [row]}).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
@@ -61,7 +61,7 @@ def upstream():
 
 @pytest.fixture
 def open_page():
-    """Opens what a proxy serves in a tab."""
+    """Return a function that opens the page of a proxy in a tab."""
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=CHROMIUM, args=FLAGS
@@ -79,47 +79,45 @@ def open_page():
         browser.close()
 
 
-def ask(demo):
-    """A sentence without a token, and again with it; then its alignment."""
+def translate_and_align(demo):
+    """Send a sentence without and with a token; open its alignment."""
     demo.send("a cat")
     sync_api.expect(demo.tab.locator("#token")).to_be_focused()
     demo.tab.fill("#token", TOKEN)
     demo.send("a cat")
     sync_api.expect(demo.tab.locator("#ranks li").first).to_be_visible()
-    demo.look()
+    demo.open_alignment()
     sync_api.expect(demo.tab.locator("#matrix")).to_be_visible()
     demo.tab.focus("#cell")
     assert " attends to " in demo.tab.inner_text("#pair")
 
 
-def test_the_page_works_under_the_strict_headers(tmp_path, upstream, open_page):
+def test_page_works_with_strict_headers(tmp_path, upstream, open_page):
     with ProxyProcess(tmp_path, upstream, upstream) as proxy:
         demo = open_page(proxy)
-        ask(demo)
+        translate_and_align(demo)
         demo.shows("#translation", "eine Katze")
         demo.shows("#address", proxy.url)
         assert demo.shown_weight() == pytest.approx(0.5, abs=0.02)
         assert demo.errors == []
-        # The refusal without a token is all that the browser notes.
-        assert [line for line in demo.complaints if "401" not in line] == []
+        # Only the refusal without a token is in the console.
+        assert [line for line in demo.console if "401" not in line] == []
         # Another server is forbidden by the headers.
         demo = open_page(proxy, "?server=https://elsewhere.example")
         demo.send("a secret")
         sync_api.expect(demo.tab.locator("#status")).to_contain_text(
             "may ask only its own server"
         )
-        assert any("Content Security" in line for line in demo.complaints)
+        assert any("Content Security" in line for line in demo.console)
         away = [r for r in demo.requests if r.url.startswith("https://else")]
         assert not any(request.response() for request in away)
 
 
-def test_the_page_and_the_server_understand_each_other(
-    tmp_path, server, open_page
-):
+def test_page_works_with_the_server(tmp_path, server, open_page):
     rest = urlsplit(server.rest_url)
     name = rest.path.rpartition("/")[2]
     port = server.grpc_target.rpartition(":")[2]
     with ProxyProcess(tmp_path, rest.port, port, name) as proxy:
         if '"align"' not in proxy.get(rest.path + "/metadata").text:
             pytest.skip("the export is of an older contract")
-        ask(open_page(proxy, f"?model={name}"))
+        translate_and_align(open_page(proxy, f"?model={name}"))

@@ -1,4 +1,4 @@
-"""A translator of prepared text takes and gives text as people write it."""
+"""Translators whose training text was prepared (tokenised, lowercased)."""
 
 import dataclasses
 import sys
@@ -33,7 +33,7 @@ TARGETS = ["„Die Katze“, z.B. die.", "(Die)", "Katze.", "die,die"]
 
 @pytest.fixture
 def eager():
-    """Saves the time in which each translator's graph is built."""
+    """Run functions eagerly, which saves the time of building graphs."""
     tf.config.run_functions_eagerly(True)
     yield
     tf.config.run_functions_eagerly(False)
@@ -41,7 +41,7 @@ def eager():
 
 @pytest.fixture(scope="module")
 def offline():
-    """Knows of no preparation: both ends are sacremoses's."""
+    """A translator without preparation, of text that sacremoses has split."""
     model = tiny_translator().translation_model
     source, target = (
         WordTokenizer.from_words(words, pretokenized=True)
@@ -74,7 +74,7 @@ def translator(run_path):
 
 @pytest.fixture(scope="module")
 def prepared():
-    """Prepared sources and targets, and what puts words together."""
+    """Prepared sources and targets, and the function that joins words."""
     source, target = preprocessors(DATA)
     return (
         [source(line) for line in SOURCES],
@@ -83,7 +83,7 @@ def prepared():
     )
 
 
-def test_translations_are_those_of_prepared_text(
+def test_translations_equal_those_of_prepared_text(
     eager, translator, offline, prepared
 ):
     sources, _, finish = prepared
@@ -98,10 +98,10 @@ def test_translations_are_those_of_prepared_text(
             assert one.score == other.score
             different += one.text != other.text
             assert translator.join([one.tokens]) == [other.text]
-    assert different  # Some words were put together.
+    assert different  # Some words were joined.
 
 
-def test_given_translations_are_prepared(eager, translator, offline, prepared):
+def test_scored_translations_are_prepared(eager, translator, offline, prepared):
     sources, targets, _ = prepared
     for one, other in zip(
         translator.score(SOURCES, TARGETS),
@@ -130,10 +130,10 @@ def requests(sources, targets):
 
 @pytest.fixture
 def two_signatures(monkeypatch):
-    """Exports hold what `requests` asks for, and are not checked.
+    """Export only the signatures of `requests`, without checks.
 
-    The other signatures are made of the same parts and take seconds each; the
-    test itself asks the runtime of the server.
+    The other signatures have the same parts and take seconds each; the test
+    itself calls the runtime of the server.
     """
     names = list(requests([""], [""]))
     export = "luong_keras.serving.export."
@@ -152,7 +152,7 @@ def two_signatures(monkeypatch):
     reason="the C API is loaded from the libraries of the Linux packages",
 )
 @pytest.mark.slow
-def test_an_export_answers_to_running_text(
+def test_export_takes_unprepared_text(
     translator, offline, prepared, two_signatures, tmp_path
 ):
     sources, targets, finish = prepared
@@ -181,13 +181,13 @@ def test_an_export_answers_to_running_text(
 
 
 @pytest.mark.filterwarnings("ignore::luong_keras.inference.TruncationWarning")
-def test_tokenised_scores_are_of_words_set_apart(
+def test_tokenized_bleu_compares_tokenized_text(
     eager, translator, offline, prepared
 ):
     sources, _, finish = prepared
     raw = offline.translate(sources)
     assert any(" " in line for line in raw)
-    # As references in running text, the translations themselves.
+    # The references are the translations, as unprepared text.
     references = [finish(line) for line in raw]
     scores, translations = Evaluation(translator, DATA).scores(
         SOURCES, references
@@ -200,9 +200,7 @@ def test_tokenised_scores_are_of_words_set_apart(
     assert (scores["bleu_tokenized"]["score"] > 99.99) == same
 
 
-def test_an_ensemble_is_of_runs_prepared_alike(
-    eager, run_path, offline, tmp_path
-):
+def test_ensemble_needs_equal_preprocessing(eager, run_path, offline, tmp_path):
     cased = dataclasses.replace(DATA, lowercase=False)
     other = write_run(tmp_path / "cased", offline, cased)
     assert Translator.from_run([run_path, run_path]).translate(["The cat."])

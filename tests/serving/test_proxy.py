@@ -36,18 +36,24 @@ pytestmark = [
 MODEL = "/v1/models/translator"
 PREDICT = MODEL + ":predict"
 BODY = {"inputs": {"text": ["a cat"]}}
-# Generous limits, for what does not test them.
-NO_RATE = {"rate=20r/s": "rate=10000r/s", "burst=40": "burst=10000"}
+# Limits that tests of other behaviour do not reach.
+UNLIMITED = {"rate=20r/s": "rate=10000r/s", "burst=40": "burst=10000"}
 
 
 class Upstream(ThreadingHTTPServer):
-    """A server that keeps what it was sent, and answers what it is told."""
+    """A stub of the server that records requests.
+
+    Attributes:
+        seen: path, headers and body of each request.
+        status: status of the responses.
+        may_answer: event for which responses wait.
+    """
 
     daemon_threads = True
 
     def __init__(self):
-        self.seen, self.status, self.waits = [], 200, threading.Event()
-        self.waits.set()
+        self.seen, self.status, self.may_answer = [], 200, threading.Event()
+        self.may_answer.set()
         super().__init__(("127.0.0.1", 0), self.Handler)
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
@@ -57,12 +63,12 @@ class Upstream(ThreadingHTTPServer):
         def do_POST(self):
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             self.server.seen.append((self.path, self.headers, body))
-            self.server.waits.wait(30)
+            self.server.may_answer.wait(30)
             answer = b'{"error": "of the server"}'
             self.send_response(self.server.status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(answer)))
-            # As the server with --rest_api_enable_cors_support.
+            # Like a server with --rest_api_enable_cors_support.
             self.send_header("Access-Control-Allow-Origin", "*")
             self.send_header("Access-Control-Allow-Headers", "Content-Type")
             self.end_headers()
@@ -75,49 +81,49 @@ class Upstream(ThreadingHTTPServer):
 
 
 @pytest.fixture(scope="module")
-def running():
+def running_upstream():
     with Upstream() as server:
         yield server
         server.shutdown()
 
 
 @pytest.fixture
-def upstream(running):
-    running.seen.clear()
-    running.status = 200
-    yield running
-    running.waits.set()
+def upstream(running_upstream):
+    running_upstream.seen.clear()
+    running_upstream.status = 200
+    yield running_upstream
+    running_upstream.may_answer.set()
 
 
 @pytest.fixture(scope="module")
-def proxy(tmp_path_factory, running):
-    port = running.server_address[1]
+def proxy(tmp_path_factory, running_upstream):
+    port = running_upstream.server_address[1]
     folder = tmp_path_factory.mktemp("proxy")
-    with ProxyProcess(folder, port, port, changed=NO_RATE) as started:
+    with ProxyProcess(folder, port, port, changed=UNLIMITED) as started:
         yield started
 
 
 def error_of(response, status):
-    """The message of a refusal, which is JSON."""
+    """Check that a response is a JSON error; return its message."""
     assert response.status_code == status
     assert response.headers["Content-Type"].startswith("application/json")
     return response.json()["error"]
 
 
-def test_a_known_token_is_let_in_and_goes_no_further(proxy, upstream):
-    asked = MODEL + "/labels/logged:predict"
-    assert proxy.post(asked, BODY).status_code == 200
+def test_token_is_accepted_and_not_passed_on(proxy, upstream):
+    requested = MODEL + "/labels/logged:predict"
+    assert proxy.post(requested, BODY).status_code == 200
     ((path, headers, body),) = upstream.seen
-    assert (path, json.loads(body)) == (asked, BODY)
+    assert (path, json.loads(body)) == (requested, BODY)
     assert "Authorization" not in headers
-    for _ in range(600):  # it is written after the answer
-        if asked in proxy.log():
+    for _ in range(600):  # it is written after the response
+        if requested in proxy.log():
             break
         time.sleep(0.05)
     assert TOKEN not in proxy.log()
-    (line,) = [each for each in proxy.log().splitlines() if asked in each]
+    (line,) = [each for each in proxy.log().splitlines() if requested in each]
     logged = json.loads(line)
-    assert (logged["client"], logged["path"]) == ("a", asked)
+    assert (logged["client"], logged["path"]) == ("a", requested)
     assert logged["status"] == 200
 
 
@@ -131,14 +137,16 @@ def test_a_known_token_is_let_in_and_goes_no_further(proxy, upstream):
         {"Authorization": f"Bearer {TOKEN}0"},
         {"Authorization": TOKEN},
         {"Authorization": f"Basic {TOKEN}"},
-        # The default of the map, a name, and a parameter of maps.
+        # The default, a value and a parameter of the map of tokens.
         {"Authorization": "default"},
         {"Authorization": "a"},
         {"Authorization": "hostnames"},
     ],
 )
 @pytest.mark.parametrize("path", [PREDICT, MODEL, MODEL + "/metadata"])
-def test_without_a_known_token_nothing_is_told(proxy, upstream, path, headers):
+def test_requests_without_a_valid_token_are_refused(
+    proxy, upstream, path, headers
+):
     response = proxy.post(path, BODY, token=None, headers=headers)
     assert "Bearer TOKEN" in error_of(response, 401)
     assert response.headers["WWW-Authenticate"].startswith("Bearer")
@@ -157,13 +165,13 @@ def test_without_a_known_token_nothing_is_told(proxy, upstream, path, headers):
         ("GET", MODEL + "/labels/stable"),
     ],
 )
-def test_the_paths_that_clients_need_pass(proxy, upstream, method, path):
+def test_paths_of_the_contract_are_passed_on(proxy, upstream, method, path):
     assert proxy.request(method, path).status_code == 200
     assert [seen[0] for seen in upstream.seen] == [path]
 
 
-def test_the_server_gets_what_was_matched_and_not_what_came(proxy, upstream):
-    # Else whoever asks could make names that the server counts.
+def test_server_receives_the_normalised_path(proxy, upstream):
+    # Otherwise clients could create metrics of arbitrary names.
     path = "/v1/models/any%2f..%2ftranslator:predict?x=1"
     assert proxy.request("POST", path).status_code == 200
     assert [seen[0] for seen in upstream.seen] == [PREDICT]
@@ -194,7 +202,7 @@ def test_the_server_gets_what_was_matched_and_not_what_came(proxy, upstream):
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_all_other_paths_are_refused(proxy, upstream, method, path):
-    # As written: a library would tidy it up.
+    # Sent unchanged: a library would normalise the path.
     lines = f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
     lines += f"Authorization: Bearer {TOKEN}\r\nContent-Length: 0\r\n\r\n"
     answer = raw(proxy, lines.encode())
@@ -204,7 +212,7 @@ def test_all_other_paths_are_refused(proxy, upstream, method, path):
 
 
 def raw(proxy, sent):
-    """All that comes back for these bytes, over TLS."""
+    """Send bytes over TLS and return the response."""
     context = ssl.create_default_context(cafile=proxy.certificate)
     with (
         socket.create_connection(("127.0.0.1", proxy.port), 30) as plain,
@@ -225,11 +233,11 @@ def test_other_methods_are_refused(proxy, upstream, method, path):
     assert upstream.seen == []
 
 
-def test_only_tls_of_this_century_is_spoken(proxy):
+def test_plain_http_and_old_tls_are_refused(proxy):
     plain = requests.get(proxy.url.replace("https", "http") + "/", timeout=60)
     assert "https://" in error_of(plain, 400)
     context = ssl.create_default_context(cafile=proxy.certificate)
-    context.set_ciphers("ALL:@SECLEVEL=0")  # else it would not even ask
+    context.set_ciphers("ALL:@SECLEVEL=0")  # or the client would refuse first
     context.minimum_version = ssl.TLSVersion.TLSv1
     context.maximum_version = ssl.TLSVersion.TLSv1_1
     with (
@@ -243,16 +251,16 @@ def test_only_tls_of_this_century_is_spoken(proxy):
     "sent",
     [b"GET /\xff%00 HTTP/1.1\r\nHost: x\r\n\r\n", b"nonsense\r\n\r\n"],
 )
-def test_what_is_not_http_is_refused_in_json_too(proxy, sent):
+def test_malformed_http_is_refused_in_json(proxy, sent):
     assert b'{"error": ' in raw(proxy, sent)
 
 
-def test_a_large_body_is_refused_before_the_server(proxy, upstream):
+def test_large_bodies_do_not_reach_the_server(proxy, upstream):
     body = b" " * (2 * 2**20)
     assert proxy.request("POST", PREDICT, data=body).status_code == 200
     refused = proxy.request("POST", PREDICT, data=body + b" ")
     assert "2 MB" in error_of(refused, 413)
-    # Its length is not told before.
+    # A chunked body, whose length is unknown.
     refused = proxy.request("POST", PREDICT, data=iter([body, b" "]))
     assert "2 MB" in error_of(refused, 413)
     assert len(upstream.seen) == 1
@@ -260,8 +268,8 @@ def test_a_large_body_is_refused_before_the_server(proxy, upstream):
 
 @pytest.mark.parametrize("encoding", ["gzip", "GZIP", "deflate", "br", "x, y"])
 @pytest.mark.parametrize("method, path", [("POST", PREDICT), ("GET", MODEL)])
-def test_a_compressed_body_is_refused(proxy, upstream, encoding, method, path):
-    # The server would unpack 100 MB of it.
+def test_compressed_bodies_are_refused(proxy, upstream, encoding, method, path):
+    # The server would decompress it to 100 MB.
     headers = {"Content-Encoding": encoding}
     refused = proxy.request(method, path, data=b"{}", headers=headers)
     assert "not compressed" in error_of(refused, 415)
@@ -269,7 +277,7 @@ def test_a_compressed_body_is_refused(proxy, upstream, encoding, method, path):
 
 
 @pytest.mark.parametrize("first", ["identity", "Identity", ""])
-def test_no_encoding_is_passed_on(proxy, upstream, first):
+def test_content_encoding_is_not_passed_on(proxy, upstream, first):
     lines = f"POST {PREDICT} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
     lines += f"Authorization: Bearer {TOKEN}\r\nContent-Length: 2\r\n"
     encoded = f"Content-Encoding: {first}\r\n"
@@ -279,7 +287,7 @@ def test_no_encoding_is_passed_on(proxy, upstream, first):
         assert "Content-Encoding" not in headers
 
 
-def test_the_servers_503_comes_with_a_time(proxy, upstream):
+def test_503_of_the_server_gets_retry_after(proxy, upstream):
     upstream.status = 503
     response = proxy.post(PREDICT, BODY)
     assert error_of(response, 503) == "of the server"
@@ -290,10 +298,10 @@ def test_the_servers_503_comes_with_a_time(proxy, upstream):
     assert "Retry-After" not in response.headers
 
 
-def test_a_server_that_is_gone_is_told_at_once(tmp_path):
+def test_stopped_server_is_reported_at_once(tmp_path):
     port = free_port()
     with ProxyProcess(tmp_path, port, port) as proxy:
-        # Again and again: it is not taken for dead.
+        # Every request is tried: the server is not marked as dead.
         for _ in range(3):
             response = proxy.post(PREDICT, BODY)
             assert "cannot be reached" in error_of(response, 503)
@@ -301,19 +309,19 @@ def test_a_server_that_is_gone_is_told_at_once(tmp_path):
         assert proxy.get("/", token=None).status_code == 200
 
 
-def test_a_server_that_is_late_is_told(tmp_path, upstream):
+def test_late_server_is_reported(tmp_path, upstream):
     port = upstream.server_address[1]
     changed = {"proxy_read_timeout 35s": "proxy_read_timeout 1s"}
-    upstream.waits.clear()
+    upstream.may_answer.clear()
     with ProxyProcess(tmp_path, port, port, changed=changed) as proxy:
         message = error_of(proxy.post(PREDICT, BODY), 504)
         assert "did not answer in time" in message
         assert len(upstream.seen) == 1  # and was not asked twice
 
 
-def test_requests_beyond_the_rate_are_refused_by_client(tmp_path, upstream):
+def test_request_rate_is_limited_per_client(tmp_path, upstream):
     port = upstream.server_address[1]
-    # So slow that no machine is slower.
+    # So slow that even a slow machine reaches the limit.
     changed = {"rate=20r/s": "rate=1r/m", "burst=40": "burst=2"}
     with ProxyProcess(tmp_path, port, port, changed=changed) as proxy:
         found = [proxy.post(PREDICT, BODY) for _ in range(5)]
@@ -324,10 +332,10 @@ def test_requests_beyond_the_rate_are_refused_by_client(tmp_path, upstream):
         assert len(upstream.seen) == 4
 
 
-def test_connections_beyond_the_limit_are_refused(tmp_path, upstream):
+def test_number_of_connections_is_limited(tmp_path, upstream):
     port = upstream.server_address[1]
-    changed = NO_RATE | {"client_connections 32": "client_connections 4"}
-    upstream.waits.clear()
+    changed = UNLIMITED | {"client_connections 32": "client_connections 4"}
+    upstream.may_answer.clear()
     refusals = threading.Semaphore(0)
 
     def ask(_):
@@ -342,11 +350,11 @@ def test_connections_beyond_the_limit_are_refused(tmp_path, upstream):
     ):
         codes = threads.map(ask, range(6))
         assert all(refusals.acquire(timeout=60) for _ in range(2))
-        upstream.waits.set()
+        upstream.may_answer.set()
         assert sorted(codes) == [200] * 4 + [429] * 2
 
 
-def test_the_page_is_served_strictly(proxy, upstream):
+def test_page_is_served_with_strict_headers(proxy, upstream):
     for path, kind in (
         ("/", "text/html"),
         ("/demo.js", "text/javascript"),
@@ -370,7 +378,7 @@ def test_the_page_is_served_strictly(proxy, upstream):
     assert upstream.seen == []
 
 
-def test_no_page_of_another_origin_may_read(proxy, upstream):
+def test_other_origins_get_no_cors_headers(proxy, upstream):
     origin = {"Origin": "https://elsewhere.example"}
     for response in (
         proxy.post(PREDICT, BODY, headers=origin),
@@ -382,26 +390,26 @@ def test_no_page_of_another_origin_may_read(proxy, upstream):
         assert not [name for name in names if "access-control" in name]
 
 
-def test_tokens_are_exchanged_without_a_pause(tmp_path, upstream):
+def test_tokens_are_replaced_without_downtime(tmp_path, upstream):
     port = upstream.server_address[1]
-    with ProxyProcess(tmp_path, port, port, changed=NO_RATE) as proxy:
+    with ProxyProcess(tmp_path, port, port, changed=UNLIMITED) as proxy:
         fresh = "f" * 64
         assert proxy.get(MODEL, token=fresh).status_code == 401
         (tmp_path / "tokens").write_text(f'"Bearer {fresh}" a;\n')
         proxy.reload()
-        exchanged = 0
-        for _ in range(2000):  # the old workers still take some
+        replaced = 0
+        for _ in range(2000):  # the old workers still answer some
             codes = [
                 proxy.get(MODEL, token=x).status_code for x in (fresh, TOKEN)
             ]
-            exchanged = exchanged + 1 if codes == [200, 401] else 0
+            replaced = replaced + 1 if codes == [200, 401] else 0
             assert set(codes) <= {200, 401}
-            if exchanged == 20:
+            if replaced == 20:
                 break
-        assert exchanged == 20
+        assert replaced == 20
 
 
-def test_timeouts_agree():
+def test_timeouts_of_proxy_server_and_client_agree():
     text = (EXPORT / "proxy" / "nginx.conf").read_text()
     seconds = {
         name: int(value)
@@ -409,17 +417,17 @@ def test_timeouts_agree():
     }
     compose = (EXPORT / "compose.yaml").read_text()
     (server,) = re.findall(r"--rest_api_timeout_in_ms=(\d+)", compose)
-    # The server's own answer to a late request comes through.
+    # The server's response to a late request is passed on.
     assert int(server) / 1000 < seconds["proxy_read_timeout"]
     timeout = inspect.signature(TranslationClient).parameters["timeout"]
-    # Of gRPC, the server is told how long the client waits.
+    # The proxy must not end a gRPC call before the client does.
     assert timeout.default < seconds["grpc_read_timeout"]
     assert seconds["proxy_connect_timeout"] <= 5
 
 
 @pytest.fixture(scope="module")
 def in_front(tmp_path_factory, server):
-    """The proxy before the double of the server."""
+    """The proxy in front of the double."""
     rest, target = urlsplit(server.rest_url), server.grpc_target
     with ProxyProcess(
         tmp_path_factory.mktemp("front"),
@@ -430,7 +438,7 @@ def in_front(tmp_path_factory, server):
         yield started
 
 
-def test_the_server_answers_through_it(in_front, server):
+def test_server_answers_through_the_proxy(in_front, server):
     path = urlsplit(server.rest_url).path
     status = in_front.get(path).json()
     assert status["model_version_status"][0]["state"] == "AVAILABLE"
@@ -442,7 +450,7 @@ def test_the_server_answers_through_it(in_front, server):
 
 
 def grpc_predicted(in_front, server, token, **options):
-    """The answer over gRPC."""
+    """Return the response to a prediction over gRPC."""
     secure = grpc.ssl_channel_credentials(
         Path(in_front.certificate).read_bytes()
     )
@@ -460,7 +468,7 @@ def grpc_predicted(in_front, server, token, **options):
         return ask(request, timeout=60, **options)
 
 
-def test_grpc_passes_with_a_token_alone(in_front, server):
+def test_grpc_needs_a_token(in_front, server):
     found = grpc_predicted(in_front, server, TOKEN)
     assert found.outputs["translation"].string_val
     with pytest.raises(grpc.RpcError) as refused:
@@ -468,7 +476,7 @@ def test_grpc_passes_with_a_token_alone(in_front, server):
     assert refused.value.code() == grpc.StatusCode.UNAUTHENTICATED
 
 
-def test_compressed_messages_are_refused_as_grpc_does(in_front, server):
+def test_compressed_grpc_messages_are_refused(in_front, server):
     for compression in (grpc.Compression.Gzip, grpc.Compression.Deflate):
         with pytest.raises(grpc.RpcError) as refused:
             grpc_predicted(in_front, server, TOKEN, compression=compression)

@@ -1,4 +1,4 @@
-"""The recipe and the runbook, command by command."""
+"""The commands of the README and the runbook of `export/`."""
 
 import json
 import os
@@ -28,7 +28,7 @@ RELOAD = "exec proxy nginx -c /config/proxy/nginx.conf -s reload"
 
 
 def commands(name):
-    """The commands of a document, in order; what is only text is `text`."""
+    """Return the commands of a document in order, without `text` blocks."""
     found = []
     for kind, block in re.findall(
         r"^ *(?:\d+\. )?```(\w*)\n(.*?)^ *```$",
@@ -42,12 +42,12 @@ def commands(name):
     return [command for command in found if command]
 
 
-class Place:
-    """A folder with the project's files, a server and a proxy.
+class Deployment:
+    """A folder with the shipped files, a server and a proxy.
 
     Args:
-        folder: an empty one.
-        exported: the version that every export makes.
+        folder: an empty folder.
+        exported: the SavedModel that replaces every export.
     """
 
     def __init__(self, folder, exported):
@@ -61,7 +61,7 @@ class Place:
         }
 
     def run(self, command):
-        """What a command prints, or None for what is left to the image."""
+        """Run a command; return its output, None if it is replaced."""
         program, *arguments = command.split()
         if program == "kubectl":
             return None
@@ -75,7 +75,7 @@ class Place:
         return self.shell(command)
 
     def shell(self, command):
-        """Runs it as one line of a shell that continues."""
+        """Run a command with the environment of the previous one."""
         if self.proxy is not None:
             port = str(self.proxy.port)
             command = command.replace("localhost:8443", f"localhost:{port}")
@@ -93,7 +93,7 @@ class Place:
         return done.stdout
 
     def docker(self, arguments):
-        """What the containers would do, here."""
+        """Do with local processes what a docker command does."""
         if "up --detach --wait" in arguments:
             self.start()
         elif arguments.endswith(RELOAD):
@@ -123,7 +123,7 @@ class Place:
         self.proxy = self.server = None
 
     def states(self):
-        """Version -> its state, by a command of the runbook."""
+        """Return version -> state, by a command of the runbook."""
         (command,) = [
             each
             for each in commands("RUNBOOK.md")
@@ -136,7 +136,7 @@ class Place:
         }
 
     def wait(self, *versions):
-        """Until just these are served."""
+        """Wait until exactly these versions are served."""
         expected = dict.fromkeys(versions, "AVAILABLE")
         for _ in range(600):
             if self.states() == expected:
@@ -146,70 +146,73 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path, exported_models):
-    made = Place(tmp_path, exported_models / "1")
-    yield made
-    made.stop()
+def deployment(tmp_path, exported_models):
+    found = Deployment(tmp_path, exported_models / "1")
+    yield found
+    found.stop()
 
 
-def test_every_command_of_the_documents(place):
+def test_commands_of_the_documents_run(deployment):
     left_out = []
 
     def run(command):
         if command.startswith("promtool") and not shutil.which("promtool"):
             left_out.append(command)
             return None
-        return place.run(command)
+        return deployment.run(command)
 
-    given = commands("README.md")
-    (end,) = (i for i, command in enumerate(given) if command.endswith(" down"))
-    # What follows is for Kubernetes.
-    recipe, last = given[:end], given[end]
+    readme = commands("README.md")
+    (end,) = (
+        i for i, command in enumerate(readme) if command.endswith(" down")
+    )
+    # The rest is for Kubernetes.
+    recipe, last = readme[:end], readme[end]
     assert recipe[0].startswith("luong-keras train")
     for command in recipe:
         printed = run(command)
         if command.endswith("translator:predict"):
             assert json.loads(printed)["predictions"][0]["translation"]
         if command.endswith("models/translator/2"):
-            place.wait(2)
+            deployment.wait(2)
         if command.endswith("models/withdrawn-2"):
-            place.wait(1)
-    assert (place.folder / "secrets" / "key").stat().st_mode & 0o77 == 0
-    # The runbook begins where the recipe runs.
-    book = commands("RUNBOOK.md")
-    config = place.folder / "export" / "models.config"
+            deployment.wait(1)
+    assert (deployment.folder / "secrets" / "key").stat().st_mode & 0o77 == 0
+    # The runbook assumes the deployment of the README.
+    runbook = commands("RUNBOOK.md")
+    config = deployment.folder / "export" / "models.config"
     latest = config.read_text()
     config.write_text(latest.replace(POLICY, LABELS))
-    for command in book:
+    for command in runbook:
         if command.startswith("mv "):
             config.write_text(latest)
         printed = run(command)
         if command.startswith("luong-keras export"):
-            place.wait(1, 2)
+            deployment.wait(1, 2)
         if command.endswith("labels/canary:predict"):
             assert json.loads(printed)["predictions"][0]["translation"]
         if command.startswith("mv "):
-            place.wait(1)
+            deployment.wait(1)
         if command.endswith("-enddate"):
             assert printed.startswith("notAfter=")
-    # The tokens were exchanged: the old one is let in no longer.
-    old = place.environment["LUONG_KERAS_TOKEN"]
+    # The tokens were replaced: the old one is refused.
+    old = deployment.environment["LUONG_KERAS_TOKEN"]
     path = "/v1/models/translator"
     (new,) = re.findall(
-        r'"Bearer (\w+)" you;', (place.folder / "secrets/tokens").read_text()
+        r'"Bearer (\w+)" you;',
+        (deployment.folder / "secrets/tokens").read_text(),
     )
     for _ in range(200):  # until the old workers have ended
-        if place.proxy.get(path, token=old).status_code == 401:
+        if deployment.proxy.get(path, token=old).status_code == 401:
             break
         time.sleep(0.05)
-    assert place.proxy.get(path, token=new).status_code == 200
+    assert deployment.proxy.get(path, token=new).status_code == 200
     run(last)
-    assert place.server is None
+    assert deployment.server is None
     if left_out:
         pytest.skip("all but: " + "; ".join(left_out))
 
 
-def test_what_is_not_run_begins_with_the_programs_of_containers():
+def test_documents_use_only_known_programs():
     both = commands("README.md") + commands("RUNBOOK.md")
     assert len(both) > 25
     programs = {command.split()[0] for command in both}
@@ -217,14 +220,14 @@ def test_what_is_not_run_begins_with_the_programs_of_containers():
         *("luong-keras", "mkdir", "openssl", "echo", "chmod", "export"),
         *("curl", "mv", "sed", "python", "promtool", "docker", "kubectl"),
     }
-    # What the shell would do for a container is known to the test.
+    # The test replaces only commands of this compose file.
     for command in both:
         if command.startswith("docker"):
             assert command.startswith("docker compose -f export/compose.yaml ")
 
 
-def test_labels_of_the_test_are_those_of_the_runbook():
-    book = (EXPORT / "RUNBOOK.md").read_text()
+def test_labels_of_the_test_are_in_the_runbook():
+    runbook = (EXPORT / "RUNBOOK.md").read_text()
     for line in LABELS.splitlines():
-        assert line.strip() in book
+        assert line.strip() in runbook
     assert POLICY in (EXPORT / "models.config").read_text()

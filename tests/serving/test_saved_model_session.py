@@ -1,4 +1,4 @@
-"""What a process says of itself, and what one that ends has said."""
+"""Memory, errors and timeouts of sessions."""
 
 import sys
 from types import SimpleNamespace
@@ -15,7 +15,7 @@ from luong_keras.serving.saved_model_session import (
     run_in_server_runtime,
 )
 
-# Ends by itself where nobody reads what it says.
+# Fails after a long log; the alarm ends it if nobody reads the log.
 TALKATIVE = """#!{python}
 import signal, sys
 signal.alarm(20)
@@ -26,13 +26,13 @@ sys.exit(1)
 """
 
 
-def test_memory_is_in_bytes_and_zero_where_it_is_not_said():
-    # This process holds more than Python alone, and less than the machine.
+def test_process_memory_is_in_bytes_or_zero_if_unknown():
+    # Wide bounds for the memory of this process.
     assert 10e6 < process_memory("VmRSS") <= process_memory("VmHWM") < 1e12
     assert process_memory("VmSomethingElse") == 0
 
 
-def test_the_last_line_of_a_long_log(tmp_path, monkeypatch):
+def test_error_has_the_last_line_of_a_long_log(tmp_path, monkeypatch):
     program = tmp_path / "python"
     program.write_text(TALKATIVE.format(python=sys.executable))
     program.chmod(0o755)
@@ -44,7 +44,7 @@ def test_the_last_line_of_a_long_log(tmp_path, monkeypatch):
 
 
 class Endless(tf.Module):
-    """Counts for days."""
+    """A model that counts for days."""
 
     @tf.function(input_signature=[tf.TensorSpec([], tf.int64, "start")])
     def __call__(self, start):
@@ -52,7 +52,7 @@ class Endless(tf.Module):
         return {"end": end}
 
 
-def test_the_runtime_gives_up_a_call_that_takes_too_long(tmp_path):
+def test_calls_end_at_their_timeout(tmp_path):
     tf.saved_model.save(Endless(), str(tmp_path))
     session = SavedModelSession(tmp_path)
     call = {"serving_default_start:0": np.array(1)}

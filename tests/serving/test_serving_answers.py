@@ -1,4 +1,4 @@
-"""What a server answers, the double or the one of `conftest.server`."""
+"""Responses of `conftest.server`, the double or a real server."""
 
 import base64
 from concurrent.futures import ThreadPoolExecutor
@@ -31,7 +31,7 @@ def predict(server, **body):
     return values
 
 
-def test_rows_and_columns_say_the_same(server):
+def test_rows_and_columns_give_the_same_answers(server):
     rows = predict(server, instances=TEXTS)
     assert [set(row) for row in rows] == [BEST] * 4
     encoded = [
@@ -44,13 +44,13 @@ def test_rows_and_columns_say_the_same(server):
         assert predict(server, inputs=inputs) == columns
 
 
-def test_an_empty_text_is_translated_by_nothing(server):
+def test_empty_text_has_an_empty_translation(server):
     (row,) = predict(server, instances=[""])
     answer = {"translation": "", "score": 0.0}
     assert row == {**answer, "truncated": False, "status": "OK"}
 
 
-def test_both_interfaces_answer_alike(server, calls):
+def test_rest_and_grpc_give_the_same_answers(server, calls):
     columns = predict(server, signature_name="translate", inputs=TEXTS)
     answer, arrays = calls.predict(calls.request("translate", text=TEXTS))
     assert set(columns) == set(arrays)
@@ -65,7 +65,7 @@ def test_both_interfaces_answer_alike(server, calls):
     assert answer.model_spec.version.value > 0
 
 
-def test_a_pair_of_inputs_goes_in_rows_and_columns(server):
+def test_two_inputs_work_in_rows_and_columns(server):
     named = {"source": TEXTS, "target": ["", "Katze", "die Katze", "a"]}
     pairs = zip(*named.values(), strict=True)
     rows = [dict(zip(named, pair, strict=True)) for pair in pairs]
@@ -76,14 +76,14 @@ def test_a_pair_of_inputs_goes_in_rows_and_columns(server):
         assert [row[name] for row in found] == column, name
 
 
-def test_only_the_wanted_outputs_come(calls):
+def test_output_filter_selects_outputs(calls):
     request = calls.request(text=TEXTS)
     assert set(calls.predict(request)[1]) == BEST
     request.output_filter.append("score")
     assert set(calls.predict(request)[1]) == {"score"}
 
 
-def test_a_version_can_be_named(server, calls):
+def test_requests_can_name_a_version(server, calls):
     request = calls.request(text=TEXTS)
     answer, arrays = calls.predict(request)
     request.model_spec.version.value = answer.model_spec.version.value
@@ -96,7 +96,7 @@ def test_a_version_can_be_named(server, calls):
     assert found["predictions"] == predict(server, instances=TEXTS)
 
 
-def test_the_status_names_the_version_that_answers(server, calls):
+def test_status_lists_the_version_that_answers(server, calls):
     version = calls.predict(calls.request(text=TEXTS))[0].model_spec.version
     code, found = get(server.rest_url)
     assert code == 200
@@ -117,7 +117,7 @@ def test_the_status_names_the_version_that_answers(server, calls):
     assert len(one["model_version_status"]) == 1
 
 
-def test_the_metadata_name_inputs_and_outputs(server, calls):
+def test_metadata_list_inputs_and_outputs(server, calls):
     code, found = get(f"{server.rest_url}/metadata")
     assert code == 200
     assert found["model_spec"]["name"] == calls.name
@@ -136,7 +136,7 @@ def test_the_metadata_name_inputs_and_outputs(server, calls):
     assert set(outputs) == set(signatures["translate"]["outputs"])
 
 
-def test_many_at_once_get_each_his_own(server):
+def test_concurrent_requests_get_their_own_answers(server):
     texts = [f"{'the ' * (i % 5)}cat ." for i in range(24)]
     expected = predict(server, instances=texts)
     with ThreadPoolExecutor(8) as pool:

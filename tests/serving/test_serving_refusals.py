@@ -1,4 +1,4 @@
-"""What a server refuses and how, the double or the one of `conftest.server`."""
+"""Refusals of `conftest.server`, the double or a real server."""
 
 import grpc
 import numpy as np
@@ -73,7 +73,7 @@ from tests.serving.server_calls import Grpc, get, post
         (":sing", {"instances": ["a"]}, 400, "Malformed request: POST /v1/"),
     ],
 )
-def test_rest_says_what_is_wrong(server, path, body, code, words):
+def test_rest_refusals_have_codes_and_messages(server, path, body, code, words):
     found, answer = post(server.rest_url + path, body)
     assert set(answer) == {"error"}
     assert (found, words in answer["error"]) == (code, True), answer
@@ -88,12 +88,12 @@ def test_rest_says_what_is_wrong(server, path, body, code, words):
         ("/nothing", 400, "Malformed request: GET /v1/models/"),
     ],
 )
-def test_a_wrong_address_is_named(server, path, code, words):
+def test_wrong_addresses_are_refused(server, path, code, words):
     found, answer = get(server.rest_url + path)
     assert (found, words in answer["error"]) == (code, True), answer
 
 
-def test_grpc_says_what_is_wrong(server):
+def test_grpc_refusals_have_codes_and_messages(server):
     codes, calls = grpc.StatusCode, Grpc(server)
     filtered = calls.request(text=["a"])
     filtered.output_filter.append("melody")

@@ -1,4 +1,4 @@
-"""Every signature of the contract, against arrays written by hand."""
+"""Signatures of the contract, compared with hand-written arrays."""
 
 from math import log
 
@@ -41,13 +41,13 @@ COLUMNS = {
     "source": PAIRS[0],
     "target": PAIRS[1],
 }
-FINE = {"truncated": [False] * 3, "status": [b"OK"] * 3}
+OK_ROWS = {"truncated": [False] * 3, "status": [b"OK"] * 3}
 WORDS_OF_PAIRS = ("alignments", "source_tokens", "source_lengths")
-# More bytes than the eight tokens that are read may have.
+# One byte above the limit for eight tokens.
 TOO_LONG = "a" * (8 * 64 + 1)
 
 
-def ask(name, max_rows=32, settings=None, **columns):
+def run(name, max_rows=32, settings=None, **columns):
     functions = signatures(
         graph(**settings or {}), ServingLimits(max_rows), traced=False
     )
@@ -61,47 +61,47 @@ def ask(name, max_rows=32, settings=None, **columns):
     )
 
 
-def told(found, name):
+def values(found, name):
     return found[name].numpy().tolist()
 
 
-def test_the_names_are_those_of_the_contract():
+def test_signature_names_follow_the_contract():
     assert list(signatures(graph(), traced=False)) == list(INPUTS)
 
 
-def test_the_best_translation():
+def test_serving_default_returns_the_best_translation():
     expected = {
         "translation": [b"x", b"y <unk>", b""],
         "score": [log(0.36), log(0.9 * 0.2 * 0.7), 0],
     }
-    check_arrays(ask("serving_default"), {**expected, **FINE})
+    check_arrays(run("serving_default"), {**expected, **OK_ROWS})
 
 
-def test_the_best_translations_have_no_alignments():
+def test_translate_returns_nbest_lists_without_alignments():
     expected = {key: TRANSLATED[key] for key in ("translations", "scores")}
     expected["truncations"] = [[False] * 2] * 3
-    check_arrays(ask("translate"), {**expected, **FINE})
+    check_arrays(run("translate"), {**expected, **OK_ROWS})
 
 
-def test_a_translation_without_an_end_is_truncated():
+def test_unfinished_translations_are_truncated():
     settings = {"beam_size": 1, "max_length_ratio": 1.0}
     columns = {"text": ["c d", "a b", ""], "settings": settings}
     for name in ("serving_default", "translate", "align"):
-        found = ask(name, rank=[0] * 3, **columns)
-        assert told(found, "truncated") == [True, False, False], name
-    # Each of several by itself: "x" ends, and "x y" would have.
-    found = ask("translate", settings={"beam_size": 3, "max_length_ratio": 0.5})
+        found = run(name, rank=[0] * 3, **columns)
+        assert values(found, "truncated") == [True, False, False], name
+    # Each translation has its own flag.
+    found = run("translate", settings={"beam_size": 3, "max_length_ratio": 0.5})
     ended = [
         [cut for cut, score in zip(*row, strict=True) if score > ABSENT / 2]
         for row in zip(
-            told(found, "truncations"), told(found, "scores"), strict=True
+            values(found, "truncations"), values(found, "scores"), strict=True
         )
     ]
-    assert told(found, "truncated") == [row[0] for row in ended]
+    assert values(found, "truncated") == [row[0] for row in ended]
 
 
-def test_options_are_each_sentences_own():
-    found = ask(
+def test_options_apply_per_sentence():
+    found = run(
         "translate_with_options",
         length_penalty=[1.0, 0.0, 0.0],
         prefix=["", "y", ""],
@@ -111,7 +111,7 @@ def test_options_are_each_sentences_own():
         "translations",
         "scores",
         "truncations",
-        *FINE,
+        *OK_ROWS,
     }
     assert ranks(found) == [
         NORMALISED[:1],
@@ -120,16 +120,16 @@ def test_options_are_each_sentences_own():
     ]
 
 
-def test_a_search_without_options_is_that_of_a_beam():
+def test_search_without_options_equals_beam_search():
     changes = {"length_penalty": [1.0, 0.0, -1.0], "beam_size": [1, 2, 0]}
     found, expected = (
-        ask(name, **changes) for name in ("search", "translate_with_options")
+        run(name, **changes) for name in ("search", "translate_with_options")
     )
-    check_arrays(found, {key: told(expected, key) for key in expected})
+    check_arrays(found, {key: values(expected, key) for key in expected})
 
 
-def test_phrases_and_samples_of_one_batch():
-    found = ask(
+def test_phrases_and_sampling_apply_per_sentence():
+    found = run(
         "search",
         n_best=[0, 2, 0],
         text=["a b", "a b", "a b"],
@@ -143,7 +143,7 @@ def test_phrases_and_samples_of_one_batch():
     assert all("y" in text.split() for text in texts[0]) and texts[0]
     assert len(texts[1]) == 2
     assert all("x" not in text.split() for text in texts[2]) and texts[2]
-    again = ask(
+    again = run(
         "search",
         text=["b", "a b", ""],
         beam_size=[2, 1, 2],
@@ -151,28 +151,28 @@ def test_phrases_and_samples_of_one_batch():
         temperature=[-1.0, 1.0, 0.0],
         seed=[0, 3, 0],
     )
-    # The same sentence with the same seed, in other company.
+    # The same sentence and seed in another batch.
     assert ranks(again)[1] == ranks(found)[1]
 
 
-def test_a_phrase_that_cannot_be_had_is_left_out():
-    found = ask(
+def test_impossible_phrases_are_ignored_and_reported():
+    found = run(
         "search",
         required=["nobody", "y", "\t".join("x" * 9)],
         text=["a b", "a b", "a b"],
     )
-    assert told(found, "truncated") == [True, False, True]
+    assert values(found, "truncated") == [True, False, True]
     texts = [[text for text, _ in row] for row in ranks(found)]
     assert all("y" in text.split() for text in texts[1])
-    plain = ask("search", text=["a b"] * 3)
+    plain = run("search", text=["a b"] * 3)
     assert ranks(found)[0] == ranks(plain)[0]
 
 
-def test_as_many_translations_come_as_most_want():
+def test_number_of_translations_is_the_largest_n_best():
     for wanted, maximum in (([1, 1, 1], 1), ([1, 2, 1], 2), ([0, 1, 1], 2)):
-        found = ask("translate_with_options", n_best=wanted)
+        found = run("translate_with_options", n_best=wanted)
         assert found["translations"].shape == (3, maximum)
-    alone = ask("translate_with_options", n_best=[1], text=["a b"])
+    alone = run("translate_with_options", n_best=[1], text=["a b"])
     assert ranks(alone) == [BEST[:1]]
 
 
@@ -189,29 +189,29 @@ def test_as_many_translations_come_as_most_want():
         ),
     ],
 )
-def test_what_is_out_of_range_is_moved_into_it(changes, like):
+def test_options_out_of_range_are_clipped(changes, like):
     found, expected = (
-        ask(
+        run(
             "translate_with_options",
             settings={"max_beam_size": 3},
             **{"beam_size": [3] * 3, "n_best": [0] * 3, **columns},
         )
         for columns in (changes, like)
     )
-    check_arrays(found, {key: told(expected, key) for key in expected})
+    check_arrays(found, {key: values(expected, key) for key in expected})
 
 
-def test_the_penalty_has_an_effect_up_to_its_end():
+def test_length_penalty_is_clipped_at_its_maximum():
     scores = [
-        told(ask("translate_with_options", length_penalty=[p] * 3), "scores")
+        values(run("translate_with_options", length_penalty=[p] * 3), "scores")
         for p in (1.9, 2.0, 2.1)
     ]
     assert scores[0] != scores[1] == scores[2]
 
 
-def test_one_rank_with_its_words_and_weights():
-    # T is the longest of those that were asked for and one more.
-    found = ask("align", beam_size=[2, 2, 2])
+def test_align_returns_words_and_weights_of_one_rank():
+    # T is the length of the longest requested translation plus one.
+    found = run("align", beam_size=[2, 2, 2])
     translated = [
         np.array(TRANSLATED["alignments"])[row, rank, :3]
         for row, rank in enumerate(COLUMNS["rank"])
@@ -225,37 +225,37 @@ def test_one_rank_with_its_words_and_weights():
         "source_tokens": TRANSLATED["source_tokens"],
         "source_lengths": TRANSLATED["source_lengths"],
     }
-    check_arrays(found, {**expected, **FINE})
+    check_arrays(found, {**expected, **OK_ROWS})
 
 
-def test_a_rank_that_was_not_found_is_empty():
-    found = ask("align", rank=[1, -1, 0], beam_size=[1, 1, 1])
-    assert told(found, "translation") == [b"", b"y <unk>", b""]
+def test_missing_ranks_are_empty():
+    found = run("align", rank=[1, -1, 0], beam_size=[1, 1, 1])
+    assert values(found, "translation") == [b"", b"y <unk>", b""]
     np.testing.assert_allclose(found["score"][0], ABSENT)
-    assert told(found, "lengths") == [0, 2, 0]
-    assert told(found, "tokens")[0] == [b""] * 3
+    assert values(found, "lengths") == [0, 2, 0]
+    assert values(found, "tokens")[0] == [b""] * 3
     assert not found["alignments"][0].numpy().any()
 
 
-def test_a_rank_out_of_range_is_moved_into_it():
-    found = ask("align", rank=[99, 2**31 - 1, -9], beam_size=[2] * 3)
-    expected = ask("align", rank=[1, 1, 0], beam_size=[2] * 3)
-    check_arrays(found, {key: told(expected, key) for key in expected})
+def test_ranks_out_of_range_are_clipped():
+    found = run("align", rank=[99, 2**31 - 1, -9], beam_size=[2] * 3)
+    expected = run("align", rank=[1, 1, 0], beam_size=[2] * 3)
+    check_arrays(found, {key: values(expected, key) for key in expected})
 
 
-def test_given_translations_with_and_without_alignments():
+def test_score_and_align_pair_of_given_translations():
     words = {k: v for k, v in SCORED.items() if k not in WORDS_OF_PAIRS}
-    check_arrays(ask("score"), {**words, **FINE})
-    check_arrays(ask("align_pair"), {**SCORED, **FINE})
+    check_arrays(run("score"), {**words, **OK_ROWS})
+    check_arrays(run("align_pair"), {**SCORED, **OK_ROWS})
 
 
-def test_the_vectors_of_the_encoder():
+def test_encode_returns_the_memory():
     expected = {"memory": MEMORY, "lengths": [2, 3, 0]}
-    check_arrays(ask("encode"), {**expected, **FINE})
+    check_arrays(run("encode"), {**expected, **OK_ROWS})
 
 
-def test_the_contract_tells_its_limits():
-    found = ask(
+def test_contract_returns_its_limits():
+    found = run(
         "contract",
         max_rows=7,
         settings={"max_beam_size": 4, "stack_size": 3},
@@ -270,15 +270,15 @@ def test_the_contract_tells_its_limits():
         "n_best": 3,
     }
     check_arrays(found, {key: [value] * 2 for key, value in expected.items()})
-    assert told(ask("contract"), "max_beam_size") == [2] * 3
-    assert told(ask("contract"), "n_best") == [2] * 3
-    # As many as the largest beam, where nothing else was set.
-    wide = ask("contract", settings={"max_beam_size": 4})
-    assert told(wide, "n_best") == [4] * 3
+    assert values(run("contract"), "max_beam_size") == [2] * 3
+    assert values(run("contract"), "n_best") == [2] * 3
+    # By default the size of the largest beam.
+    wide = run("contract", settings={"max_beam_size": 4})
+    assert values(wide, "n_best") == [4] * 3
 
 
-def test_a_text_beyond_the_limit_leaves_the_others_as_they_are():
-    found = ask("serving_default", text=["a b", TOO_LONG, "b c Q"])
+def test_too_long_text_does_not_change_other_rows():
+    found = run("serving_default", text=["a b", TOO_LONG, "b c Q"])
     expected = {
         "translation": [b"x", b"", b"y <unk>"],
         "score": [log(0.36), ABSENT, log(0.9 * 0.2 * 0.7)],
@@ -286,50 +286,50 @@ def test_a_text_beyond_the_limit_leaves_the_others_as_they_are():
         "status": [b"OK", b"TEXT_TOO_LONG", b"OK"],
     }
     check_arrays(found, expected)
-    just = ask("serving_default", text=[TOO_LONG[1:]])
-    assert told(just, "status") == [b"OK"]
+    just = run("serving_default", text=[TOO_LONG[1:]])
+    assert values(just, "status") == [b"OK"]
 
 
-def test_the_limit_counts_bytes_and_not_characters():
+def test_text_limit_counts_bytes():
     bytes_of = 8 * 64
     maximum, more = "ä" * (bytes_of // 2), "ä" * (bytes_of // 2) + "a"
-    found = ask("serving_default", text=["a b", maximum, more])
-    assert told(found, "status") == [b"OK", b"OK", b"TEXT_TOO_LONG"]
+    found = run("serving_default", text=["a b", maximum, more])
+    assert values(found, "status") == [b"OK", b"OK", b"TEXT_TOO_LONG"]
 
 
 @pytest.mark.parametrize("place", ["text", "prefix"])
-def test_any_text_of_a_row_may_be_too_long(place):
+def test_every_text_of_a_row_is_limited(place):
     texts = {"text": ["a b"] * 3, "prefix": [""] * 3}
     texts[place] = [*texts[place][:1], TOO_LONG, *texts[place][:1]]
-    found = ask("align", rank=[0] * 3, **texts)
-    assert told(found, "status") == [b"OK", b"TEXT_TOO_LONG", b"OK"]
-    assert told(found, "lengths") == [1, 0, 1]
-    assert told(found, "source_lengths") == [2, 0, 2]
+    found = run("align", rank=[0] * 3, **texts)
+    assert values(found, "status") == [b"OK", b"TEXT_TOO_LONG", b"OK"]
+    assert values(found, "lengths") == [1, 0, 1]
+    assert values(found, "source_lengths") == [2, 0, 2]
     np.testing.assert_allclose(found["score"][1], ABSENT)
 
 
 @pytest.mark.parametrize("place", ["source", "target"])
-def test_a_pair_is_looked_at_whole_or_not_at_all(place):
+def test_pair_with_a_too_long_text_is_skipped(place):
     pairs = {"source": list(PAIRS[0]), "target": list(PAIRS[1])}
     pairs[place][1] = TOO_LONG
-    found = ask("align_pair", **pairs)
-    assert told(found, "status") == [b"OK", b"TEXT_TOO_LONG", b"OK"]
+    found = run("align_pair", **pairs)
+    assert values(found, "status") == [b"OK", b"TEXT_TOO_LONG", b"OK"]
     np.testing.assert_allclose(
         found["log_probability"],
         [SCORED["log_probability"][0], ABSENT, SCORED["log_probability"][2]],
         rtol=1e-5,
     )
-    assert told(found, "lengths") == [3, 0, 1]
-    assert told(found, "tokens")[1] == [b""] * 3
+    assert values(found, "lengths") == [3, 0, 1]
+    assert values(found, "tokens")[1] == [b""] * 3
     assert not found["word_log_probabilities"][1].numpy().any()
 
 
 @pytest.mark.parametrize(
     "name", [name for name in INPUTS if name != "contract"]
 )
-def test_rows_behind_the_last_that_is_looked_at(name):
-    whole, cut = ask(name), ask(name, max_rows=2)
-    assert told(cut, "status") == [b"OK", b"OK", b"TOO_MANY_ROWS"]
+def test_rows_beyond_the_limit_are_skipped(name):
+    whole, cut = run(name), run(name, max_rows=2)
+    assert values(cut, "status") == [b"OK", b"OK", b"TOO_MANY_ROWS"]
     scores = {"score", "scores", "log_probability"}
     for key in set(whole) - {"status"}:
         assert len(cut[key]) == 3
@@ -338,26 +338,26 @@ def test_rows_behind_the_last_that_is_looked_at(name):
             nothing = b""
         elif key in scores:
             nothing = float(np.float32(ABSENT))
-        assert set(np.ravel(told(cut, key)[2]).tolist()) == {nothing}, key
+        assert set(np.ravel(values(cut, key)[2]).tolist()) == {nothing}, key
     for key in scores & set(whole):
         np.testing.assert_allclose(cut[key][:2], whole[key][:2])
 
 
-def test_nothing_asked_is_nothing_answered():
+def test_empty_requests_have_empty_answers():
     for name in INPUTS:
         empty = {column: [] for column in COLUMNS}
-        found = ask(name, **empty)
+        found = run(name, **empty)
         assert {len(array) for array in found.values()} == {0}, name
 
 
 @pytest.mark.parametrize("name", ["score", "align_pair"])
-def test_one_source_and_two_targets_are_refused(name):
+def test_different_numbers_of_inputs_are_refused(name):
     function = signatures(graph(), traced=False)[name]
     with pytest.raises(tf.errors.InvalidArgumentError, match="every input"):
         function(tf.constant(["a"]), tf.constant(["x", "y"]))
 
 
-def test_an_option_that_is_missing_for_a_row_is_refused():
+def test_options_need_one_value_per_row():
     function = signatures(graph(), traced=False)["translate_with_options"]
     columns = [
         tf.constant(COLUMNS[spec.name], spec.dtype)
@@ -373,7 +373,7 @@ def test_limits_are_at_least_one():
         ServingLimits(0)
 
 
-def test_the_probes_are_inputs_of_every_signature():
+def test_probes_fit_every_signature():
     found = probes([b"a", b"b", b"c"])
     for name, inputs in INPUTS.items():
         assert {key: t.dtype for key, t in found[name].items()} == inputs

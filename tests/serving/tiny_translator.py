@@ -1,4 +1,4 @@
-"""An untrained translator of a few words, which is as exact as a good one."""
+"""An untrained translator of a few words."""
 
 import keras
 import numpy as np
@@ -12,12 +12,12 @@ from luong_keras.translator import Translator
 SOURCE_WORDS = ["the", "cat", "sees", "a", "dog", ".", "house"]
 TARGET_WORDS = ["die", "Katze", "sieht", "einen", "Hund", ".", "Haus", "das"]
 
-# Those of the authors' program.
+# The limits of the authors' program.
 LENGTHS = {"min_length_ratio": 0.5, "max_length_ratio": 1.5}
 
 
 def tiny_translator(unknown_logit=0.0, attention=None, **decoding):
-    """Always the same weights; `<unk>` is made likelier on demand."""
+    """Create a translator with fixed weights and an adjustable `<unk>`."""
     keras.utils.set_random_seed(5)
     source = WordTokenizer.from_words(SOURCE_WORDS)
     target = WordTokenizer.from_words(TARGET_WORDS)
