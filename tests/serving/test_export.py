@@ -18,7 +18,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from luong_keras.config import RunConfig
-from luong_keras.config.values import config_from_dict, config_to_dict
+from luong_keras.config.values import config_from_dict
 from luong_keras.files.folder_lock import locked
 from luong_keras.inference import word_lists
 from luong_keras.inference.translation import ABSENT_SCORE
@@ -44,7 +44,11 @@ from luong_keras.serving.warmup import read_warmup, write_warmup
 from luong_keras.special_tokens import SPECIAL_TOKENS
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator
-from tests.serving.tiny_translator import SOURCE_WORDS, tiny_translator
+from tests.serving.tiny_translator import (
+    SOURCE_WORDS,
+    tiny_translator,
+    write_run,
+)
 
 TEXTS = [
     b"the cat sees a zebra .",
@@ -74,8 +78,9 @@ json.dump([base64.b64encode(text).decode() for text in texts], sys.stdout)
 """
 
 
-def make_translator(folder):
-    dictionary = folder / "en-de"
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory):
+    dictionary = tmp_path_factory.mktemp("dictionary") / "en-de"
     dictionary.write_text(
         "".join(f"{word} {word.upper()}! 0.9\n" for word in DICTIONARY)
     )
@@ -85,11 +90,6 @@ def make_translator(folder):
         max_beam_size=4,
         dictionary=str(dictionary),
     )
-
-
-@pytest.fixture(scope="module")
-def translator(tmp_path_factory):
-    return make_translator(tmp_path_factory.mktemp("dictionary"))
 
 
 @pytest.fixture(scope="module")
@@ -540,15 +540,8 @@ def run_exporter(monkeypatch, *arguments):
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """The files of a run that an export reads."""
-    translator = tiny_translator()
-    run = RunFolder(tmp_path_factory.mktemp("runs") / "tiny")
-    model = translator.translation_model
-    config = RunConfig(model=model.config, decoding=translator.decoding)
-    run.write_config(config_to_dict(config))
-    translator.source_tokenizer.save(run.path, "source_vocabulary")
-    translator.target_tokenizer.save(run.path, "target_vocabulary")
-    model.model.save_weights(run.best_weights)
-    return run.path
+    folder = tmp_path_factory.mktemp("runs") / "tiny"
+    return write_run(folder, tiny_translator())
 
 
 @linux

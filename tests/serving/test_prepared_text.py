@@ -7,17 +7,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from luong_keras.config import DataConfig, RunConfig
-from luong_keras.config.values import config_to_dict
+from luong_keras.config import DataConfig
 from luong_keras.recipe.evaluation import Evaluation
 from luong_keras.serving.export import export_saved_model
 from luong_keras.serving.saved_model_session import run_in_server_runtime
 from luong_keras.serving.signatures import INPUTS, signatures
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.text.word_tokenizer import WordTokenizer
-from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator
-from tests.serving.tiny_translator import tiny_translator
+from tests.serving.tiny_translator import tiny_translator, write_run
 
 DATA = DataConfig(
     dataset="phrasebook",
@@ -51,20 +49,9 @@ def offline():
     return Translator(model, source, target, decoding)
 
 
-def write_run(folder, offline, data):
-    run = RunFolder(folder)
-    model = offline.translation_model
-    config = RunConfig(model=model.config, data=data, decoding=offline.decoding)
-    run.write_config(config_to_dict(config))
-    offline.source_tokenizer.save(run.path, "source_vocabulary")
-    offline.target_tokenizer.save(run.path, "target_vocabulary")
-    model.model.save_weights(run.best_weights)
-    return run.path
-
-
 @pytest.fixture(scope="module")
 def run_path(offline, tmp_path_factory):
-    return write_run(tmp_path_factory.mktemp("runs"), offline, DATA)
+    return write_run(tmp_path_factory.mktemp("runs"), offline, data=DATA)
 
 
 @pytest.fixture(scope="module")
@@ -202,7 +189,7 @@ def test_tokenized_bleu_compares_tokenized_text(
 
 def test_ensemble_needs_equal_preprocessing(eager, run_path, offline, tmp_path):
     cased = dataclasses.replace(DATA, lowercase=False)
-    other = write_run(tmp_path / "cased", offline, cased)
+    other = write_run(tmp_path / "cased", offline, data=cased)
     assert Translator.from_run([run_path, run_path]).translate(["The cat."])
     with pytest.raises(ValueError, match=r"lowercase=True.*lowercase=False"):
         Translator.from_run([run_path, other])

@@ -3,10 +3,17 @@
 import keras
 import numpy as np
 
-from luong_keras.config import AttentionConfig, DecodingConfig, ModelConfig
+from luong_keras.config import (
+    AttentionConfig,
+    DecodingConfig,
+    ModelConfig,
+    RunConfig,
+)
+from luong_keras.config.values import config_to_dict
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.special_tokens import UNK_ID
 from luong_keras.text.word_tokenizer import WordTokenizer
+from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator
 
 SOURCE_WORDS = ["the", "cat", "sees", "a", "dog", ".", "house"]
@@ -42,3 +49,16 @@ def tiny_translator(unknown_logit=0.0, attention=None, **decoding):
     return Translator(
         translation_model, source, target, DecodingConfig(**settings)
     )
+
+
+def write_run(folder, translator, **sections):
+    """Write the files of a run that a translator needs; return its path."""
+    run, model = RunFolder(folder), translator.translation_model
+    config = RunConfig(
+        model=model.config, decoding=translator.decoding, **sections
+    )
+    run.write_config(config_to_dict(config))
+    translator.source_tokenizer.save(run.path, "source_vocabulary")
+    translator.target_tokenizer.save(run.path, "target_vocabulary")
+    model.model.save_weights(run.best_weights)
+    return run.path
