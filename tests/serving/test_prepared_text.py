@@ -38,7 +38,7 @@ def eager():
 
 
 @pytest.fixture(scope="module")
-def offline():
+def plain():
     """A translator without preparation, of text that sacremoses has split."""
     model = tiny_translator().translation_model
     source, target = (
@@ -50,8 +50,8 @@ def offline():
 
 
 @pytest.fixture(scope="module")
-def run_path(offline, tmp_path_factory):
-    return write_run(tmp_path_factory.mktemp("runs"), offline, data=DATA)
+def run_path(plain, tmp_path_factory):
+    return write_run(tmp_path_factory.mktemp("runs"), plain, data=DATA)
 
 
 @pytest.fixture(scope="module")
@@ -71,28 +71,28 @@ def prepared():
 
 
 def test_translations_equal_those_of_prepared_text(
-    eager, translator, offline, prepared
+    eager, translator, plain, prepared
 ):
-    sources, _, finish = prepared
-    different = 0
+    sources, _, join_words = prepared
+    changed = 0
     for found, expected in zip(
-        translator.nbest(SOURCES), offline.nbest(sources), strict=True
+        translator.nbest(SOURCES), plain.nbest(sources), strict=True
     ):
         for one, other in zip(found, expected, strict=True):
-            assert one.text == finish(other.text)
+            assert one.text == join_words(other.text)
             assert one.tokens == other.tokens
             assert one.source_tokens == other.source_tokens
             assert one.score == other.score
-            different += one.text != other.text
+            changed += one.text != other.text
             assert translator.join([one.tokens]) == [other.text]
-    assert different  # Some words were joined.
+    assert changed  # Some words were joined.
 
 
-def test_scored_translations_are_prepared(eager, translator, offline, prepared):
+def test_scored_translations_are_prepared(eager, translator, plain, prepared):
     sources, targets, _ = prepared
     for one, other in zip(
         translator.score(SOURCES, TARGETS),
-        offline.score(sources, targets),
+        plain.score(sources, targets),
         strict=True,
     ):
         assert one.tokens == other.tokens
@@ -140,15 +140,15 @@ def two_signatures(monkeypatch):
 )
 @pytest.mark.slow
 def test_export_takes_unprepared_text(
-    translator, offline, prepared, two_signatures, tmp_path
+    translator, plain, prepared, two_signatures, tmp_path
 ):
-    sources, targets, finish = prepared
+    sources, targets, join_words = prepared
     folder = export_saved_model(translator, tmp_path / "1")
     calls = [
         (name, {key: tensor.numpy() for key, tensor in inputs.items()})
         for name, inputs in requests(SOURCES, TARGETS).items()
     ]
-    functions = signatures(offline, traced=False)
+    functions = signatures(plain, traced=False)
     for (name, inputs), answer in zip(
         requests(sources, targets).items(),
         run_in_server_runtime(folder, calls),
@@ -159,7 +159,7 @@ def test_export_takes_unprepared_text(
             value = tensor.numpy()
             if key.startswith("translation"):
                 value = np.vectorize(
-                    lambda text: finish(text.decode()).encode(), otypes="O"
+                    lambda text: join_words(text.decode()).encode(), otypes="O"
                 )(value)
             if value.dtype == object or value.dtype.kind in "ib":
                 assert (answer[key] == value).all(), (name, key)
@@ -169,13 +169,13 @@ def test_export_takes_unprepared_text(
 
 @pytest.mark.filterwarnings("ignore::luong_keras.inference.TruncationWarning")
 def test_tokenized_bleu_compares_tokenized_text(
-    eager, translator, offline, prepared
+    eager, translator, plain, prepared
 ):
-    sources, _, finish = prepared
-    raw = offline.translate(sources)
+    sources, _, join_words = prepared
+    raw = plain.translate(sources)
     assert any(" " in line for line in raw)
     # The references are the translations, as unprepared text.
-    references = [finish(line) for line in raw]
+    references = [join_words(line) for line in raw]
     scores, translations = Evaluation(translator, DATA).scores(
         SOURCES, references
     )
@@ -187,9 +187,9 @@ def test_tokenized_bleu_compares_tokenized_text(
     assert (scores["bleu_tokenized"]["score"] > 99.99) == same
 
 
-def test_ensemble_needs_equal_preprocessing(eager, run_path, offline, tmp_path):
+def test_ensemble_needs_equal_preprocessing(eager, run_path, plain, tmp_path):
     cased = dataclasses.replace(DATA, lowercase=False)
-    other = write_run(tmp_path / "cased", offline, data=cased)
+    other = write_run(tmp_path / "cased", plain, data=cased)
     assert Translator.from_run([run_path, run_path]).translate(["The cat."])
     with pytest.raises(ValueError, match=r"lowercase=True.*lowercase=False"):
         Translator.from_run([run_path, other])

@@ -153,11 +153,11 @@ def deployment(tmp_path, exported_models):
 
 
 def test_commands_of_the_documents_run(deployment):
-    left_out = []
+    skipped = []
 
     def run(command):
         if command.startswith("promtool") and not shutil.which("promtool"):
-            left_out.append(command)
+            skipped.append(command)
             return None
         return deployment.run(command)
 
@@ -166,7 +166,7 @@ def test_commands_of_the_documents_run(deployment):
         i for i, command in enumerate(readme) if command.endswith(" down")
     )
     # The rest is for Kubernetes.
-    recipe, last = readme[:end], readme[end]
+    recipe, shutdown = readme[:end], readme[end]
     assert recipe[0].startswith("luong-keras train")
     for command in recipe:
         printed = run(command)
@@ -206,22 +206,22 @@ def test_commands_of_the_documents_run(deployment):
             break
         time.sleep(0.05)
     assert deployment.proxy.get(path, token=new).status_code == 200
-    run(last)
+    run(shutdown)
     assert deployment.server is None
-    if left_out:
-        pytest.skip("all but: " + "; ".join(left_out))
+    if skipped:
+        pytest.skip("all but: " + "; ".join(skipped))
 
 
 def test_documents_use_only_known_programs():
-    both = commands("README.md") + commands("RUNBOOK.md")
-    assert len(both) > 25
-    programs = {command.split()[0] for command in both}
+    documented = commands("README.md") + commands("RUNBOOK.md")
+    assert len(documented) > 25
+    programs = {command.split()[0] for command in documented}
     assert programs == {
         *("luong-keras", "mkdir", "openssl", "echo", "chmod", "export"),
         *("curl", "mv", "sed", "python", "promtool", "docker", "kubectl"),
     }
     # The test replaces only commands of this compose file.
-    for command in both:
+    for command in documented:
         if command.startswith("docker"):
             assert command.startswith("docker compose -f export/compose.yaml ")
 

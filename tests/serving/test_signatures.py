@@ -42,7 +42,7 @@ COLUMNS = {
     "target": PAIRS[1],
 }
 OK_ROWS = {"truncated": [False] * 3, "status": [b"OK"] * 3}
-WORDS_OF_PAIRS = ("alignments", "source_tokens", "source_lengths")
+ALIGNMENT_OUTPUTS = ("alignments", "source_tokens", "source_lengths")
 # One byte above the limit for eight tokens.
 TOO_LONG = "a" * (8 * 64 + 1)
 
@@ -91,13 +91,13 @@ def test_unfinished_translations_are_truncated():
         assert values(found, "truncated") == [True, False, False], name
     # Each translation has its own flag.
     found = run("translate", settings={"beam_size": 3, "max_length_ratio": 0.5})
-    ended = [
+    flags = [
         [cut for cut, score in zip(*row, strict=True) if score > ABSENT / 2]
         for row in zip(
             values(found, "truncations"), values(found, "scores"), strict=True
         )
     ]
-    assert values(found, "truncated") == [row[0] for row in ended]
+    assert values(found, "truncated") == [row[0] for row in flags]
 
 
 def test_options_apply_per_sentence():
@@ -244,7 +244,7 @@ def test_ranks_out_of_range_are_clipped():
 
 
 def test_score_and_align_pair_of_given_translations():
-    words = {k: v for k, v in SCORED.items() if k not in WORDS_OF_PAIRS}
+    words = {k: v for k, v in SCORED.items() if k not in ALIGNMENT_OUTPUTS}
     check_arrays(run("score"), {**words, **OK_ROWS})
     check_arrays(run("align_pair"), {**SCORED, **OK_ROWS})
 
@@ -286,13 +286,13 @@ def test_too_long_text_does_not_change_other_rows():
         "status": [b"OK", b"TEXT_TOO_LONG", b"OK"],
     }
     check_arrays(found, expected)
-    just = run("serving_default", text=[TOO_LONG[1:]])
-    assert values(just, "status") == [b"OK"]
+    longest_allowed = run("serving_default", text=[TOO_LONG[1:]])
+    assert values(longest_allowed, "status") == [b"OK"]
 
 
 def test_text_limit_counts_bytes():
-    bytes_of = 8 * 64
-    maximum, more = "ä" * (bytes_of // 2), "ä" * (bytes_of // 2) + "a"
+    limit = 8 * 64
+    maximum, more = "ä" * (limit // 2), "ä" * (limit // 2) + "a"
     found = run("serving_default", text=["a b", maximum, more])
     assert values(found, "status") == [b"OK", b"OK", b"TEXT_TOO_LONG"]
 
