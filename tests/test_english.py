@@ -32,9 +32,17 @@ HABITS = {
     r"\bpupil\b": "student",
     r"\bthe way back\b": "the backward pass",
 }
-FOLDERS = ("luong_keras", "examples/reproduction", "export", "benchmarks")
+FOLDERS = (
+    *("luong_keras", "examples/reproduction"),
+    *("export", "benchmarks", "tests"),
+)
 FILES = [
-    *(path for name in FOLDERS for path in (ROOT / name).rglob("*.py")),
+    *(
+        path
+        for name in FOLDERS
+        for path in (ROOT / name).rglob("*.py")
+        if path != Path(__file__)
+    ),
     *(path for path in ROOT.glob("*.md") if path.name != "CHANGELOG.md"),
     *(
         path

@@ -180,7 +180,7 @@ def test_matching_tests_are_found_by_imports_and_layout(tmp_path):
             "own/lower.py": "def low(): ...",
             "own/layers/__init__.py": "",
             "own/layers/upper.py": "from own.lower import low\nUpper = low",
-            "own/alone.py": "",
+            "own/single.py": "",
             "tests/test_lower.py": "from own.layers import upper",
             "tests/test_direct.py": "from own import lower",
             "tests/test_walk.py": "import own\nown.__path__",
@@ -212,7 +212,7 @@ def test_matching_tests_are_found_by_imports_and_layout(tmp_path):
         "tests/text/test_fixture.py",
         "tests/test_walk.py",
     ]
-    assert graph.tests_of("alone.py") == ["tests/test_walk.py"]
+    assert graph.tests_of("single.py") == ["tests/test_walk.py"]
 
 
 def test_every_module_of_the_library_has_tests():

@@ -49,7 +49,7 @@ def chinese(count):
     draw = random.Random(2)
     parts = [
         {"the man": "那个男人", "my sister": "我的姐姐", "a horse": "一匹马"},
-        {"sees": "看见", "draws": "画", "wants": "想要"},
+        {"sees": "看见", "draws": "画", "finds": "找到"},
         {"the bridge": "那座桥", "a lamp": "一盏灯", "old shoes": "旧鞋"},
         {"today": "今天", "at night": "晚上", "again": "又"},
     ]

@@ -42,7 +42,7 @@ class ServedModel:
 
     @property
     def available(self):
-        """Whether any version is served."""
+        """True if any version is served."""
         return bool(self._versions)
 
     def poll(self):
