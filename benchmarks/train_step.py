@@ -67,6 +67,11 @@ CELLS = {
         "attention": {"kind": "global", "score_mode": "concat"},
     },
 }
+ENCODERS = {
+    "forward": {},
+    "reversed": {"reverse_source": True},
+    "bidirectional": {"bidirectional": True},
+}
 AUTOMATIC = " automatic"
 CELL_PROGRAMS = {
     f"{cell}{part}{way}": (
@@ -97,6 +102,8 @@ def training_programs(options, path):
         and (options.data == "static" or name != "torch-compile")
     ]
     common = {"configuration": options.config, "batches": str(path)}
+    if options.encoder != "forward":
+        common["settings"] = ENCODERS[options.encoder]
     programs = driver.in_precisions(
         table, names, options.precision, common, driver.MEMORY_POOL
     )
@@ -144,6 +151,12 @@ def add_model_arguments(parser):
         "on static data",
     )
     parser.add_argument("--cells", nargs="+", choices=CELLS, default=())
+    parser.add_argument(
+        "--encoder",
+        choices=ENCODERS,
+        default="forward",
+        help="other encoders need --programs ours",
+    )
     parser.add_argument("--before", type=Path, help="another checkout")
 
 

@@ -36,6 +36,7 @@ def translation_model(
     precision,
     attention,
     bidirectional=False,
+    reverse_source=False,
     sampled=None,
     **settings,
 ):
@@ -58,7 +59,7 @@ def translation_model(
             encoder_layers=size.layers,
             decoder_layers=size.layers,
             bidirectional=bidirectional,
-            reverse_source=False,
+            reverse_source=reverse_source,
             attention=AttentionConfig(**attention),
             dropout=0.0,
             output_bias=True,

@@ -40,7 +40,7 @@ from luong_keras.decoding.strategy import (
     StepState,
 )
 from luong_keras.decoding.top_words import gather_beams
-from luong_keras.ops import masking
+from luong_keras.ops import backends, masking
 from luong_keras.ops.batch_compaction import PerSentence, put_rows, take_rows
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
@@ -360,11 +360,11 @@ def follow_backpointers(history, parent, lengths, ends, steps, pad_id):
     sentences = ops.arange(batch, dtype="int32")[:, None, None]
     first = (times * batch + sentences) * k
     inside = times < lengths[..., None]
-    ids = ops.take(ops.reshape(words, (-1,)), first + slots[..., 1:])
+    ids = backends.rows(ops.reshape(words, (-1,)), first + slots[..., 1:])
     ids = ops.where(inside, ids, pad_id)
     # The weights of step t belong to the slots before step t reorders them.
     rows = ops.reshape(weights, (size * batch * k, ops.shape(weights)[-1]))
-    alignments = ops.take(rows, first + slots[..., :-1], axis=0)
+    alignments = backends.rows(rows, first + slots[..., :-1])
     wanted = inside | (times == ends[..., None])
     zero = ops.zeros((), alignments.dtype)
     return ids, ops.where(wanted[..., None], alignments, zero)

@@ -7,6 +7,7 @@ neither sorted nor given log-probabilities.
 from keras import backend, ops, tree
 
 from luong_keras.ops import masking
+from luong_keras.ops.backends import flat_places, rows
 from luong_keras.ops.masking import PLACE_DTYPE
 
 # A finite substitute for -inf: its sums with real scores stay ordered.
@@ -90,7 +91,7 @@ def top_k(values, k):
     _, chosen = largest(highest, k)
     # In the order of the vocabulary, to find the first of equal values.
     chosen = ops.sort(ops.cast(chosen, PLACE_DTYPE), axis=-1)
-    candidates = ops.take(values, flat_rows(chosen, blocks), axis=0)
+    candidates = rows(values, flat_places(chosen, blocks))
     found, index = largest(ops.reshape(candidates, (-1, k * BLOCK)), k)
     index = ops.cast(index, PLACE_DTYPE)
     (block,) = gather_beams([chosen], index // BLOCK)
@@ -127,8 +128,7 @@ def largest(values, count):
 def gather_beams(tensors, order):
     """Gather the rows at `order` (B, M) from tensors (B, N, ...).
 
-    `tensors` is a list or any nested structure of tensors. Whole rows are
-    gathered; `ops.take_along_axis` would gather number by number.
+    `tensors` is a list or any nested structure of tensors.
 
     Example:
     >>> import numpy as np
@@ -140,15 +140,6 @@ def gather_beams(tensors, order):
     each = tree.flatten(tensors)
     if not each:
         return tensors
-    index = flat_rows(order, ops.shape(each[0])[1])
-    rows = [ops.reshape(x, (-1, *ops.shape(x)[2:])) for x in each]
-    return tree.pack_sequence_as(
-        tensors, [ops.take(x, index, axis=0) for x in rows]
-    )
-
-
-def flat_rows(order, count):
-    """Return indices into (B · N, ...) of rows `order` (B, M), N = `count`."""
-    first = ops.arange(ops.shape(order)[0], dtype=PLACE_DTYPE)
-    first = first * ops.cast(count, PLACE_DTYPE)
-    return ops.cast(order, PLACE_DTYPE) + first[:, None]
+    index = flat_places(order, ops.shape(each[0])[1])
+    flat = [ops.reshape(x, (-1, *ops.shape(x)[2:])) for x in each]
+    return tree.pack_sequence_as(tensors, [rows(x, index) for x in flat])

@@ -4,6 +4,7 @@ import keras
 from keras import backend, ops
 
 from luong_keras.missing_package import private_name
+from luong_keras.ops.masking import PLACE_DTYPE
 
 
 def enable_float64(enabled: bool = True) -> None:
@@ -75,10 +76,10 @@ def dropout(x, rate, seed_generator, noise_shape=None):
 
 
 def rows(table, places):
-    """Return the rows of `table` (V, E) at integer `places` (...): (..., E).
+    """Return the rows of `table` (V, ...) at `places` (...): (..., ...).
 
-    `keras.ops.take` reads the whole variable: TensorFlow copies it once an
-    optimizer has changed only some of its rows.
+    `places` are integers from 0. `keras.ops.take` reads the whole variable:
+    TensorFlow copies it once an optimizer has changed only some of its rows.
     """
     if backend.backend() != "tensorflow":
         return ops.take(table, places, axis=0)
@@ -86,6 +87,30 @@ def rows(table, places):
 
     value = table.value if isinstance(table, keras.Variable) else table
     return tf.gather(value, places)
+
+
+def rows_of_each(x, places):
+    """Return the rows of each `x` (B, S, ...) at its `places` (B, ...).
+
+    Whole rows are gathered; on TensorFlow `keras.ops.take_along_axis` would
+    gather number by number.
+
+    Example:
+        >>> import numpy as np
+        >>> found = rows_of_each(np.arange(6).reshape(2, 3), [[2, 0], [1, 1]])
+        >>> np.array(found).tolist()
+        [[2, 0], [4, 4]]
+    """
+    flat = ops.reshape(x, (-1, *ops.shape(x)[2:]))
+    return rows(flat, flat_places(places, ops.shape(x)[1]))
+
+
+def flat_places(places, count):
+    """Return indices into (B · S, ...) of `places` (B, ...), S = `count`."""
+    places = ops.cast(places, PLACE_DTYPE)
+    first = ops.arange(ops.shape(places)[0], dtype=PLACE_DTYPE)
+    first = first * ops.cast(count, PLACE_DTYPE)
+    return places + ops.reshape(first, (-1, *[1] * (len(places.shape) - 1)))
 
 
 def sum_equal_rows(slices):

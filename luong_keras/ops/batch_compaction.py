@@ -4,6 +4,8 @@ import copy
 
 from keras import backend, ops, tree
 
+from luong_keras.ops import backends
+
 
 class PerSentence:
     """Base class of objects that may have a value for each sentence.
@@ -74,7 +76,7 @@ def take_rows(values, rows):
         alone = value is None or isinstance(value, int | float)
         if alone or len(value.shape) == 0 or value.shape[0] == 1:
             return value
-        return ops.take(value, rows, axis=0)
+        return backends.rows(value, rows)
 
     return tree.map_structure(taken, values)
 

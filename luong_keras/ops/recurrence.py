@@ -9,6 +9,7 @@ steps at once before the loop.
 from keras import ops
 
 from luong_keras.ops import masking
+from luong_keras.ops.backends import rows_of_each
 from luong_keras.ops.products import product
 
 
@@ -128,6 +129,4 @@ def reverse_within_mask(x, mask):
     steps = ops.arange(ops.shape(x)[1], dtype=masking.PLACE_DTYPE)
     inside = ops.logical_and(steps >= first, steps < first + length)
     index = ops.where(inside, 2 * first + length - 1 - steps, steps)
-    for _ in range(len(x.shape) - 2):
-        index = ops.expand_dims(index, -1)
-    return ops.take_along_axis(x, index, axis=1)
+    return rows_of_each(x, index)

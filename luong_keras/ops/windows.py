@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from luong_keras.ops import masking
+from luong_keras.ops.backends import rows_of_each
 from luong_keras.ops.masking import PLACE_DTYPE
 from luong_keras.ops.products import gathered, product
 
@@ -139,27 +140,16 @@ def gather(x, positions):
 
 
 def _gather(x, positions):
-    width = ops.shape(x)[-1]
-    rows = _rows_in_batch(x, positions)
-    found = ops.take(ops.reshape(x, (-1, width)), rows, axis=0)
     batch, blocks, places = ops.shape(positions)
-    return ops.reshape(found, (batch * blocks, places, width))
+    shape = (batch * blocks, places, ops.shape(x)[-1])
+    return ops.reshape(rows_of_each(x, positions), shape)
 
 
 def gather_mask(mask, positions):
     """Gather the mask (B, S) at positions (B, T, W); None stays None."""
     if mask is None:
         return None
-    return ops.take(ops.reshape(mask, (-1,)), _rows_in_batch(mask, positions))
-
-
-def _rows_in_batch(x, positions):
-    """Return the flat indices of positions (B, ...) in x (B, S, ...)."""
-    batch, length = ops.shape(x)[:2]
-    first = ops.arange(batch, dtype=PLACE_DTYPE)
-    first = first * ops.cast(length, PLACE_DTYPE)
-    first = ops.reshape(first, (-1, *[1] * (len(positions.shape) - 1)))
-    return first + ops.cast(positions, PLACE_DTYPE)
+    return rows_of_each(mask, positions)
 
 
 def in_blocks(x, size):
