@@ -101,14 +101,20 @@ def test_assignments_adjust_dependent_search_settings():
         ("model.kind=none", "mean model.attention.kind"),
         ("units", "`section.name=value`.* Received: 'units'"),
         ("model=4", "Wrong settings: model: Expected settings.* Received: 4"),
-        ("model.units=many", "Wrong settings: model.units: .*int.*: 'many'"),
+        ("model.units=many", "settings: model.units: Expected int.*: 'many'"),
         ("model.units=1.5", "Wrong settings: model.units: .*int.*: 1.5"),
         ("model.units=null", "Wrong settings: model.units: .*int.*: None"),
         ("training.clip_norm=x", "clip_norm: Expected float or null.*: 'x'"),
         ("model.recurrence=rnn", "Wrong settings: model.recurrence: .*: 'rnn'"),
-        ("model.attention.kind=nearby", "model.attention.kind: .*: 'nearby'"),
+        (
+            "model.attention.kind=nearby",
+            "Wrong settings: model.attention.kind: .*: 'nearby'",
+        ),
         ("data.over_long=keep", "Wrong settings: data.over_long: .*: 'keep'"),
-        ("training.optimizer=[]", r"optimizer: .*'sgd', 'adam'.*: \[\]"),
+        (
+            "training.optimizer=[]",
+            r"Wrong settings: training.optimizer: .*'sgd', 'adam'.*: \[\]",
+        ),
         ("training.optimizer=adm", "'sgd', 'adam'.*: 'adm'.*mean adam\\?"),
     ],
 )

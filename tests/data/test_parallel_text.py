@@ -100,7 +100,8 @@ def test_missing_empty_and_damaged_files_are_refused(tmp_path):
 def test_other_encodings_are_refused(tmp_path, encoding, mark):
     path = tmp_path / "a.tsv"
     path.write_bytes(f"{mark}a\tb\nc\td\n".encode(encoding))
-    with pytest.raises(ValueError, match=r"a\.tsv is written in UTF-16 or"):
+    message = r"a\.tsv is written in UTF-16 or UTF-32\. Expected: UTF-8"
+    with pytest.raises(ValueError, match=message):
         pairs_of_file(path)
 
 

@@ -23,6 +23,7 @@ def test_failed_writes_keep_the_old_file(tmp_path):
     write_text(path, "old")
     with pytest.raises(RuntimeError), atomic_path(path) as temporary:
         temporary.write_text("ne")
+        assert path.read_text() == "old"
         assert temporary.suffix == ".txt" and temporary.parent == tmp_path
         raise RuntimeError
     assert path.read_text() == "old" and file_names(tmp_path) == ["note.txt"]

@@ -155,6 +155,14 @@ CASED, LOWER = "Ein Hund sieht Das Haus .", "ein hund sieht das haus ."
             100,
         ),
         (
+            {"tokenize": True, "lowercase": True},
+            "ein hund, ein haus.",
+            "ein hund , ein haus .",
+            "Ein Hund, ein Haus.",
+            (None, 100, 100),
+            100,
+        ),
+        (
             {"tokenize": True, "lowercase": True, **UNKNOWN_LANGUAGES},
             "ein hund, ein haus.",
             "ein hund , ein haus .",

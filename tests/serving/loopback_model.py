@@ -101,6 +101,7 @@ class ServedModel:
         if choice == "specific":
             numbers = sorted(found.keys() & set(policy.specific.versions))
         else:
+            assert choice != "all", "The double has no such policy."
             numbers = sorted(found)[-max(policy.latest.num_versions, 1) :]
         return {number: found[number] for number in numbers}
 

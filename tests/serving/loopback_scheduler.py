@@ -36,6 +36,7 @@ class QueueOptions:
             present = parameters.HasField(name)
             return getattr(parameters, name).value if present else default
 
+        assert not given("enable_large_batch_splitting", False)
         return cls(
             batch_limit=given("max_batch_size", cls.batch_limit),
             timeout=given("batch_timeout_micros", 0) / 1e6,

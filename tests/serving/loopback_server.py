@@ -3,10 +3,11 @@
     python -m tests.serving.loopback_server \\
         --base-path models/translator --name translator
 
-It serves one model over gRPC and REST, only to this machine, with the services,
-paths, formats, messages, version changes and batches of TensorFlow Serving. The
-model runs in a session of TensorFlow, as in the real server. When the double is
-ready, it prints one line of JSON with the ports.
+It serves one model over gRPC and REST, only to this machine: predictions,
+metadata and status, with the paths, formats, messages, version changes and
+batches of TensorFlow Serving. The model runs in a session of TensorFlow, as in
+the real server. When the double is ready, it prints one line of JSON with the
+ports.
 """
 
 import argparse

@@ -152,6 +152,7 @@ def test_strange_texts_do_not_change_other_rows(served):
 def test_huge_texts_take_little_memory(served):
     check(served, HUGE, 0)
     before = process_memory("VmHWM")
+    assert before
     for place in range(len(HUGE)):
         check(served, HUGE, place)
     assert served(HUGE)["status"].tolist() == [b"TEXT_TOO_LONG"] * 6
@@ -169,6 +170,7 @@ def test_texts_of_maximum_length_do_not_change_other_rows(served):
 def test_memory_of_requests_is_freed(served):
     served(HUGE[:1])
     before = process_memory("VmRSS")
+    assert before
     for _ in range(150):
         served(HUGE[:1])
     assert process_memory("VmRSS") - before < 75 * len(HUGE[0])

@@ -6,7 +6,7 @@ import pytest
 from tests.serving.doubling_session import OUTPUTS, WAITS, batches, together
 from tests.serving.loopback_error import TensorFlowError
 
-INVALID_ARGUMENT = 3
+INVALID_ARGUMENT, FAILED_PRECONDITION = 3, 9
 
 
 def test_each_request_of_a_batch_gets_its_own_rows():
@@ -15,6 +15,23 @@ def test_each_request_of_a_batch_gets_its_own_rows():
     for array, found in zip(arrays, together(batched, *arrays), strict=True):
         np.testing.assert_array_equal(found, array * 2)
     assert session.sizes() == [6]
+
+
+def test_request_of_another_shape_fails_its_whole_batch():
+    batched, session = batches(WAITS + "max_batch_size { value: 3 }")
+    errors = together(
+        batched, np.ones([1, 2]), np.ones([1, 3]), np.ones([1, 2])
+    )
+    assert {(error.code, error.message) for error in errors} == {
+        (
+            FAILED_PRECONDITION,
+            "Tensors with name 'x:0' from different tasks have different "
+            "shapes and padding is turned off. Set pad_variable_length_inputs "
+            "to true, or ensure that all tensors with the same name have equal "
+            "dimensions starting with the first dim.",
+        )
+    }
+    assert not session.runs
 
 
 def test_failed_run_fails_every_request_of_its_batch():

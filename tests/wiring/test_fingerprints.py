@@ -85,7 +85,11 @@ def test_batch_fingerprint_depends_on_all_arguments(arguments, other_arguments):
         "target_tokenizer": arguments["source_tokenizer"],
     }
     changes = {name: {name: other} for name, other in other_arguments.items()}
-    changes |= {"nothing": {}, "exchanged tokenizers": exchanged}
+    changes |= {
+        "nothing": {},
+        "exchanged tokenizers": exchanged,
+        "dropped pairs": {"over_long": "drop"},
+    }
     fingerprints = {
         name: TrainingBatches(**{**arguments, **changed}).fingerprint
         for name, changed in changes.items()

@@ -484,11 +484,12 @@ def test_blocks_of_dynamic_lengths(steps, source):
         np.testing.assert_allclose(found[1][:, t], weights, **EXACT)
 
 
-@pytest.mark.parametrize("source", [5, 6])
-def test_hypotheses_share_one_position(source, monkeypatch, float64):
+@pytest.mark.parametrize("source, masked", [(5, True), (6, True), (6, False)])
+def test_hypotheses_share_one_position(source, masked, monkeypatch, float64):
     layer = make("monotonic", half_width=1)
     query, memory = random(2, 3, 4), random(2, source, 4, seed=1)
-    options = {"value_mask": prefix_mask([source, 4], source), "position": 3}
+    mask = prefix_mask([source, 4], source) if masked else None
+    options = {"value_mask": mask, "position": 3}
     gathered = record_gathers(monkeypatch)
     found = to_numpy(layer(query, memory, **options))
     # One window for all of them, if the source has two widths or more.
