@@ -195,10 +195,11 @@ def _build_optimizer(model: keras.Model) -> None:
 
     TensorFlow traces a step that makes variables twice.
     """
-    if keras.backend.backend() == "tensorflow" and model.built:
+    if keras.backend.backend() != "tensorflow":
+        return
+    if model.built and model.compiled and not model.optimizer.built:
         with model.distribute_strategy.scope():
-            if not model.optimizer.built:
-                model.optimizer.build(model.trainable_variables)
+            model.optimizer.build(model.trainable_variables)
 
 
 # Keras passes callbacks the last batch of each execution. Before 3.11 it passed
@@ -351,7 +352,8 @@ def _checked_steps(model: keras.Model, batches: Batches) -> int:
             f"steps_per_execution={together}."
         )
     check_strategy(model)
-    optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
+    optimizer = getattr(model, "optimizer", None)  # none before `compile`
+    optimizer = getattr(optimizer, "inner_optimizer", optimizer)
     if getattr(optimizer, "use_ema", False):
         raise ValueError(
             "Keras replaces the weights by their averages at the end of "

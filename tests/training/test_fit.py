@@ -392,3 +392,12 @@ def test_the_training_step_is_traced_once():
     model.compile("adam", "mse", jit_compile=False)
     fit_rows(model=model, epochs=2)
     assert model.traces == 1
+
+
+def test_models_may_be_built_by_their_first_batch():
+    model = keras.Sequential([keras.layers.Dense(1)])
+    with pytest.raises(ValueError, match=r"call `compile\(\)`"):
+        fit_rows(model=model, epochs=1)
+    model.compile("adam", "mse", jit_compile=False)
+    fit_rows(model=model, epochs=1)
+    assert model.optimizer.iterations == 4
