@@ -109,7 +109,7 @@ def test_page_loads_nothing_and_escapes_texts(folder):
     assert "BLEU of 5 groups of equally many sentences" in shown
     assert "Alignment of feed" in shown and "Alignment of base" not in shown
     assert builtin_plan().file.samples[0]["reference"] in shown
-    assert "The real WMT14 was not trained here" in shown
+    assert "No model was trained on the real WMT14" in shown
 
 
 def test_rows_of_another_test_text_or_settings_are_left_out(folder):

@@ -415,7 +415,7 @@ def test_options_per_sentence_reach_sampling(translators, searches):
     kind, choice = samples["strategy"]
     assert kind == "Sampling"
     assert choice["num_hypotheses"] == 2
-    assert choice["counts"] == [3, 2, 2, 3]
+    assert choice["counts"] == [1, 2, 1, 1]
     assert choice["temperature"] == [1.0, 1.5, 1.0, 1.0]
     assert choice["top_k"] == [7, 0, 5, 7]
     np.testing.assert_allclose(choice["top_p"], [0.75, 0.5, 1.0, 0.75])
