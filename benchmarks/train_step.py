@@ -165,6 +165,8 @@ def main() -> None:
     parser = driver.parser(__doc__, 7, 10, "torch float32")
     add_model_arguments(parser)
     options = parser.parse_args()
+    if options.encoder != "forward" and options.programs != ["ours"]:
+        parser.error("--encoder needs --programs ours")
     kind = "cells" if options.cells else "train_step"
     driver.finish(options, f"{kind}-{options.config}-{options.data}")
     path, made = write_data(options)

@@ -12,6 +12,7 @@ from luong_keras.files.folder_lock import locked
 from luong_keras.training.interruption import SnapshotCallback, StopOnSignal
 from luong_keras.training.mirrored import check_strategy
 from luong_keras.training.monitoring import StopOnPlateau
+from luong_keras.training.snapshot import build_optimizer
 
 
 @runtime_checkable
@@ -158,7 +159,11 @@ def _fit_from(
         training_model.evaluate(
             batches.dataset(position, position + 1), steps=1, verbose=0
         )
-    _build_optimizer(training_model)
+    on_tensorflow = keras.backend.backend() == "tensorflow"
+    if on_tensorflow and training_model.built and training_model.compiled:
+        # A step that makes the optimizer's variables would be traced twice.
+        with training_model.distribute_strategy.scope():
+            build_optimizer(training_model)
     run = _RunCallbacks(
         callbacks, training_model, position, steps, epochs, verbose
     )
@@ -188,18 +193,6 @@ def _fit_from(
             if isinstance(callback, StopOnSignal):
                 callback.restore_handlers()
     return run.history
-
-
-def _build_optimizer(model: keras.Model) -> None:
-    """Make the optimizer's variables on TensorFlow.
-
-    TensorFlow traces a step that makes variables twice.
-    """
-    if keras.backend.backend() != "tensorflow":
-        return
-    if model.built and model.compiled and not model.optimizer.built:
-        with model.distribute_strategy.scope():
-            model.optimizer.build(model.trainable_variables)
 
 
 # Keras passes callbacks the last batch of each execution. Before 3.11 it passed

@@ -72,7 +72,7 @@ class Snapshot:
         Returns:
             The snapshot.
         """
-        _build_optimizer(model)
+        build_optimizer(model)
         arrays = {
             name: keras.ops.convert_to_numpy(variable)
             for name, variable in named(
@@ -145,7 +145,7 @@ class Snapshot:
             ValueError: If variables are missing, left over or of other
                 shapes. No variable is assigned then.
         """
-        _build_optimizer(model)
+        build_optimizer(model)
         self._assign(_groups(model, "model", "optimizer"), path)
         for name, callback in _stateful(callbacks).items():
             if name in self.callbacks:
@@ -190,7 +190,8 @@ class Snapshot:
             variable.assign(array)
 
 
-def _build_optimizer(model: keras.Model) -> None:
+def build_optimizer(model: keras.Model) -> None:
+    """Make the optimizer's variables, unless it has them."""
     if getattr(model, "optimizer", None) is None:
         raise ValueError(
             "A snapshot holds the optimizer's state, so the model must be "
