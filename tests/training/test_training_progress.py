@@ -121,7 +121,7 @@ def test_files_have_more_lines_in_long_epochs(capsys, monkeypatch):
 def test_terminals_redraw_one_line(monkeypatch):
     class Slow(keras.callbacks.Callback):
         def on_train_batch_end(self, batch, logs=None):
-            time.sleep(0.2)
+            time.sleep(0.5)  # the line is redrawn every 0.25 s
 
     with terminal(monkeypatch, 80) as seen:
         train([Slow(), Score(20.0, 30.0), TrainingProgress()])
