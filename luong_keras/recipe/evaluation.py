@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -11,13 +10,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from luong_keras.alignment.aer import (
-    alignment_error_rate,
-    best_links,
-    parse_alignments,
-)
+from luong_keras.alignment.aer import alignment_error_rate, parse_alignments
 from luong_keras.config import DataConfig
 from luong_keras.evaluation.length_analysis import bleu_by_length
+from luong_keras.evaluation.metrics.bleu import tokenizer as sacrebleu_tokenizer
 from luong_keras.evaluation.metrics.metric import Target
 from luong_keras.evaluation.metrics.registry import find_metric
 from luong_keras.evaluation.translation_scores import (
@@ -29,6 +25,7 @@ from luong_keras.evaluation.translation_scores import (
 from luong_keras.files.path_checks import no_link
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.inference.translation import ScoredTranslation, Translation
+from luong_keras.inference.word_links import links_of_words
 from luong_keras.progress import progress_bar
 from luong_keras.text.preprocessing import Preprocessor, preprocessor
 from luong_keras.truncation import TruncationInParts, cut_pairs
@@ -130,16 +127,26 @@ class Evaluation:
     def alignment_error_rate(
         self, pairs: Sequence[tuple[str, str]], links: Sequence[str]
     ) -> float:
-        """Compute the AER of the attention in forced decoding."""
+        """Compute the AER of the attention in forced decoding.
+
+        Args:
+            pairs: detokenised sentence pairs.
+            links: gold links of each pair, between its words by sacreBLEU's
+                13a.
+        """
         sources, targets = zip(*pairs, strict=True)
-        weights = with_progress(
-            functools.partial(self.translator.alignments, with_end=True),
+        scored = with_progress(
+            self.translator.score,
             sources,
             targets,
             what="aligning the references",
         )
         step = self.translator.decoding.alignment_step
-        found = [best_links(w, w.shape[1], len(w) - 1, step) for w in weights]
+        words = sacrebleu_tokenizer("13a")
+        rows = zip(
+            scored, map(words, sources), map(words, targets), strict=True
+        )
+        found = [links_of_words(*row, step) for row in rows]
         return alignment_error_rate(found, parse_alignments(links))
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from luong_keras.config import DataConfig
-from luong_keras.inference.translation import Translation
+from luong_keras.inference.translation import ScoredTranslation, Translation
 from luong_keras.recipe.evaluation import (
     Evaluation,
     preprocessor,
@@ -119,12 +119,16 @@ def test_alignment_errors_follow_the_attention_weights(translator, monkeypatch):
     ]
     inputs = []
 
-    def alignments(sources, targets, with_end, advance):
-        assert with_end
+    def score(sources, targets, advance):
         inputs.append((list(sources), list(targets)))
-        return weights
+        return [
+            ScoredTranslation(
+                -1.0, [*target.split(), "</s>"], np.zeros(3), source.split(), w
+            )
+            for source, target, w in zip(sources, targets, weights, strict=True)
+        ]
 
-    monkeypatch.setattr(translator, "alignments", alignments)
+    monkeypatch.setattr(translator, "score", score)
     data = dataclasses.replace(PLAIN, lowercase=True)
     evaluation = Evaluation(translator, data)
     pairs = [("A b", "x Y"), ("c D", "z w")]

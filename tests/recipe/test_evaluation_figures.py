@@ -19,14 +19,13 @@ class Answers:
     Args:
         translations: (running text, tokens) of the best translations.
         scores: results of `score`.
-        weights: results of `alignments`, with the row of the end token.
         step: the alignment step.
     """
 
-    def __init__(self, translations=(), scores=(), weights=(), step="produces"):
+    def __init__(self, translations=(), scores=(), step="produces"):
         self.decoding = DecodingConfig(alignment_step=step)
         self.translations, self.scores = translations, scores
-        self.weights, self.inputs = weights, []
+        self.inputs = []
 
     def nbest(self, sources, advance):
         self.inputs.append(list(sources))
@@ -42,10 +41,6 @@ class Answers:
     def score(self, sources, targets, advance):
         self.inputs.append((list(sources), list(targets)))
         return list(self.scores)
-
-    def alignments(self, sources, targets, with_end=False, *, advance):
-        self.inputs.append((list(sources), list(targets)))
-        return [w if with_end else w[:-1] for w in self.weights]
 
 
 def evaluation(translator, **data):
@@ -75,7 +70,7 @@ def test_the_translator_gets_each_text_once_without_preprocessing(settings):
         )
     )
     scored = ScoredTranslation(-1.0, ["x"], np.zeros(1), [], np.zeros((1, 0)))
-    answers = Answers([TRANSLATIONS[settings]], [scored], [np.eye(2)])
+    answers = Answers([TRANSLATIONS[settings]], [scored])
     measured = evaluation(answers, **data)
     scores, translations = measured.scores([SOURCE], [REFERENCE])
     pairs = [(SOURCE, REFERENCE)]
@@ -269,8 +264,22 @@ def test_perplexity_counts_all_tokens_and_the_end():
     ],
 )
 def test_alignment_error_rate_for_both_alignment_steps(step, links, rate):
-    answers = Answers(weights=[np.eye(3)], step=step)
-    found = evaluation(answers).alignment_error_rate(
-        [("a b c", "x y")], [links]
+    # The last row is of the step that reads the last token.
+    scored = ScoredTranslation(
+        -1.0, ["x", "y", "</s>"], np.zeros(3), ["a", "b", "c"], np.eye(3)
     )
-    assert found == pytest.approx(rate)
+    found = evaluation(Answers(scores=[scored], step=step))
+    pairs = [("a b c", "x y")]
+    assert found.alignment_error_rate(pairs, [links]) == pytest.approx(rate)
+
+
+def test_alignment_error_rate_of_subwords_counts_words():
+    tokens = ["\u2581Die", "\u2581Tepp", "iche", ".", "</s>"]
+    source_tokens = ["\u2581The", "\u2581car", "pets", "."]
+    scored = ScoredTranslation(
+        -1.0, tokens, np.zeros(5), source_tokens, np.eye(5, 4)
+    )
+    found = evaluation(Answers(scores=[scored]), tokenizer="sentencepiece")
+    pairs = [("The carpets.", "Die Teppiche.")]
+    assert found.alignment_error_rate(pairs, ["0-0 1-1 2-2"]) == 0
+    assert found.alignment_error_rate(pairs, ["0-0 1-1 3-3"]) > 0
