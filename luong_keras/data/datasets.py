@@ -295,7 +295,10 @@ def corpus_key(datasets: Datasets | None, config: DataConfig) -> str:
     """
     key = pairs_key(config) if datasets is None else datasets.train_key
     settings = dataclasses.asdict(config)
-    kept = ("lowercase", "normalize_punctuation", "tokenize", "filters")
+    kept = ["lowercase", "normalize_punctuation", "tokenize", "filters"]
+    if config.normalize_punctuation or config.tokenize:
+        # Not `languages`: an unknown language has the rules of English.
+        kept += ["source_language", "target_language"]
     return json.dumps([key, {name: settings[name] for name in kept}])
 
 

@@ -202,7 +202,7 @@ def test_corpus_key_depends_on_preprocessing_and_filters():
     assert classified == fields
 
     def key(**changes):
-        config = dataclasses.replace(DATA, **changes)
+        config = DataConfig(**{"dataset": "files", **changes})
         return corpus_key(Datasets(list, "some text", [], []), config)
 
     subwords = {"tokenizer": "sentencepiece"}
@@ -217,10 +217,16 @@ def test_corpus_key_depends_on_preprocessing_and_filters():
         }
     )
     for name, value in DOES_NOT_CHANGE_THE_CORPUS.items():
-        kind = {} if name == "pretokenized" else subwords
+        kind = {} if name in ("pretokenized", "new_words") else subwords
         assert key(**{**kind, name: value}) == key(), name
-    other = corpus_key(Datasets(list, "other text", [], []), DATA)
+    config = DataConfig(dataset="files")
+    other = corpus_key(Datasets(list, "other text", [], []), config)
     assert other != key()
+    # The rules of a language; an unknown one has the rules of English.
+    for change in ({"tokenize": True}, {"normalize_punctuation": True}):
+        unknown = key(target_language=None, **change)
+        assert unknown != key(target_language="de", **change)
+    assert key(target_language=None) == key(target_language="de")
 
 
 def test_data_set_key_depends_on_its_source(tmp_path):
