@@ -137,13 +137,15 @@ def report_lost_processes(devices: Devices) -> Iterator[None]:
 
 
 def _is_lost_connection(error: Exception) -> bool:
+    """Test whether an error of JAX, or of its runtime, is about a process."""
     import jax
 
-    words = ("gloo", "nccl", "heartbeat", "coordination", "socket")
     text = str(error).lower()
-    return isinstance(error, jax.errors.JaxRuntimeError) or any(
-        word in text for word in words
-    )
+    if isinstance(error, jax.errors.JaxRuntimeError):
+        # Status codes of errors that occur again after a restart.
+        return not text.startswith(("resource_exhausted", "invalid_argument"))
+    words = ("gloo", "nccl", "heartbeat", "coordination", "socket")
+    return not isinstance(error, OSError) and any(w in text for w in words)
 
 
 def _leave(status: int) -> None:
