@@ -30,6 +30,7 @@ def test_assignments_override_single_settings():
             " training.clip_norm = null",
             "model.tied_embeddings=true",
             "training.learning_rate=5e-1",
+            "data.dataset=files",
             "data.train=corpus/train=1",
             "training.epochs=3",
             "training.epochs=4",
@@ -92,7 +93,7 @@ def test_booleans_and_non_finite_numbers_are_refused(value):
 
 @pytest.mark.parametrize("name", ["(old).tsv", "[old].tsv"])
 def test_file_names_may_begin_with_a_bracket(name):
-    config = override(RunConfig(), [f"data.train={name}"])
+    config = override(RunConfig(), ["data.dataset=files", f"data.train={name}"])
     assert config.data.train == name
 
 
@@ -311,6 +312,14 @@ def test_configurations_are_immutable():
             )
             for symbol in ("<x>", "", "a b", "▁a", "</s>", "<0xFF>")
         ),
+        (
+            ["data.dataset=phrasebook", "data.train=my/text"],
+            "'phrasebook' would not use `train`. Expected: dataset='files'. "
+            "Received: train='my/text'",
+        ),
+        (["data.dataset=phrasebook", "data.dev=a.tsv"], "not use `dev`"),
+        (["data.dataset=phrasebook", "data.test=a.tsv"], "not use `test`"),
+        (["data.train=my/text"], "'wmt14_translate' would not use `train`"),
         (
             ["data.pretokenized=true", "data.tokenizer=sentencepiece"],
             "pretokenized=True with tokenizer='sentencepiece'",

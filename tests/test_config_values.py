@@ -125,9 +125,8 @@ def test_errors_name_the_setting_and_the_expected_value(assignment, message):
 
 
 def test_values_of_text_settings_are_not_parsed():
-    config = override(
-        RunConfig(), ["data.train=2014", 'data.dev=["a.en", "b"]']
-    )
+    changes = ["data.train=2014", 'data.dev=["a.en", "b"]']
+    config = override(RunConfig(), ["data.dataset=files", *changes])
     assert config.data.train == "2014"
     assert config.data.dev == ("a.en", "b")
 

@@ -201,7 +201,16 @@ def check_tokenizer(data) -> None:
 
 
 def check_text(data) -> None:
-    """Check that `weights` fits the sources of the text and the batching."""
+    """Check that the settings of the text fit the data set."""
+    names = ["train"] * (data.dataset != "files")
+    names += ["dev", "test"] * (data.dataset == "phrasebook")
+    for name in names:
+        if getattr(data, name) is not None:
+            raise ValueError(
+                f"The data set {data.dataset!r} would not use `{name}`. "
+                f"Expected: dataset='files'. Received: "
+                f"{name}={getattr(data, name)!r:.200}."
+            )
     weights = data.weights
     if weights is None:
         return

@@ -590,7 +590,7 @@ def test_columns_setting(tmp_path):
 
 def test_weights_reach_the_batches(run_of):
     config = RunConfig(
-        model=MODEL, data=DataConfig(train=("a.tsv",), weights=(2.0,))
+        model=MODEL, data=DataConfig("files", train=("a.tsv",), weights=(2.0,))
     )
     assert run_of(config).data._mixture.weights == (2.0,)
     assert run_of(BASE_CONFIG).data._mixture is None
