@@ -35,8 +35,15 @@ def copy_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:
             continue
         path, own = Path(given), getattr(run, name)
         # The name may come from the written settings of this run.
-        if given == own.name and not path.is_file():
-            path = safe_join(run.path, given)
+        if given == own.name and (own.is_file() or not path.is_file()):
+            inside = safe_join(run.path, given)
+            if path.is_file() and path.read_bytes() != inside.read_bytes():
+                raise ValueError(
+                    f"decoding.{name}={given} may be {own}, or {path.resolve()}"
+                    ", which is different. Expected: "
+                    f"decoding.{name}={own} or decoding.{name}=./{given}."
+                )
+            path = inside
         read(path)
         if path.resolve() != own.resolve():
             run.path.mkdir(parents=True, exist_ok=True)

@@ -96,6 +96,21 @@ def test_a_new_dictionary_replaces_the_old_one(run, elsewhere):
     assert run.dictionary.read_text() == "door Pforte 1\n"
 
 
+def test_a_file_with_the_name_of_the_dictionary_does_not_replace_it(
+    run, elsewhere, tmp_path, monkeypatch
+):
+    copy_word_lists(settings(elsewhere), run)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "dictionary.txt").write_text("maison house 1\n")
+    with pytest.raises(ValueError, match="decoding.dictionary=./dictionary"):
+        copy_word_lists(settings("dictionary.txt"), run)
+    assert run.dictionary.read_text(encoding="utf-8") == LINES
+    kept = copy_word_lists(settings(run.dictionary), run)
+    assert kept.decoding.dictionary == str(run.dictionary)
+    copy_word_lists(settings("./dictionary.txt"), run)
+    assert run.dictionary.read_text() == "maison house 1\n"
+
+
 def test_invalid_dictionaries_are_refused_before_training(run, elsewhere):
     with pytest.raises(FileNotFoundError, match="no dictionary"):
         copy_word_lists(settings(elsewhere.with_name("none")), run)
