@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -115,12 +116,13 @@ def run(arguments: Evaluate) -> int:
         results["compared"] = _compared(
             arguments.baseline, sources, translations, references, data
         )
-    if arguments.run_dir is not None and arguments.translations is None:
-        write_results(RunFolder(arguments.run_dir).results, results)
     if arguments.json:
         print(json.dumps(results, ensure_ascii=False))
     else:
         print("\n\n".join(map(text_table, _tables(results))))
+    if arguments.run_dir is not None and arguments.translations is None:
+        sys.stdout.flush()  # The run may be read-only.
+        write_results(RunFolder(arguments.run_dir).results, results)
     return 0
 
 
@@ -156,8 +158,14 @@ def _pairs(
 
 def _lines(path: Path, count: int) -> list[str]:
     """Read a file with one line per pair."""
-    from luong_keras.data.parallel_text import read_lines
+    from luong_keras.data.parallel_text import read_lines, without_compression
 
+    if without_compression(path).lower().endswith(".xml"):
+        raise ValueError(
+            "Expected: a text file with one line per pair. Received: "
+            f"{path}; only the sources of such a file are read. Write the "
+            "references or translations into a text file."
+        )
     lines = list(read_lines(path))
     if len(lines) != count:
         raise ValueError(

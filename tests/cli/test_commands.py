@@ -498,6 +498,20 @@ def test_a_run_is_compared_with_translations(call, run, two_files):
     assert len(run.results.read_text().splitlines()) == before + 2
 
 
+def test_scores_of_a_run_that_is_read_only_are_printed(
+    run, capsys, monkeypatch
+):
+    def refuse(*_):
+        raise PermissionError("results.jsonl belongs to another user")
+
+    monkeypatch.setattr("luong_keras.recipe.evaluation.write_results", refuse)
+    argv = ["evaluate", "--run-dir", str(run.path), "--json"]
+    assert main(argv) == 2
+    printed = capsys.readouterr()
+    assert "another user" in printed.err
+    assert "bleu" in json.loads(printed.out)
+
+
 @pytest.mark.parametrize(
     "flags, message",
     [
@@ -505,6 +519,11 @@ def test_a_run_is_compared_with_translations(call, run, two_files):
         (["--translations", "right.txt", "--beam-size", "2"], "--beam-size"),
         (["--translations", "pairs.tsv", "--references", "one.txt"], "1 line."),
         (["--translations", "none.txt"], "none.txt"),
+        (["--translations", "set.xml"], "only the sources of such a file"),
+        (
+            ["--translations", "right.txt", "--references", "set.xml"],
+            "only the sources of such a file",
+        ),
     ],
 )
 def test_wrong_comparisons_are_refused(
@@ -512,6 +531,9 @@ def test_wrong_comparisons_are_refused(
 ):
     monkeypatch.chdir(two_files)
     (two_files / "one.txt").write_text("ja\n")
+    (two_files / "set.xml").write_text(
+        "<doc><src><seg>a</seg></src><ref><seg>b</seg></ref></doc>\n"
+    )
     lines = evaluate(capsys, "pairs.tsv", *flags, status=2).err.splitlines()
     *notes, error = lines
     assert message in error
