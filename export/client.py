@@ -11,4 +11,5 @@ import sys
 from luong_keras_command import main
 
 if __name__ == "__main__":
-    sys.exit(main(["ask", *sys.argv[1:]]))
+    sys.argv.insert(1, "ask")
+    sys.exit(main())

@@ -33,9 +33,9 @@ def missing_package(
     Example:
         >>> print(missing_package("sentencepiece", ImportError("not found")))
         This needs the package `sentencepiece`, which could not be imported \
-(not found). Install it with `pip install luong-keras[train]`.
+(not found). Install it with `pip install 'luong-keras[train]'`.
     """
-    line = f"pip install luong-keras[{extra}]"
+    line = f"pip install 'luong-keras[{extra}]'"
     if name == "tensorflow-text":
         line = f"pip install '{name}=={_version_of_tensorflow()}'"
     return ImportError(

@@ -127,7 +127,7 @@ def test_names_that_need_tensorflow_tell_how_to_install_it():
     ).splitlines()
     assert len(printed) == len(names)
     for line in printed:
-        assert line.endswith("`pip install luong-keras[train]`.")
+        assert line.endswith("`pip install 'luong-keras[train]'`.")
 
 
 def names_like_modules():

@@ -345,7 +345,7 @@ def _on_processes(function, chunks, processes):
     try:
         yield from in_order(pool, function, chunks, 2 * processes)
     except loky.process_executor.BrokenProcessPool as error:
-        raise RuntimeError(
+        raise ChildProcessError(
             "A process that prepares the text was killed, possibly for lack "
             f"of memory ({error}). Run the same command again; with "
             "--set data.processes=1 it takes less memory."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import importlib.metadata
+import importlib
 import json
 import os
 import platform
@@ -219,7 +219,9 @@ def machine(devices: Devices) -> dict[str, str]:
     """Describe the hardware and software, without host names."""
     backend = keras.backend.backend()
     names = ("keras", backend)
-    versions = [f"{name} {importlib.metadata.version(name)}" for name in names]
+    # The metadata may be those of another package, such as tensorflow-cpu.
+    modules = [(name, importlib.import_module(name)) for name in names]
+    versions = [f"{name} {module.__version__}" for name, module in modules]
     found = {
         "processor": f"{_processor()}, {available_cores()} cores",
         "memory": _memory(),

@@ -3,11 +3,14 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import luong_keras
 from luong_keras.cli.main import COMMANDS, main, usage
+
+ROOT = Path(__file__).parents[2]
 
 
 def error_of(argv, capsys):
@@ -113,14 +116,32 @@ def test_every_command_is_listed():
     assert main([]) == 0
 
 
-def test_the_output_is_utf_8_in_every_locale():
+@pytest.mark.parametrize(
+    "program", [("-m", "luong_keras"), (str(ROOT / "export/client.py"),)]
+)
+def test_the_output_is_utf_8_in_every_locale(program):
     found = subprocess.run(
-        [sys.executable, "-m", "luong_keras", "--help"],
+        [sys.executable, *program, "--help"],
         env={**os.environ, "PYTHONIOENCODING": "latin-1"},
         capture_output=True,
         check=True,
     )
-    assert "luong-keras COMMAND …" in found.stdout.decode("utf-8")
+    assert "…" in found.stdout.decode("utf-8")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
+@pytest.mark.parametrize(
+    "arguments, status",
+    [
+        ("--version >&-", 0),
+        ("--help >&- 2>&-", 0),
+        ("nothing 2>&-", 2),
+        ("train --nothing 2>&-", 2),
+    ],
+)
+def test_closed_streams_do_not_change_the_status(arguments, status):
+    command = f'"{sys.executable}" -m luong_keras_command {arguments}'
+    assert subprocess.run(command, shell=True).returncode == status
 
 
 def test_help_and_errors_do_not_load_keras():

@@ -268,7 +268,7 @@ def test_missing_client_error_names_the_install_command():
         error = running.stderr.read()
         assert running.wait(timeout=60) == 2
     assert "`luong-keras-client`" in error
-    assert "`pip install luong-keras[client]`" in error
+    assert "`pip install 'luong-keras[client]'`" in error
 
 
 def test_slow_packages_are_not_imported():

@@ -227,6 +227,16 @@ def test_full_shared_memory_is_reported(monkeypatch):
         list(corpus_writer.mapped(str, "ab", 2))
 
 
+def killed(_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
+def test_killed_workers_are_reported():
+    with pytest.raises(OSError, match="was killed, (?s:.*)data.processes=1"):
+        list(corpus_writer.mapped(killed, "ab", 2))
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_is_reported_with_the_file(tmp_path, monkeypatch):
     monkeypatch.setattr(

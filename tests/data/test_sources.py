@@ -337,7 +337,8 @@ def read(path, content, requested=None, skip=False):
         ("a.tsv", b"3\tx\ty\n4\tz\tw\n", ("2", "3"), XYZW),
         ("a.tsv", b"2\ty\n3\tw\n", ("1", "2"), [("2", "y"), ("3", "w")]),
         ("a.csv", b"1,x\n", ("2", "1"), [("x", "1")]),
-        # After empty lines.
+        # Empty lines are skipped.
+        ("a.tsv", b"x\ty\n\nz\tw\n\n", None, XYZW),
         ("a.csv", b"\nid,en,de\n1,x,y\n", None, [("x", "y")]),
         ("a.csv", b"sep=;\n\nen;de\n\nx;y\n", None, [("x", "y")]),
         # All cells are quoted.
@@ -558,7 +559,9 @@ def test_damaged_compressed_files_are_refused(tmp_path, compression):
 )
 def test_missing_packages_are_named(tmp_path, monkeypatch, blocked, name):
     monkeypatch.setitem(sys.modules, blocked, None)
-    with pytest.raises(ImportError, match=r"pip install luong-keras\[train\]"):
+    with pytest.raises(
+        ImportError, match=r"pip install 'luong-keras\[train\]'"
+    ):
         read(tmp_path / name, b"x")
 
 
@@ -650,6 +653,7 @@ def test_whole_numbers_are_text(tmp_path):
         ("a.csv", b"sep=;\n"),
         ("a.tsv", b""),
         ("a.tsv", b"en\tde\n"),
+        ("a.tsv", b"en\tde\n\n"),
         ("a.tsv", b'"en"\t"de"\n'),
     ],
 )

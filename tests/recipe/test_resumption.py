@@ -1,3 +1,4 @@
+import importlib.metadata
 import json
 import re
 import signal
@@ -6,6 +7,7 @@ import sys
 import time
 
 import pytest
+import tensorflow as tf
 
 from luong_keras.config import RunConfig
 from luong_keras.config.values import config_to_dict, override
@@ -96,7 +98,7 @@ def test_resumed_runs_report_the_finished_epochs(run, capsys):
         ("training.seed=2", "training.seed: 1 → 2"),
         ("training.average_epochs=3", "training.average_epochs: None → 3"),
         ("model.attention.half_width=5", "model.attention.half_width: 10 → 5"),
-        ("data.train=x", "data.train: None → 'x'"),
+        ("data.train_size=9", "data.train_size: None → 9"),
     ],
 )
 def test_errors_name_the_setting_that_may_not_change(run, assignment, message):
@@ -226,6 +228,16 @@ def test_killed_sessions_are_recorded(tmp_path, monkeypatch):
         pass
     one, other = lines(path)
     assert one == second and other["steps"] == 7
+
+
+def test_machines_are_described_without_metadata_of_packages(monkeypatch):
+    def missing(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    # As with tensorflow-cpu, which installs the package `tensorflow`.
+    monkeypatch.setattr(importlib.metadata, "version", missing)
+    software = resumption.machine(ONE_DEVICE)["software"]
+    assert f"tensorflow {tf.__version__}" in software
 
 
 def test_sessions_without_a_step_are_not_recorded(tmp_path):

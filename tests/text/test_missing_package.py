@@ -34,7 +34,7 @@ def output_of(program):
 )
 def test_error_names_the_install_command(module):
     error = output_of(PROGRAM.format(module=module))
-    assert "pip install luong-keras[train]" in error
+    assert "pip install 'luong-keras[train]'" in error
     assert "tensorflow" in error
 
 

@@ -121,20 +121,21 @@ def _read_tsv(
 ) -> Iterator[PlacedPair]:
     """Read the pairs of a file, after the first `skipped` lines.
 
-    Lines with too few columns, or more than the first line, are marked, or
-    are errors without `skip_bad_lines`.
+    Empty lines are skipped. Lines with too few columns, or more than the
+    first line, are marked, or are errors without `skip_bad_lines`.
     """
     errors = "surrogateescape" if skip_bad_lines else "strict"
-    number = 0
+    empty = True
     for number, raw in enumerate(raw_lines(path), start=1):
         line = decode_line(raw, number, path, errors)
-        if number <= skipped:
+        if number <= skipped or not line:
             continue
+        empty = False
         yield _pair_of_cells(
             [one_line(_unquoted(cell)) for cell in line.split("\t")],
             *(columns, path, number, "a tab", skip_bad_lines),
         )
-    if number <= skipped:
+    if empty:
         raise _empty(path)
 
 
