@@ -67,6 +67,7 @@ test-torch: $(TORCH)/installed
 VERSIONS := oldest colab
 VERSION_TESTS := tests/layers tests/ops tests/models tests/decoding \
 	tests/training tests/golden tests/saved_model tests/text \
+	tests/files tests/test_config.py tests/test_config_values.py \
 	tests/test_private_apis.py tests/test_public_names.py
 # XLA ends the process if it does not know a flag.
 test-versions: export XLA_FLAGS =
