@@ -1,4 +1,4 @@
-"""The languages and the metric of a run, chosen when it begins."""
+"""Settings of a run that are chosen when it begins, and kept."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from luong_keras.evaluation.metrics.registry import (
     choose_metric,
     find_metric,
 )
+from luong_keras.ops.devices import decided
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.training.run_folder import RunFolder
 
@@ -25,19 +26,38 @@ _LINES = 1000  # lines of each source from which the script is detected
 
 
 def kept_decisions(config: RunConfig, run: RunFolder) -> RunConfig:
-    """Return settings with the languages and metric of a resumed run."""
+    """Return settings with the choices of a resumed run.
+
+    These are the languages, the sizes of the vocabularies, which may be
+    smaller than the settings, the precision, the metric, and the maximum
+    length of translations.
+    """
     if not run.config.exists():
         return config
     old = run_config(run.path, own_files=False)
-    languages = {
-        name: getattr(config.data, name) or getattr(old.data, name)
+    kept: dict[str, Any] = {
+        f"data.{name}": getattr(config.data, name) or getattr(old.data, name)
         for name in _LANGUAGES
     }
-    metric = config.training.metric
-    before = old.training.metric
+    for name in ("source_vocabulary_size", "target_vocabulary_size"):
+        kept[f"model.{name}"] = getattr(old.model, name)
+    if config.model.precision == "auto":
+        kept["model.precision"] = old.model.precision
+    metric, before = config.training.metric, old.training.metric
     if metric == AUTO or before.startswith(f"{metric}:"):
-        metric = before
-    return _changed(config, languages, metric)
+        kept["training.metric"] = before
+    if config.decoding.max_length_ratio is None:
+        for name in ("max_length_ratio", "max_length_offset"):
+            kept[f"decoding.{name}"] = getattr(old.decoding, name)
+    return with_values(config, kept)
+
+
+def decide_precision(config: RunConfig) -> RunConfig:
+    """Return the settings with a measured precision in place of `"auto"`."""
+    precision = config.model.precision
+    if precision != "auto":
+        return config
+    return with_values(config, {"model.precision": decided(precision)})
 
 
 def decide_languages(config: RunConfig, run: RunFolder) -> RunConfig:

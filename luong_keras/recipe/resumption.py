@@ -19,13 +19,11 @@ from luong_keras.config import DecodingConfig, RunConfig
 from luong_keras.config.values import (
     config_from_dict,
     config_to_dict,
-    with_values,
 )
 from luong_keras.files.atomic_file import read_json, write_json, write_text
 from luong_keras.files.path_checks import no_link
-from luong_keras.ops.devices import decided
 from luong_keras.recipe.devices import Devices, device_names
-from luong_keras.recipe.run_settings import run_config, with_relative_paths
+from luong_keras.recipe.run_settings import with_relative_paths
 from luong_keras.text.threads import available_cores
 from luong_keras.training.epoch_logs import JsonLinesLog
 from luong_keras.training.run_folder import RunFolder
@@ -70,21 +68,17 @@ _SECONDS = 10  # between two records: a killed call loses at most this time
 def check_resumable(config: RunConfig, run: RunFolder) -> None:
     """Check that an existing run can continue with these settings.
 
+    Args:
+        config: the settings, with the choices of the run.
+        run: the folder of the run.
+
     Raises:
         ValueError: if it cannot, with the full name of each setting that
             differs.
     """
     if not run.config.exists():
         return
-    old = run_config(run.path, own_files=False)
-    # The vocabularies may be smaller than the sizes in the settings.
-    sizes = {
-        "model.source_vocabulary_size": old.model.source_vocabulary_size,
-        "model.target_vocabulary_size": old.model.target_vocabulary_size,
-    }
-    run.check_config(
-        config_to_dict(with_values(config, sizes)), MAY_CHANGE, _DEFAULTS
-    )
+    run.check_config(config_to_dict(config), MAY_CHANGE, _DEFAULTS)
     trained = trained_epochs(run)
     if config.training.epochs < trained:
         raise ValueError(
@@ -93,21 +87,6 @@ def check_resumable(config: RunConfig, run: RunFolder) -> None:
             f"of at least {trained}. Received: {config.training.epochs}. Use "
             "a new folder for a shorter run."
         )
-
-
-def decide_precision(config: RunConfig, run: RunFolder) -> RunConfig:
-    """Return the settings with a concrete precision in place of `"auto"`.
-
-    A new run measures which precision to use. A continued run keeps the chosen
-    precision, on every machine and in every process.
-    """
-    if config.model.precision != "auto":
-        return config
-    if run.config.exists():
-        chosen = run_config(run.path, own_files=False).model.precision
-    else:
-        chosen = decided(config.model.precision)
-    return with_values(config, {"model.precision": chosen})
 
 
 def trained_epochs(run: RunFolder) -> int:

@@ -26,6 +26,7 @@ from luong_keras.progress import bar_of_lines
 from luong_keras.recipe.decisions import (
     decide_languages,
     decide_metric,
+    decide_precision,
     kept_decisions,
     run_metric,
 )
@@ -45,7 +46,6 @@ from luong_keras.recipe.fine_tuning import (
 from luong_keras.recipe.preparation import prepare_text, read_text
 from luong_keras.recipe.resumption import (
     check_resumable,
-    decide_precision,
     is_finished,
     mark_finished,
     print_epochs,
@@ -157,8 +157,8 @@ def _run(
 
 def _prepare(config: RunConfig, run: RunFolder):
     """Make or read the settings, pairs, tokenizers and batches."""
-    config = decide_precision(config, run)
     config = kept_decisions(config, run)
+    config = decide_precision(config)
     check_resumable(config, run)
     prepare_initial_weights(config, run)
     run_metric(config)  # An invalid metric fails before the text is read.
@@ -173,7 +173,7 @@ def _prepare(config: RunConfig, run: RunFolder):
     config = fit_vocabulary_sizes(config, *tokenizers)
     count_lengths(corpus, tokenizers, config)
     print_unknown_tokens(corpus, tokenizers, config)
-    config = fit_length_limit(config, corpus, tokenizers, run)
+    config = fit_length_limit(config, corpus, tokenizers)
     write_config(config, run)
     batches = training_batches(corpus, tokenizers, config)
     run.write_data(batches.fingerprint)
@@ -182,13 +182,11 @@ def _prepare(config: RunConfig, run: RunFolder):
 
 def _read_prepared(config: RunConfig, run: RunFolder):
     """Read what `_prepare` wrote, in a process that writes nothing."""
-    config = decide_precision(config, run)
     config = kept_decisions(config, run)
     check_resumable(config, run)
     datasets, corpus = read_text(run)
     tokenizers = prepare_tokenizers(corpus, config, run)
     config = fit_vocabulary_sizes(config, *tokenizers)
-    config = fit_length_limit(config, corpus, tokenizers, run)
     return (
         config,
         datasets,

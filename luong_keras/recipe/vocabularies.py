@@ -18,7 +18,6 @@ from luong_keras.files.atomic_file import write_text
 from luong_keras.files.path_checks import safe_join
 from luong_keras.missing_package import needs
 from luong_keras.progress import progress_bar, with_bar
-from luong_keras.recipe.run_settings import run_config
 from luong_keras.special_tokens import SPECIAL_TOKENS
 from luong_keras.text.loading import load_tokenizer
 from luong_keras.text.preprocessing import preprocessors
@@ -255,24 +254,17 @@ def fit_length_limit(
     config: RunConfig,
     corpus: Corpus,
     tokenizers: Sequence[Tokenizer],
-    run: RunFolder,
 ) -> RunConfig:
     """Return settings with the maximum length of translations.
 
-    A run keeps its maximum length. A new run fits a x S + b to the S source
-    and T target tokens of its training pairs. a is 1.5 x the slope of the
+    Without `max_length_ratio`, a x S + b is fitted to the S source and T
+    target tokens of the training pairs. a is 1.5 x the slope of the
     least-squares line of T over S, but at least `min_length_ratio` and 0. b
     covers 99.9 % of the pairs, plus 10 tokens.
     """
     decoding = config.decoding
     if decoding.max_length_ratio is not None:
         return config
-    if run.config.exists():
-        old = run_config(run.path, own_files=False).decoding
-        if old.max_length_ratio is not None:
-            return _with_limit(
-                config, old.max_length_ratio, old.max_length_offset
-            )
     data = config.data
     source_tokenizer, target_tokenizer = tokenizers
     pairs = select_pairs(
@@ -290,12 +282,6 @@ def fit_length_limit(
     over = np.quantile(target - ratio * source, 0.999, method="higher")
     offset = round(max(0.0, float(over)) + _LIMIT_ROOM, 4)
     print(f"translations end at {ratio} x source tokens + {offset} symbols")
-    return _with_limit(config, ratio, offset)
-
-
-def _with_limit(
-    config: RunConfig, ratio: float, offset: float | None
-) -> RunConfig:
     limit = {
         "decoding.max_length_ratio": ratio,
         "decoding.max_length_offset": offset,

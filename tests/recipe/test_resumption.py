@@ -11,13 +11,12 @@ import tensorflow as tf
 
 from luong_keras.config import RunConfig
 from luong_keras.config.values import config_to_dict, override
-from luong_keras.recipe import resumption
-from luong_keras.recipe.decisions import kept_decisions
+from luong_keras.recipe import decisions, resumption
+from luong_keras.recipe.decisions import decide_precision, kept_decisions
 from luong_keras.recipe.devices import ONE_DEVICE
 from luong_keras.recipe.resumption import (
     MAY_CHANGE,
     check_resumable,
-    decide_precision,
     is_finished,
     mark_finished,
     print_epochs,
@@ -55,7 +54,8 @@ def write_log(run, epochs):
     ],
 )
 def test_settings_that_may_change_are_accepted(run, assignment):
-    check_resumable(override(RunConfig(), [assignment]), run)
+    changed = override(RunConfig(), [assignment])
+    check_resumable(kept_decisions(changed, run), run)
 
 
 @pytest.mark.parametrize(
@@ -171,19 +171,19 @@ def test_changeable_settings_exist():
 def test_automatic_precision_is_decided_once(run, tmp_path, monkeypatch):
     auto = override(RunConfig(), ["model.precision=auto"])
     measured = iter(["mixed_bfloat16", "float32"])
-    monkeypatch.setattr(resumption, "decided", lambda _: next(measured))
+    monkeypatch.setattr(decisions, "decided", lambda _: next(measured))
     fresh = RunFolder(tmp_path / "fresh")
-    decided = decide_precision(auto, fresh)
+    decided = decide_precision(kept_decisions(auto, fresh))
     assert decided.model.precision == "mixed_bfloat16"
     fresh.path.mkdir()
     write_config(decided, fresh)
     # Another machine would choose float32.
-    again = decide_precision(auto, fresh)
+    again = decide_precision(kept_decisions(auto, fresh))
     assert again == decided
     check_resumable(again, fresh)
     # A run with another precision keeps it.
-    assert decide_precision(auto, run) == RunConfig()
-    assert decide_precision(decided, run) == decided
+    assert decide_precision(kept_decisions(auto, run)) == RunConfig()
+    assert decide_precision(kept_decisions(decided, run)) == decided
     with pytest.raises(ValueError, match="precision: 'float32' → 'mixed_bfl"):
         check_resumable(decided, run)
 
