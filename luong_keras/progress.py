@@ -15,17 +15,18 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.progress import Progress, Task
+    from rich.console import Console, RenderableType
+    from rich.progress import Task
 
 Item = TypeVar("Item")
 #: A function that takes the number of further items done.
 Advance = Callable[[int], None]
 SECONDS_A_LINE = 60.0  # in a file
-_SECONDS_A_DRAWING = 0.1
+_SECONDS_A_DRAWING = 0.25  # on a terminal or in a notebook
 _NARROWEST = 40  # columns that a bar needs
 # Only one line is redrawn at a time: a step inside another one has no bar.
 _drawing = threading.Lock()
@@ -50,33 +51,26 @@ def progress_bar(what: str, total: int | None = None) -> Iterator[Advance]:
         ...     for _ in range(3):
         ...         advance(1)
     """
-    with contextlib.ExitStack() as stack:
-        if not stack.enter_context(_one_at_a_time()):
+    done = 0
+
+    def line() -> str:
+        of = "" if total is None else f" of {total:,}"
+        return f"{what}: {done:,}{of}"
+
+    def advance(count: int) -> None:
+        nonlocal done
+        done += count
+        step()
+
+    def draw(console: Console, _: object) -> AbstractContextManager[None]:
+        return _live(console, _bar(console, what, total, lambda: done))
+
+    with _one_at_a_time() as free:
+        if not free:
             yield lambda count: None
             return
-        if (show := notebook_line()) is not None:
-            stack.callback(show, "")
-            yield _lines(what, total, _SECONDS_A_DRAWING, show)
-            return
-        console = terminal(sys.stderr)
-        if console is None:
-            show = functools.partial(print, file=sys.stderr, flush=True)
-            yield _lines(what, total, SECONDS_A_LINE, show)
-            return
-        progress = stack.enter_context(_progress(console))
-        _keep_cursor(console)
-        task = progress.add_task(what, total=total)
-        waiting, drawn = 0, time.monotonic()
-
-        def advance(count: int) -> None:
-            nonlocal waiting, drawn
-            waiting += count
-            now = time.monotonic()
-            if now - drawn >= _SECONDS_A_DRAWING:
-                progress.update(task, advance=waiting)
-                waiting, drawn = 0, now
-
-        yield advance
+        with shown_line(line, SECONDS_A_LINE, sys.stderr, draw=draw) as step:
+            yield advance
 
 
 def with_bar(
@@ -168,44 +162,99 @@ def terminal(stream: IO[str], narrowest: int = _NARROWEST) -> Console | None:
 
 
 @contextlib.contextmanager
-def live_line(console: Console, line: Callable[[], str]) -> Iterator[None]:
-    """Draw a line four times a second while the context lasts.
-
-    Text printed meanwhile appears above the line. Nothing is drawn if a bar
-    is shown already.
-
-    Args:
-        console: the result of `terminal`.
-        line: function that returns the current text, called from a thread.
-    """
-    from rich.live import Live
+def _live_line(console: Console, line: Callable[[], str]) -> Iterator[None]:
+    """Draw a line of text, unless a bar is shown already."""
     from rich.text import Text
 
     def text() -> Text:
         return Text(line(), no_wrap=True, overflow="ellipsis")
 
-    with _one_at_a_time() as free:
-        if not free:
-            yield
-            return
-        live = Live(
-            console=console,
-            get_renderable=text,
-            refresh_per_second=4,
-            transient=True,
-            redirect_stderr=sys.stderr.isatty(),
-        )
-        with live:
-            _keep_cursor(console)
-            yield
+    with (
+        _one_at_a_time() as free,
+        _live(console, text) if free else contextlib.nullcontext(),
+    ):
+        yield
 
 
-def _keep_cursor(console: Console) -> None:
-    """Show the cursor that Rich hides: a killed process cannot restore it."""
-    console.show_cursor(True)
+@contextlib.contextmanager
+def shown_line(
+    line: Callable[[], str],
+    seconds: float,
+    stream: IO[str],
+    narrowest: int = _NARROWEST,
+    draw: Callable[..., AbstractContextManager[None]] = _live_line,
+) -> Iterator[Callable[[], None]]:
+    """Show a line of text that changes, while the context lasts.
+
+    A timer redraws the line on a terminal; text printed meanwhile appears
+    above it. A notebook shows the line below the running cell.
+
+    Args:
+        line: function that returns the current text, called from a thread.
+        seconds: least time between two lines of a file.
+        stream: a stream such as `sys.stdout`.
+        narrowest: the least number of columns of a redrawn line.
+        draw: function that draws on a terminal instead; takes the terminal and
+            `line`.
+
+    Yields:
+        A function to call whenever the text has changed.
+
+    Example:
+        >>> with shown_line(lambda: "step 1", 0.0, sys.stdout) as step:
+        ...     step()
+        step 1
+    """
+    notebook = notebook_line()
+    if notebook is None and (console := terminal(stream, narrowest)):
+        with draw(console, line):
+            yield lambda: None
+        return
+    show = notebook or functools.partial(print, file=stream, flush=True)
+    pause = seconds if notebook is None else _SECONDS_A_DRAWING
+    due = time.monotonic() + pause
+
+    def step() -> None:
+        nonlocal due
+        if (now := time.monotonic()) >= due:
+            due = now + pause
+            show(line())
+
+    try:
+        yield step
+    finally:
+        if notebook is not None:
+            notebook("")
 
 
-def _progress(console: Console) -> Progress:
+@contextlib.contextmanager
+def _live(
+    console: Console, drawing: Callable[[], RenderableType]
+) -> Iterator[None]:
+    """Redraw what the function returns; it is called from a thread."""
+    from rich.live import Live
+
+    live = Live(
+        console=console,
+        get_renderable=drawing,
+        refresh_per_second=1 / _SECONDS_A_DRAWING,
+        transient=True,
+        # Text printed meanwhile appears above the drawing; in a file it is
+        # unchanged.
+        redirect_stdout=sys.stdout.isatty(),
+        redirect_stderr=sys.stderr.isatty(),
+    )
+    with live:
+        # Rich hides the cursor, but a killed process cannot restore it.
+        console.show_cursor(True)
+        live.refresh()
+        yield
+
+
+def _bar(
+    console: Console, what: str, total: int | None, done: Callable[[], int]
+) -> Callable[[], RenderableType]:
+    """Return a function that draws a bar of the items done."""
     from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
     from rich.table import Column
     from rich.text import Text
@@ -226,39 +275,23 @@ def _progress(console: Console) -> Progress:
                 parts.append(clock(task.elapsed))
             return Text(", ".join(parts))
 
-    what = Column(
+    description = Column(
         no_wrap=True, overflow="ellipsis", max_width=console.width - 30
     )
-    return Progress(
-        TextColumn("{task.description}", table_column=what),
+    progress = Progress(
+        TextColumn("{task.description}", table_column=description),
         BarColumn(bar_width=None),
         Done(table_column=Column(no_wrap=True)),
         console=console,
         expand=True,
-        transient=True,
-        refresh_per_second=4,
-        # Text printed meanwhile appears above the bar; in a file it is
-        # unchanged.
-        redirect_stdout=sys.stdout.isatty(),
     )
+    task = progress.add_task(what, total=total)
 
+    def drawing() -> RenderableType:
+        progress.update(task, completed=done())
+        return progress.get_renderable()
 
-def _lines(
-    what: str, total: int | None, seconds: float, show: Callable[[str], object]
-) -> Advance:
-    """Return a function to show progress as text, at most every `seconds`."""
-    done, due = 0, time.monotonic() + seconds
-
-    def advance(count: int) -> None:
-        nonlocal done, due
-        done += count
-        if time.monotonic() < due:
-            return
-        due = time.monotonic() + seconds
-        of = "" if total is None else f" of {total:,}"
-        show(f"{what}: {done:,}{of}")
-
-    return advance
+    return drawing
 
 
 def _is_notebook(stream: IO[str]) -> bool:

@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 
 from luong_keras.progress import (
     Advance,
     clock,
-    live_line,
-    notebook_line,
     progress_bar,
     rounded,
-    terminal,
+    shown_line,
 )
 from luong_keras.training.epoch_logs import named_result
 from luong_keras.training.monitoring import check_mode
 from luong_keras.training.schedules import current_rate
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
 _NARROWEST = 60  # columns that a redrawn line needs
 _SECONDS_A_LINE = 600.0  # between lines of a file, within an epoch
-_SECONDS_A_DRAWING = 0.25  # between updates in a notebook
 _SECONDS_A_RATE = 10.0
 
 
@@ -97,13 +90,11 @@ class TrainingProgress(keras.callbacks.Callback):
         self.steps_done = 0
         self._shown = contextlib.ExitStack()
         self._advance: Advance | None = None
-        self._console: Console | None = None
-        self._notebook: Callable[[str], object] | None = None
-        self._pause = _SECONDS_A_LINE
+        self._show: Callable[[], None] = lambda: None
         self._logs: Mapping[str, Any] = {}
         self._epoch = self._step = self._steps = 0
         self._rate: float | None = None
-        self._began = self._rate_due = self._line_due = 0.0
+        self._began = self._rate_due = 0.0
         # Time, step and tokens after the first step of an epoch, which may
         # include compilation.
         self._first: tuple[float, int, float] | None = None
@@ -116,28 +107,19 @@ class TrainingProgress(keras.callbacks.Callback):
     def __exit__(self, *error: object) -> None:
         self._shown.close()
 
-    def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
-        """Find out whether the output can be redrawn."""
-        self._console = terminal(sys.stdout, _NARROWEST)
-        self._notebook = notebook_line()
-        if self._notebook is not None:
-            self._pause = _SECONDS_A_DRAWING
-
     def on_epoch_begin(
         self, epoch: int, logs: Mapping[str, Any] | None = None
     ) -> None:
         """Start the line of this epoch."""
-        self._began = now = time.monotonic()
+        self._began = time.monotonic()
         if self._trained:
-            self._between = now - self._trained
-        self._rate_due, self._line_due = 0.0, now + self._pause
+            self._between = self._began - self._trained
+        self._rate_due = 0.0
         self._epoch, self._step = epoch + 1, 0
         self._steps = self.params.get("steps") or 0
         self._first, self._logs = None, {}
-        if self._console is not None:
-            self._shown.enter_context(live_line(self._console, self._line))
-        if self._notebook is not None:
-            self._shown.callback(self._notebook, "")
+        line = shown_line(self._line, _SECONDS_A_LINE, sys.stdout, _NARROWEST)
+        self._show = self._shown.enter_context(line)
 
     def on_train_batch_begin(
         self, batch: int, logs: Mapping[str, Any] | None = None
@@ -148,7 +130,7 @@ class TrainingProgress(keras.callbacks.Callback):
     def on_train_batch_end(
         self, batch: int, logs: Mapping[str, Any] | None = None
     ) -> None:
-        """Record the step; a timer redraws the line on a terminal."""
+        """Record the step, and show it."""
         now, step = time.monotonic(), batch + 1
         self._logs = logs or {}
         self.steps_done += step - self._step
@@ -161,10 +143,8 @@ class TrainingProgress(keras.callbacks.Callback):
         if step == self._steps:
             self._trained = now
             self._shown.close()
-        elif self._console is None and now >= self._line_due:
-            self._line_due = now + self._pause
-            show = self._notebook or functools.partial(print, flush=True)
-            show(self._line())
+        else:
+            self._show()
 
     def on_test_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         """Replace the training line by the progress of the validation."""
