@@ -1,12 +1,13 @@
-"""Reader of files with one JSON value per line."""
+"""Files with one JSON value per line."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from luong_keras.files.atomic_file import write_text
 from luong_keras.files.path_checks import no_link
 
 
@@ -24,11 +25,11 @@ def read_json_lines(
         what: the content of a line, for the error.
         valid: function that tests whether a value is valid.
         advice: the last sentence of the error.
-        appended: whether lines are appended to the file. The last line may then
-            be incomplete, and is left out if so.
+        appended: whether lines are appended to the file. The file may then be
+            missing, and its last line incomplete; the line is left out if so.
 
     Raises:
-        FileNotFoundError: if the file does not exist.
+        FileNotFoundError: if another file does not exist.
         ValueError: if another line is damaged, with its number, or the file is
             a link.
 
@@ -40,8 +41,11 @@ def read_json_lines(
         >>> read_json_lines(path, appended=True)
         [{'epoch': 1}]
     """
+    path = no_link(path)
+    if appended and not path.exists():
+        return []
     # Only a line feed ends a line, because a sentence may contain U+2028.
-    *lines, last = no_link(path).read_bytes().split(b"\n")
+    *lines, last = path.read_bytes().split(b"\n")
     found = []
     for number, line in enumerate([*lines, last] if last else lines, start=1):
         try:
@@ -57,3 +61,14 @@ def read_json_lines(
                 f"{shown!r}. {advice}"
             )
     return found
+
+
+def write_json_lines(path: Path, values: Iterable[Any]) -> None:
+    """Write one JSON value per line, atomically.
+
+    Args:
+        path: the file to write or to replace.
+        values: JSON-compatible values, one for each line.
+    """
+    lines = (json.dumps(value, ensure_ascii=False) for value in values)
+    write_text(path, "".join(f"{line}\n" for line in lines))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from luong_keras.config import DataConfig, RunConfig
@@ -14,8 +13,7 @@ from luong_keras.data.corpus import Corpus
 from luong_keras.data.corpus_writer import open_or_write_corpus
 from luong_keras.data.datasets import Datasets, corpus_key, load_datasets
 from luong_keras.data.pair_checks import FILTERED
-from luong_keras.files.atomic_file import write_text
-from luong_keras.files.json_lines import read_json_lines
+from luong_keras.files.json_lines import read_json_lines, write_json_lines
 from luong_keras.progress import progress_bar, with_bar
 from luong_keras.tables import counted
 from luong_keras.text.preprocessing import preprocessors
@@ -108,8 +106,8 @@ def _keep_pairs(datasets: Datasets, run: RunFolder) -> None:
     test = [
         (*pair, link) for pair, link in zip(datasets.test, links, strict=True)
     ]
-    write_text(run.dev, _json_lines(datasets.dev))
-    write_text(run.test, _json_lines(test))
+    write_json_lines(run.dev, datasets.dev)
+    write_json_lines(run.test, test)
 
 
 def evaluation_pairs(config: DataConfig, run: RunFolder) -> Datasets:
@@ -167,12 +165,6 @@ def _check_same_text(corpus: Corpus, config: RunConfig, run: RunFolder):
         if now.fingerprint == corpus.fingerprint:
             return
     raise ValueError(OTHER_TEXT.format(run.path))
-
-
-def _json_lines(rows: Iterable[Sequence[str | None]]) -> str:
-    return "".join(
-        json.dumps(list(row), ensure_ascii=False) + "\n" for row in rows
-    )
 
 
 def _texts(path: Path, columns: int) -> list[list[str]]:

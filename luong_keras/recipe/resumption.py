@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import datetime
 import importlib
-import json
 import os
 import platform
 import time
@@ -20,7 +19,8 @@ from luong_keras.config.values import (
     config_from_dict,
     config_to_dict,
 )
-from luong_keras.files.atomic_file import read_json, write_json, write_text
+from luong_keras.files.atomic_file import read_json, write_json
+from luong_keras.files.json_lines import read_json_lines, write_json_lines
 from luong_keras.files.path_checks import no_link
 from luong_keras.recipe.devices import Devices, device_names
 from luong_keras.recipe.run_settings import with_relative_paths
@@ -168,9 +168,7 @@ def session(
     """
     no_link(path, in_place=True)
     began, start = datetime.datetime.now(datetime.UTC), time.monotonic()
-    before = path.read_text(encoding="utf-8") if path.exists() else ""
-    if before and not before.endswith("\n"):
-        before += "\n"
+    before = read_json_lines(path, appended=True)
     this_machine = machine(devices)
     last = start - _SECONDS
 
@@ -185,8 +183,7 @@ def session(
                 "seconds": round(now - start, 1),
                 "machine": this_machine,
             }
-            text = json.dumps(line, ensure_ascii=False)
-            write_text(path, f"{before}{text}\n")
+            write_json_lines(path, [*before, line])
 
     try:
         yield write

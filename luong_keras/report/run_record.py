@@ -88,7 +88,7 @@ def read_run(folder: str | Path, name: str | None = None) -> RunRecord:
     """
     run = RunFolder(folder)
     config = run_config(folder, own_files=False)
-    pairs = _values(run.test)
+    pairs = read_json_lines(run.test) if no_link(run.test).exists() else []
     translations = _lines(run.translations)
     if translations and len(translations) != len(pairs):
         raise ValueError(
@@ -101,7 +101,7 @@ def read_run(folder: str | Path, name: str | None = None) -> RunRecord:
     # translations.
     results = [
         line
-        for line in _values(run.results)
+        for line in read_json_lines(run.results, appended=True)
         if line.get("set") == "test" and "decoding" not in line
     ]
     return RunRecord(
@@ -113,7 +113,7 @@ def read_run(folder: str | Path, name: str | None = None) -> RunRecord:
         [pair[0] for pair in pairs],
         [pair[1] for pair in pairs],
         translations,
-        _values(run.sessions),
+        read_json_lines(run.sessions, appended=True),
     )
 
 
@@ -175,10 +175,6 @@ def _lines(path: Path) -> list[str]:
         return []
     # Only a line feed ends a line, because a sentence may contain U+2028.
     return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-
-
-def _values(path: Path) -> list[Any]:
-    return read_json_lines(path) if no_link(path).exists() else []
 
 
 class Piece(NamedTuple):

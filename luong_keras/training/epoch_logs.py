@@ -1,6 +1,5 @@
 """Callbacks that add to the logs of an epoch and write them to a file."""
 
-import json
 import math
 import os
 import time
@@ -10,9 +9,8 @@ from typing import Any
 
 import keras
 
-from luong_keras.files.atomic_file import atomic_path, write_text
-from luong_keras.files.json_lines import read_json_lines
-from luong_keras.files.path_checks import no_link
+from luong_keras.files.atomic_file import write_text
+from luong_keras.files.json_lines import read_json_lines, write_json_lines
 
 
 def named_result(logs: Mapping[str, Any], name: str, prefix: str = "") -> Any:
@@ -260,11 +258,7 @@ class JsonLinesLog(keras.callbacks.Callback):
             # JSON has no NaN and no infinity.
             line[key] = float(value) if math.isfinite(value) else None
         lines = [old for old in self.read() if old["epoch"] < number]
-        with atomic_path(self.path) as temporary:
-            temporary.write_text(
-                "".join(json.dumps(item) + "\n" for item in [*lines, line]),
-                encoding="utf-8",
-            )
+        write_json_lines(self.path, [*lines, line])
 
     def read(self) -> list[dict[str, Any]]:
         """Read the lines written so far.
@@ -277,8 +271,6 @@ class JsonLinesLog(keras.callbacks.Callback):
             ValueError: If another line is damaged, with its number, or the
                 file is a link.
         """
-        if not no_link(self.path).exists():
-            return []
         return read_json_lines(
             self.path, "the results of an epoch", _of_epoch, appended=True
         )

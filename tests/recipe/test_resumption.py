@@ -240,6 +240,14 @@ def test_machines_are_described_without_metadata_of_packages(monkeypatch):
     assert f"tensorflow {tf.__version__}" in software
 
 
+def test_an_incomplete_line_of_a_session_is_replaced(tmp_path):
+    path = tmp_path / "sessions.jsonl"
+    path.write_text('{"steps": 3}\n{"ste')
+    with session(path, ONE_DEVICE, lambda: 7):
+        pass
+    assert [line["steps"] for line in lines(path)] == [3, 7]
+
+
 def test_sessions_without_a_step_are_not_recorded(tmp_path):
     path = tmp_path / "sessions.jsonl"
     with session(path, ONE_DEVICE, lambda: 0) as note:

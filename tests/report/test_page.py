@@ -213,6 +213,20 @@ def test_scores_of_other_evaluations_are_ignored(tmp_path):
     assert read_run(tmp_path).results["aer"] == 0.125
 
 
+def test_incomplete_last_lines_are_left_out(tmp_path):
+    run = made_up_run(tmp_path, GOOD)
+    for path in (run.results, run.sessions, run.log):
+        with path.open("a") as file:
+            file.write('{"set": "te')
+    found = read_run(tmp_path)
+    assert found.results["aer"] == 0.125
+    assert len(found.sessions) == 2 and len(found.epochs) == 3
+    # The test pairs are written at once: a cut line is an error.
+    run.test.write_bytes(run.test.read_bytes()[:-3])
+    with pytest.raises(ValueError, match=r"test\.jsonl, line 6"):
+        read_run(tmp_path)
+
+
 def test_two_runs_need_the_same_test_pairs(tmp_path):
     made_up_run(tmp_path / "a", GOOD)
     made_up_run(tmp_path / "b", GOOD[::-1], pairs=PAIRS[::-1])
