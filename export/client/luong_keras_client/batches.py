@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -42,18 +42,9 @@ class Batches:
         self.waiting = deque((order[x : x + size], 0) for x in starts)
 
     def __iter__(self) -> Iterator[tuple[np.ndarray, int]]:
-        while self.waiting and self.failure is None:
-            try:
+        with suppress(IndexError):  # No batch is left.
+            while self.failure is None:
                 yield self.waiting.popleft()
-            except IndexError:  # Another thread took the last one.
-                return
-
-    @contextmanager
-    def noting_failures(self) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:
-            self.failure = self.failure or error
 
     def take(self, places: np.ndarray, sent: int, rows: Any) -> None:
         """Store the results of a request, and queue refused rows again."""

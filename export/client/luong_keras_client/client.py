@@ -231,7 +231,7 @@ class _Client:
         """Send one request after another."""
         asked, version = batches.request, batches.contract.version
         outputs = responses.outputs_of(asked.signature, version)
-        with batches.noting_failures():
+        try:
             for places, sent in batches:
                 if sent:
                     await self._mode.sleep(_waiting_time(sent))
@@ -242,6 +242,8 @@ class _Client:
                         asked.signature, columns, outputs, read, deadline
                     )
                 batches.take(places, sent, rows)
+        except Exception as error:
+            batches.failure = batches.failure or error
 
     async def _agreed(
         self, deadline: float | None = None
