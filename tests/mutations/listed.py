@@ -1289,7 +1289,7 @@ MUTATIONS = [
         "recipe/run.py",
         "    config = decide_precision(config)\n",
         "",
-        ("tests/test_translator.py",),
+        ("tests/recipe/test_length_limit.py",),
     ),
     Mutation(
         "the rate of a run resumed in its first epoch read anew",

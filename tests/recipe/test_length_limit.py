@@ -1,4 +1,4 @@
-"""Maximum lengths of translations, derived from the text of a run."""
+"""Maximum lengths and precision, chosen when a run begins."""
 
 import json
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from luong_keras.cli.main import main
+from luong_keras.recipe import decisions
 from luong_keras.recipe import run as recipe
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.text.loading import load_tokenizer
@@ -132,3 +133,12 @@ def test_older_runs_keep_their_limit(prepared):
         assert found.max_length_ratio == 1.5
         assert found.max_length_offset is None
         assert found.max_symbols(9) == 15
+
+
+def test_a_new_run_records_the_precision_it_measured(prepared, monkeypatch):
+    measured = iter(["mixed_bfloat16", "float32"])
+    monkeypatch.setattr(decisions, "decided", lambda _: next(measured))
+    for _ in range(2):  # Another machine would choose float32.
+        prepared([("a b", "x y")] * 9, "model.precision=auto")
+        found = run_config(prepared.run).model.precision
+        assert found == "mixed_bfloat16"
