@@ -19,7 +19,7 @@ from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.inference.word_links import (
     AlignedPair,
     aligned_pairs,
-    word_positions,
+    nearest_word_positions,
 )
 from luong_keras.progress import progress_bar
 from luong_keras.special_tokens import UNK
@@ -272,8 +272,7 @@ def given_links(
 
     Raises:
         ValueError: if the numbers of lines differ; if a link is malformed or
-            outside its sentences, with the number of its line; if a tokenizer
-            changes the words.
+            outside its sentences, with the number of its line.
     """
     sides = [list(read_lines(path)) for path in (source, target)]
     found = parse_links(read_lines(links))
@@ -299,7 +298,7 @@ def given_links(
                 "the same lines and direction."
             )
         places = [
-            word_positions(*pair)
+            nearest_word_positions(*pair)
             for pair in ((read, words[0]), (written, words[1]))
         ]
         wanted = set(own)

@@ -16,8 +16,11 @@ from luong_keras.cli import translate
 from luong_keras.cli.main import main
 from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.evaluation.translation_scores import paired_test
+from luong_keras.recipe.aligned_text import given_links
 from luong_keras.recipe.run_reading import load_run
 from luong_keras.serving.limits import ServingLimits
+from luong_keras.special_tokens import SPECIAL_TOKENS
+from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator
 from tests.cli.conftest import PAIRS
@@ -338,6 +341,23 @@ def test_lexicon_of_given_links(call, tmp_path):
     assert "--links with a source and a target file, or neither" in error
     (error,) = call("lexicon", "--min-count", 0, status=2)
     assert "--min-count must be at least 1" in error
+
+
+def test_given_links_of_words_that_a_tokenizer_lower_cases(tmp_path):
+    (tmp_path / "en").write_text("The CAT!\n")
+    (tmp_path / "de").write_text("Die Katze!\n")
+    (tmp_path / "links").write_text("0-0 1-1\n")
+    words = ["the", "cat", "!"], ["die", "katze", "!"]
+    tokenizers = []
+    for name, side in zip(("source", "target"), words, strict=True):
+        vocabulary = tmp_path / name
+        vocabulary.write_text("\n".join([*SPECIAL_TOKENS, *side]) + "\n")
+        tokenizers.append(WordTokenizer(vocabulary, lowercase=True))
+    paths = (tmp_path / name for name in ("en", "de", "links"))
+    (found,) = given_links(tokenizers, *paths)
+    # "CAT!" and "Katze!" are one word each.
+    links = [(0, 0), (1, 1), (1, 2), (2, 1), (2, 2)]
+    assert found == (*words, links)
 
 
 def test_phrases_are_read_from_files(call, text, tmp_path):
