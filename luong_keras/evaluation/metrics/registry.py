@@ -1,9 +1,9 @@
-"""Registry of the metrics of a run; a new metric is a function and a line."""
+"""Registry of the metrics of a run; a new metric is an entry of it."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from luong_keras.evaluation.metrics import bleu
 from luong_keras.evaluation.metrics.metric import Metric, Score, Target
@@ -49,46 +49,28 @@ def exact_match(
     return 100 * right / len(references)
 
 
-def exact_match_metric(target: Target) -> Metric:
-    """Create the metric of translations that equal their reference."""
-    score = functools.partial(exact_match, lowercase=target.lowercase)
-    return Metric("exact_match", score, title="exact match")
-
-
-def chrf_metric(target: Target) -> Metric:
-    """Create the metric chrF, which compares n-grams of characters."""
-    score = functools.partial(
-        translation_score, metric="chrF", lowercase=target.lowercase
-    )
-    return Metric("chrf", score, title="chrF")
-
-
-def ter_metric(target: Target) -> Metric:
-    """Create the metric TER, the number of edits per reference word."""
-    score = functools.partial(translation_score, metric="TER")
-    return Metric("ter", score, "min", title="TER")
-
-
-def token_accuracy_metric(target: Target) -> Metric:
-    """Create the metric of reference tokens that the model ranks first."""
-    return Metric(
-        "token_accuracy", title="token accuracy", logged="val_hits_accuracy"
-    )
-
-
-def loss_metric(target: Target) -> Metric:
-    """Create the metric of the validation loss."""
-    return Metric("loss", mode="min", title="loss", logged="val_loss")
-
-
 AUTO = "auto"
 _MAKERS: dict[str, Callable[[Target], Metric]] = {
     "bleu": bleu.metric,
-    "chrf": chrf_metric,
-    "ter": ter_metric,
-    "exact_match": exact_match_metric,
-    "token_accuracy": token_accuracy_metric,
-    "loss": loss_metric,
+    "chrf": lambda target: Metric(
+        "chrf",
+        partial(translation_score, metric="chrF", lowercase=target.lowercase),
+        title="chrF",
+    ),
+    "ter": lambda target: Metric(
+        "ter", partial(translation_score, metric="TER"), "min", title="TER"
+    ),
+    "exact_match": lambda target: Metric(
+        "exact_match",
+        partial(exact_match, lowercase=target.lowercase),
+        title="exact match",
+    ),
+    "token_accuracy": lambda target: Metric(
+        "token_accuracy", title="token accuracy", logged="val_hits_accuracy"
+    ),
+    "loss": lambda target: Metric(
+        "loss", mode="min", title="loss", logged="val_loss"
+    ),
 }
 
 
