@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from luong_keras.config import DecodingConfig, Precision
 from luong_keras.models.translation_model import TranslationModel
@@ -17,23 +16,19 @@ from luong_keras.training.run_folder import RunFolder
 from luong_keras.training.weight_files import load_weights
 
 
-class LoadedRun(NamedTuple):
-    """The arguments of a `TextTranslator`, in their order."""
-
-    translation_models: list[TranslationModel]
-    source_tokenizer: Tokenizer
-    target_tokenizer: Tokenizer
-    decoding: DecodingConfig
-    source_preprocessor: Preprocessor | None
-    target_preprocessor: Preprocessor | None
-
-
 def load_run(
     run_folder: str | Path | Sequence[str | Path],
     weights: str | None = None,
     decoding: DecodingConfig | None = None,
     precision: Precision | None = None,
-) -> LoadedRun:
+) -> tuple[
+    list[TranslationModel],
+    Tokenizer,
+    Tokenizer,
+    DecodingConfig,
+    Preprocessor | None,
+    Preprocessor | None,
+]:
     """Load the models, tokenizers and search settings of one or more runs.
 
     Args:
@@ -46,7 +41,7 @@ def load_run(
         precision: the precision of the computation; by default each run's.
 
     Returns:
-        The arguments of a `TextTranslator`.
+        The arguments of a `TextTranslator`, in their order.
 
     Raises:
         FileNotFoundError: if a run or its weights are missing.
@@ -82,7 +77,7 @@ def load_run(
                 )
     source, target = tokenizers[0]
     search = decoding or settings[0].decoding
-    return LoadedRun(list(models), source, target, search, *prepared[0])
+    return list(models), source, target, search, *prepared[0]
 
 
 def _read_run(folder, weights, precision, own_files):
