@@ -7,12 +7,21 @@ import pytest
 
 from luong_keras.config import (
     AttentionConfig,
+    DataConfig,
     DecodingConfig,
+    FilterConfig,
     ModelConfig,
     RunConfig,
+    SentencePieceConfig,
     TrainingConfig,
 )
-from luong_keras.config.values import config_from_dict, config_to_dict, override
+from luong_keras.config.values import (
+    config_from_dict,
+    config_to_dict,
+    override,
+    read_values,
+    with_values,
+)
 from luong_keras.layers.attention.scores import SCORES
 from luong_keras.presets import PRESETS
 
@@ -218,6 +227,46 @@ def test_search_settings_are_finite_and_not_negative(name, value):
         DecodingConfig(**{name: value})
 
 
+# Each configuration, and each of its settings that may be a float.
+FLOATS = [
+    (kind, name)
+    for kind in (
+        *(AttentionConfig, DataConfig, DecodingConfig, FilterConfig),
+        *(ModelConfig, SentencePieceConfig, TrainingConfig),
+    )
+    for name, hint in typing.get_type_hints(kind).items()
+    if float in (hint, *typing.get_args(hint))
+]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("kind, name", FLOATS)
+def test_every_number_is_finite(kind, name, value):
+    others = {"max_length_ratio": 2.0} if name == "max_length_offset" else {}
+    with pytest.raises(ValueError, match=f"{name}.*Received: .*{value}"):
+        kind(**others, **{name: value})
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_weights_of_sources_are_finite(value):
+    with pytest.raises(ValueError, match=f"weights are .*, {value}"):
+        DataConfig(train=("a", "b"), weights=(1.0, value))
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_counts_are_finite(value):
+    with pytest.raises(ValueError, match=f"at least 1 and.*units={value}"):
+        ModelConfig(units=value)
+
+
+@pytest.mark.parametrize("value", [".nan", ".inf"])
+def test_settings_files_have_finite_numbers(tmp_path, value):
+    path = tmp_path / "settings.yaml"
+    path.write_text(f"training:\n  clip_norm: {value}\n")
+    with pytest.raises(ValueError, match="training.clip_norm: Expected float"):
+        with_values(RunConfig(), read_values(path))
+
+
 def test_configurations_are_immutable():
     config = PRESETS["demo"]
     sections = [config, *vars(config).values(), config.model.attention]
@@ -247,7 +296,7 @@ def test_configurations_are_immutable():
             "belongs to normalization='sentence'",
         ),
         (["training.halving=by_iteration"], "go together"),
-        (["training.keep=-1"], "keep is a number of epochs.*keep=-1"),
+        (["training.keep=-1"], "keep must be at least 0.*keep=-1"),
         (["training.learning_rate=-1"], "learning_rate must be at least 0"),
         (["training.learning_rate=nan"], "Expected float. Received: 'nan'"),
         (["training.learning_rate=Infinity"], "float. Received: inf"),
@@ -255,9 +304,15 @@ def test_configurations_are_immutable():
         (["model.units=false"], "Expected int. Received: False"),
         (["training.seed=-1"], "seed must be at least 0"),
         (["training.samples=-1"], "samples must be at least 0"),
-        (["training.clip_norm=0"], "clip_norm must be positive, or null"),
+        (
+            ["training.clip_norm=0"],
+            "clip_norm must be positive and finite, or null",
+        ),
         (["model.initial_range=-1"], "initial_range must be at least 0"),
-        (["model.cell_clip=0"], "cell_clip must be positive, or null"),
+        (
+            ["model.cell_clip=0"],
+            "cell_clip must be positive and finite, or null",
+        ),
         (["model.source_features=0"], "source_features must be at least 1"),
         (["training.patience=0"], "patience must be at least 1"),
         (["training.average_epochs=0"], "average_epochs must be at least 1"),
@@ -274,7 +329,7 @@ def test_configurations_are_immutable():
         (["decoding.max_length_offset=5"], "needs max_length_ratio"),
         (
             ["decoding.max_length_ratio=2", "decoding.max_length_offset=-1"],
-            "max_length_offset must be 0 or more",
+            "max_length_offset must be at least 0",
         ),
         (
             ["data.joint_vocabulary=true", "model.source_vocabulary_size=9"],

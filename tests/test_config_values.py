@@ -66,8 +66,9 @@ def test_beam_and_stack_sizes_follow_changed_settings(before, changes, after):
         ({"top_k": 0}, "top_k must be at least 1"),
         ({"no_repeat_ngram": 0}, "no_repeat_ngram must be at least 1"),
         ({"temperature": 0.0}, "temperature must be positive"),
-        ({"top_p": float("nan")}, "top_p must be positive"),
-        ({"coverage_penalty": -1.0}, "coverage_penalty must be 0 or more"),
+        ({"top_p": float("nan")}, "top_p is a probability.*top_p=nan"),
+        ({"top_p": 90}, "above 0 and at most 1. Received: top_p=90"),
+        ({"coverage_penalty": -1.0}, "coverage_penalty must be at least 0"),
         ({"no_repeat_ngram": 9}, "no_repeat_ngram must be 8 or less"),
     ],
 )

@@ -20,6 +20,7 @@ from tyro.conf import (
 )
 
 from luong_keras.cli.parsing import Own, parse_arguments
+from luong_keras.config.checks import at_least
 from luong_keras.evaluation.plots import plot_alignment
 from luong_keras.inference.search_options import BEAM_OPTIONS, SEARCH_OPTIONS
 from luong_keras.inference.translation import ABSENT_SCORE
@@ -130,10 +131,7 @@ def run(arguments: Ask) -> int:
     if not arguments.sentences and sys.stdin.isatty():
         # Answer each line before reading the next.
         arguments = replace(arguments, batch_size=1, concurrency=1)
-    if arguments.n_best < 1:
-        raise ValueError(
-            f"Expected: --n-best of 1 or more. Received: {arguments.n_best}."
-        )
+    at_least(1, **{"--n-best": arguments.n_best})
     _check_options(arguments)
     try:
         _answer(arguments)

@@ -9,6 +9,7 @@ from pathlib import Path
 from tyro.conf import Positional
 
 from luong_keras.cli.parsing import Own, parse_arguments
+from luong_keras.config.checks import at_least
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.tables import counted
 from luong_keras.training.run_folder import RunFolder
@@ -56,12 +57,8 @@ def run(arguments: Lexicon) -> int:
             f"Received: links={arguments.links} and {len(arguments.files)} "
             "files."
         )
-    for name in ("pairs", "min_count"):
-        if getattr(arguments, name) < 1:
-            raise ValueError(
-                f"--{name.replace('_', '-')} must be at least 1. Received: "
-                f"{getattr(arguments, name)}."
-            )
+    counts = {"--pairs": arguments.pairs, "--min-count": arguments.min_count}
+    at_least(1, **counts)
     from luong_keras.alignment.dictionary import write_dictionary
     from luong_keras.alignment.word_pairs import aligned_word_pairs
     from luong_keras.data.corpus import Corpus

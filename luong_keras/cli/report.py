@@ -10,6 +10,7 @@ from typing import Annotated
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from luong_keras.cli.parsing import Own, parse_arguments
+from luong_keras.config.checks import at_least
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.training.run_folder import RunFolder
 
@@ -51,12 +52,8 @@ def run(arguments: Report) -> int:
             "Expected: the folder of one run, or of two. Received: "
             f"{len(arguments.runs)}."
         )
-    for name in ("examples", "samples"):
-        if getattr(arguments, name) < 1:
-            raise ValueError(
-                f"--{name} must be at least 1. Received: "
-                f"{getattr(arguments, name)}."
-            )
+    counts = {"--examples": arguments.examples, "--samples": arguments.samples}
+    at_least(1, **counts)
     for folder in arguments.runs:
         run_config(folder, own_files=False)
     from luong_keras.report.page import write_page

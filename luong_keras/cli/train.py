@@ -16,6 +16,7 @@ from tyro.conf import DisallowNone, Positional, UseAppendAction, arg
 from luong_keras.cli.parsing import parse_arguments, spread_assignments
 from luong_keras.cli.settings_flags import settings_flags, taken_settings
 from luong_keras.config import RunConfig
+from luong_keras.config.checks import at_least
 from luong_keras.config.values import (
     SHORT_NAMES,
     checked_values,
@@ -372,11 +373,7 @@ def _check(call: Call) -> None:
             f"--strategy {call.strategy} is TensorFlow's. On JAX --devices is "
             "enough: leave it out."
         )
-    if call.devices is not None and call.devices < 1:
-        raise ValueError(
-            "--devices is the number of devices to train on. Expected: at "
-            f"least 1. Received: {call.devices}."
-        )
+    at_least(1, **{"--devices": call.devices})
 
 
 def _continue_on_tensorflow(folder: Path) -> None:

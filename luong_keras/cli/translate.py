@@ -22,6 +22,7 @@ from tyro.conf import (
 
 from luong_keras.cli.parsing import Own, parse_arguments
 from luong_keras.cli.settings_flags import SearchFlags, changed_search
+from luong_keras.config.checks import at_least
 from luong_keras.progress import Advance, progress_bar
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.tables import counted
@@ -85,10 +86,7 @@ def run(arguments: Translate) -> int:
             "--run-dir is required. Expected: the folder of a run. Received: "
             "none."
         )
-    if arguments.n_best < 1:
-        raise ValueError(
-            f"Expected: --n-best of 1 or more. Received: {arguments.n_best}."
-        )
+    at_least(1, **{"--n-best": arguments.n_best})
     _check(arguments)
     config = run_config(arguments.run_dir[0])
     flags = arguments.search

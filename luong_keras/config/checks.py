@@ -1,6 +1,7 @@
 """Base class of the configurations, and checks of single settings."""
 
 import functools
+import math
 import typing
 from typing import Any, Literal
 
@@ -27,24 +28,37 @@ class Settings:
                 )
 
 
-def check_at_least(config, least: int, *names: str) -> None:
-    """Check that each of these settings is at least `least`, or None."""
-    for name in names:
-        number = getattr(config, name)
-        if number is not None and number < least:
+def at_least(least: int, **numbers: float | None) -> None:
+    """Check that each of these numbers is finite and at least `least`, or None.
+
+    Example:
+        >>> at_least(1, beam_size=0)
+        Traceback (most recent call last):
+        ...
+        ValueError: beam_size must be at least 1. Received: beam_size=0.
+    """
+    for name, number in numbers.items():
+        if number is not None and not least <= number < math.inf:
+            finite = "" if isinstance(number, int) else " and finite"
             raise ValueError(
-                f"{name} must be at least {least}. Received: {name}={number}."
+                f"{name} must be at least {least}{finite}. Received: "
+                f"{name}={number}."
             )
 
 
+def check_at_least(config, least: int, *names: str) -> None:
+    """Check that each setting is finite and at least `least`, or None."""
+    at_least(least, **{name: getattr(config, name) for name in names})
+
+
 def check_positive(config, *names: str) -> None:
-    """Check that each of these settings is positive, or None."""
+    """Check that each setting is positive and finite, or None."""
     for name in names:
         number = getattr(config, name)
-        if number is not None and number <= 0:
+        if number is not None and not 0 < number < math.inf:
             raise ValueError(
-                f"{name} must be positive, or null for none. Received: "
-                f"{name}={number}."
+                f"{name} must be positive and finite, or null for none. "
+                f"Received: {name}={number}."
             )
 
 

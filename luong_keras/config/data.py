@@ -1,5 +1,6 @@
 """Settings of the text that a run is trained on."""
 
+import math
 import re
 from dataclasses import dataclass, field
 from typing import Literal
@@ -31,12 +32,7 @@ class FilterConfig(Settings):
 
     def __post_init__(self):
         super().__post_init__()
-        ratio = self.length_ratio
-        if ratio is not None and ratio < 1:
-            raise ValueError(
-                "length_ratio is the longer side by the shorter one. "
-                f"Expected: at least 1, such as 3. Received: {ratio}."
-            )
+        check_at_least(self, 1, "length_ratio")
 
 
 @dataclass(frozen=True)
@@ -214,10 +210,10 @@ def check_text(data) -> None:
     weights = data.weights
     if weights is None:
         return
-    if min(weights, default=0) <= 0:
+    if not weights or not all(0 < weight < math.inf for weight in weights):
         raise ValueError(
-            "weights are positive numbers, one for each source of train. "
-            f"Received: weights={list(weights)}."
+            "weights are positive, finite numbers, one for each source of "
+            f"train. Received: weights={list(weights)}."
         )
     count = 1 if isinstance(data.train, str | None) else len(data.train)
     if len(weights) != count:

@@ -73,8 +73,13 @@ class DecodingConfig(Settings):
             1,
             "beam_size",
             "stack_size",
+            "top_k",
+            "no_repeat_ngram",
             "batch_size",
             "max_source_length",
+        )
+        check_at_least(
+            self, 0, "length_penalty", "coverage_penalty", "max_length_offset"
         )
         maximum = self.max_beam_size
         if maximum is not None and maximum < self.beam_size:
@@ -82,24 +87,21 @@ class DecodingConfig(Settings):
                 "max_beam_size must be at least beam_size. Received: "
                 f"max_beam_size={maximum} and beam_size={self.beam_size}."
             )
-        check_at_least(self, 1, "top_k", "no_repeat_ngram")
         if (self.no_repeat_ngram or 1) > 8:
             raise ValueError(
                 "no_repeat_ngram must be 8 or less. Received: "
                 f"no_repeat_ngram={self.no_repeat_ngram}."
             )
-        for name in ("temperature", "top_p"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(
-                    f"{name} must be positive. Received: {name}="
-                    f"{getattr(self, name)}."
-                )
-        for name in ("coverage_penalty", "length_penalty"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(
-                    f"{name} must be 0 or more. Received: "
-                    f"{name}={getattr(self, name)}."
-                )
+        if not 0 < self.temperature < math.inf:
+            raise ValueError(
+                "temperature must be positive and finite. Received: "
+                f"temperature={self.temperature}."
+            )
+        if not 0 < self.top_p <= 1:
+            raise ValueError(
+                "top_p is a probability, above 0 and at most 1. Received: "
+                f"top_p={self.top_p}."
+            )
         self._check_lengths()
 
     def _check_lengths(self) -> None:
@@ -109,11 +111,6 @@ class DecodingConfig(Settings):
                 "max_length_offset needs max_length_ratio. Received: "
                 f"max_length_offset={offset} and max_length_ratio=None. Set "
                 "both, or neither."
-            )
-        if offset is not None and not 0 <= offset < math.inf:
-            raise ValueError(
-                "max_length_offset must be 0 or more. Received: "
-                f"max_length_offset={offset}."
             )
         maximum = LIBRARY_RATIO if ratio is None else ratio
         if not 0 <= self.min_length_ratio <= maximum < math.inf:

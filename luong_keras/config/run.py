@@ -103,7 +103,7 @@ class TrainingConfig(Settings):
         )
         check_share(self, "label_smoothing")
         check_at_least(
-            self, 0, "learning_rate", "seed", "samples", "max_skipped"
+            self, 0, "learning_rate", "seed", "samples", "max_skipped", "keep"
         )
         check_positive(self, "clip_norm")
         check_averages(self)
@@ -174,11 +174,6 @@ class RunConfig(Settings):
 
 def check_averages(training) -> None:
     """Check the settings of the weights that a run writes."""
-    if training.keep < 0:
-        raise ValueError(
-            "keep is a number of epochs, 0 for none. Received: "
-            f"keep={training.keep}."
-        )
     if training.final_weights == "average" and training.average_epochs is None:
         raise ValueError(
             "final_weights='average' needs average_epochs, which writes these "

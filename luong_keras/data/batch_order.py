@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from luong_keras.config.checks import at_least
 from luong_keras.data.padding import padded_width
 from luong_keras.data.token_ids import PairSelection
 from luong_keras.with_tensorflow import tf
@@ -50,15 +51,8 @@ class BatchOrder:
                 "`weights` mix the lines, and `batching='authors'` takes them "
                 "in their order. Received: both. Leave one out."
             )
-        for name, value, least in (
-            ("batch_size", batch_size, 1),
-            ("pool_batches", pool_batches, 1),
-            ("seed", seed, 0),
-        ):
-            if value < least:
-                raise ValueError(
-                    f"`{name}` must be at least {least}. Received: {value}."
-                )
+        at_least(1, batch_size=batch_size, pool_batches=pool_batches)
+        at_least(0, seed=seed)
         self.batch_size = batch_size
         self.seed = seed
         self.batching = batching

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from luong_keras.config.checks import at_least
 from luong_keras.data.padding import (
     dataset_of_batches,
     padded,
@@ -60,14 +61,7 @@ class EvaluationBatches:
         targets: Sequence[str] | None = None,
         target_tokenizer: Tokenizer | None = None,
     ) -> None:
-        for name, value in (
-            ("batch_size", batch_size),
-            ("max_length", max_length),
-        ):
-            if value < 1:
-                raise ValueError(
-                    f"`{name}` must be at least 1. Received: {value}."
-                )
+        at_least(1, batch_size=batch_size, max_length=max_length)
         if (targets is None) != (target_tokenizer is None):
             given = "target_tokenizer" if targets is None else "targets"
             raise ValueError(

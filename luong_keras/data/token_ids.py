@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from luong_keras.config.checks import at_least
 from luong_keras.data.corpus import Corpus
 from luong_keras.files.atomic_file import atomic_path
 from luong_keras.files.path_checks import no_link
@@ -197,10 +198,7 @@ def select_pairs(
     Raises:
         ValueError: If an argument is out of range, or no pair is left.
     """
-    if max_length < 1:
-        raise ValueError(
-            f"`max_length` must be at least 1. Received: {max_length}."
-        )
+    at_least(1, max_length=max_length)
     if over_long not in OVER_LONG:
         raise ValueError(
             f"`over_long` must be one of {OVER_LONG}. Received: {over_long!r}."

@@ -6,6 +6,8 @@ the batch, which may belong to other requests, get their usual results.
 
 from dataclasses import dataclass
 
+from luong_keras.config.checks import at_least
+
 # Values of the output `status`.
 OK = "OK"
 TEXT_TOO_LONG = "TEXT_TOO_LONG"
@@ -25,8 +27,4 @@ class ServingLimits:
     max_rows: int = 32
 
     def __post_init__(self):
-        if self.max_rows < 1:
-            raise ValueError(
-                "Expected: max_rows of 1 or more. Received: "
-                f"max_rows={self.max_rows}."
-            )
+        at_least(1, max_rows=self.max_rows)

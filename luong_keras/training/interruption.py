@@ -11,6 +11,7 @@ from typing import Any
 
 import keras
 
+from luong_keras.config.checks import at_least
 from luong_keras.training.snapshot import Snapshot
 from luong_keras.training.snapshot_file import previous_path
 
@@ -169,11 +170,7 @@ class SnapshotCallback(keras.callbacks.Callback):
         writes: bool = True,
     ) -> None:
         super().__init__()
-        if every_steps < 1:
-            raise ValueError(
-                "`every_steps` is the number of batches between snapshots, "
-                f"at least 1. Received: every_steps={every_steps}."
-            )
+        at_least(1, every_steps=every_steps)
         self.path = Path(path)
         self.every_steps = every_steps
         self.callbacks = callbacks

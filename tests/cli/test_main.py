@@ -52,7 +52,7 @@ def working_folder(tmp_path, monkeypatch):
         ),
         ("train --set data.columns=a,b,c", ["a list of str, str", "'a,b,c'"]),
         ("train --set data.weights=x", ["a list of float or null", "'x'"]),
-        ("translate --run-dir old --n-best 0", ["1 or more. Received: 0"]),
+        ("translate --run-dir old --n-best 0", ["--n-best must be at least 1"]),
         ("train --epochs 0", ["training", "at least 1", "epochs=0"]),
         ("train --preset smal", ["small", "Received: smal", "mean small"]),
         ("train --config wrong.yaml", ["model.units", "int", "'x'"]),

@@ -166,7 +166,7 @@ UNREACHABLE = "http://bob:hunter2@127.0.0.1:1"
         (["--header", "X-Key: hun\nter2"], "not shown"),
         (["--version", "stable"], "--label"),
         (["--version", "1", "--label", "x"], "both"),
-        (["--n-best", "0"], "--n-best of 1"),
+        (["--n-best", "0"], "--n-best must be at least 1"),
         (["--timeout", "0"], "`timeout`"),
         (["--batch-size", "0"], "`batch_size`"),
         (["--score", "no such file"], "no such file"),

@@ -341,7 +341,11 @@ def test_the_command_writes_the_page(tmp_path, capsys):
     [
         (["nowhere"], "nowhere, which does not exist"),
         (["a", "b", "c"], "Received: 3"),
-        (["a", "--examples", "0"], "at least 1. Received: 0"),
+        (
+            ["a", "--examples", "0"],
+            "--examples must be at least 1. Received: --examples=0",
+        ),
+        (["a", "--samples", "0"], "--samples must be at least 1"),
     ],
 )
 def test_errors_of_the_command_are_one_line(
