@@ -281,9 +281,7 @@ def _damages(suffix: str) -> tuple[type[Exception], ...]:
     """Return the exceptions that damaged compressed data raises."""
     if suffix == ".zst":
         return EOFError, _zstd().ZstdError
-    if suffix == ".xz":
-        return EOFError, lzma.LZMAError
-    if suffix == ".gz":
-        return EOFError, gzip.BadGzipFile, zlib.error
-    # bz2 raises OSError for files that are not bzip2.
-    return EOFError, OSError
+    if suffix == ".bz2":
+        # bz2 raises OSError for files that are not bzip2.
+        return EOFError, OSError
+    return EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error
