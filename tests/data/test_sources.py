@@ -286,7 +286,10 @@ def test_named_columns_are_reported_or_refused():
         1,
         0,
         "x: source = 'b', target = 'a' (as data.columns says)",
+        None,
     )
+    found = chosen_columns(["German", "English"], RequestedColumns(), "x")
+    assert found[3] == ("en", "de")
     with pytest.raises(ValueError, match="Did you mean english"):
         requested = RequestedColumns(columns=("englisch", "german"))
         chosen_columns(["english", "german"], requested, "x")

@@ -146,7 +146,7 @@ def guessed_columns(
 
 def chosen_columns(
     names: Sequence[str], requested: RequestedColumns, what: str
-) -> tuple[int, int, str]:
+) -> tuple[int, int, str, tuple[str, str] | None]:
     """Choose the requested columns of a table, or guess the columns.
 
     Args:
@@ -155,14 +155,14 @@ def chosen_columns(
         what: The name of the table, for messages.
 
     Returns:
-        The places of the columns, from 0, and a message for the user.
+        The places of the columns, from 0, and the results of `described`.
 
     Raises:
         ValueError: If the columns do not exist, or cannot be guessed.
     """
     if requested.columns is not None:
         found = named_columns(names, requested.columns, what)
-        return *found, chosen_note(names, found, what, "as data.columns says")
+        return *found, *described(names, found, what, "as data.columns says")
     guess = guessed_columns(names, requested.languages)
     how = "guessed by their names"
     if guess is None and len(names) == 2:
@@ -175,31 +175,35 @@ def chosen_columns(
             "Name two of them, the source first: --columns NAME NAME "
             "(data.columns)."
         )
-    return *guess, chosen_note(names, guess, what, how)
+    return *guess, *described(names, guess, what, how)
 
 
-def chosen_note(
+def described(
     names: Sequence[str], found: tuple[int, int], what: str, how: str
-) -> str:
-    """Describe which columns were chosen, and how."""
-    source, target = (names[place] for place in found)
-    return f"{what}: source = {source!r}, target = {target!r} ({how})"
+) -> tuple[str, tuple[str, str] | None]:
+    """Describe which columns were chosen, and how.
 
+    Args:
+        names: The names of all columns.
+        found: The places of the source and the target column, from 0.
+        what: The name of the table.
+        how: How the columns were chosen.
 
-def named_languages(
-    names: Sequence[str], found: tuple[int, int]
-) -> tuple[str, str] | None:
-    """Return the codes of the languages that name two columns, or None.
+    Returns:
+        A message for the user, and the codes of the languages that name the
+        two columns, or None.
 
     Example:
-        >>> named_languages(["id", "French", "English"], (1, 2))
-        ('fr', 'en')
-        >>> named_languages(["source", "target"], (0, 1))
+        >>> described(["id", "French", "English"], (1, 2), "x.csv", "guessed")
+        ("x.csv: source = 'French', target = 'English' (guessed)", ('fr', 'en'))
+        >>> described(["source", "target"], (0, 1), "x.csv", "guessed")[1]
     """
-    source, target = (column_language(names[place]) for place in found)
-    if source is None or target is None or source == target:
-        return None
-    return source, target
+    source, target = (names[place] for place in found)
+    note = f"{what}: source = {source!r}, target = {target!r} ({how})"
+    from_code, to_code = column_language(source), column_language(target)
+    if from_code is None or to_code is None or from_code == to_code:
+        return note, None
+    return note, (from_code, to_code)
 
 
 def column_language(name: str) -> str | None:
@@ -303,8 +307,7 @@ def _fields(
     paths: Sequence[tuple[str, ...]], requested: RequestedColumns, what: str
 ) -> Fields:
     names = [".".join(path) for path in paths]
-    source, target, note = chosen_columns(names, requested, what)
-    languages = named_languages(names, (source, target))
+    source, target, note, languages = chosen_columns(names, requested, what)
     return Fields(paths[source], paths[target], note, languages)
 
 

@@ -18,10 +18,9 @@ from luong_keras.data.parallel_text import (
 from luong_keras.data.sources.columns import (
     Columns,
     RequestedColumns,
-    chosen_note,
+    described,
     guessed_columns,
     named_columns,
-    named_languages,
 )
 from luong_keras.data.sources.source_kinds import (
     MORE_COLUMNS,
@@ -66,14 +65,14 @@ def _first_two_or_named(
         numbers = all(map(str.isdecimal, columns))
         header = not numbers or {*columns} <= {*cells} or guess is not None
         names = cells if header else [str(i + 1) for i in range(count)]
-        note = chosen_note(names, found, name, "as data.columns says")
+        note, languages = described(names, found, name, "as data.columns says")
         if not header:
             note += f"; {_first_pair(cells, found)}"
-        languages = named_languages(names, found)
         return Columns(*found, header, note, count, languages)
     if guess is not None:
-        note = chosen_note(cells, guess, name, "guessed by the first line")
-        languages = named_languages(cells, guess)
+        note, languages = described(
+            cells, guess, name, "guessed by the first line"
+        )
         return Columns(*guess, True, note, count, languages)
     if count > 2:
         raise ValueError(

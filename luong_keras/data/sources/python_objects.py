@@ -12,7 +12,6 @@ from luong_keras.data.sources.columns import (
     chosen_columns,
     chosen_fields,
     field,
-    named_languages,
 )
 from luong_keras.data.sources.source_kinds import ObjectKind, is_of
 
@@ -27,9 +26,10 @@ def _read_frame(
 ) -> tuple[Iterable[tuple[Any, Any]], Fields | None]:
     """Return the pairs of two columns; missing values are not text."""
     names = [str(name) for name in frame.columns]
-    source, target, note = chosen_columns(names, requested, "the DataFrame")
+    source, target, note, languages = chosen_columns(
+        names, requested, "the DataFrame"
+    )
     sides = (frame.iloc[:, place] for place in (source, target))
-    languages = named_languages(names, (source, target))
     fields = Fields((source,), (target,), note, languages)
     return zip(*sides, strict=True), fields
 

@@ -21,8 +21,7 @@ from luong_keras.data.parallel_text import (
 )
 from luong_keras.data.sources.columns import (
     RequestedColumns,
-    chosen_note,
-    named_languages,
+    described,
 )
 from luong_keras.data.sources.source_kinds import (
     PlacedPair,
@@ -61,9 +60,10 @@ def open_tmx(path: Path, requested: RequestedColumns) -> TextSource:
             "data.target_language, or data.columns."
         )
     places = names.index(found[0]), names.index(found[1])
-    note = chosen_note(names, places, path.name, how)
-    languages = named_languages(names, places)
-    return TextSource(functools.partial(_read, path, asked), note, languages)
+    return TextSource(
+        functools.partial(_read, path, asked),
+        *described(names, places, path.name, how),
+    )
 
 
 def _read(
