@@ -9,7 +9,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import luong_keras
@@ -145,9 +145,7 @@ _NO_CARD = re.compile(rb"E0000 .*failed call to cuInit")
 
 
 @contextlib.contextmanager
-def without_startup_noise(
-    arguments: list[str], environment: Mapping[str, str] = os.environ
-) -> Iterator[None]:
+def without_startup_noise(arguments: list[str]) -> Iterator[None]:
     """Filter the standard error of this process within the context.
 
     Nothing is filtered with `--debug`, if TF_CPP_MIN_LOG_LEVEL is below 2
@@ -155,9 +153,8 @@ def without_startup_noise(
 
     Args:
         arguments: arguments of the command.
-        environment: environment variables of the process.
     """
-    asked = "--debug" in arguments or environment.get(_LEVEL, "2") in "01"
+    asked = "--debug" in arguments or os.environ.get(_LEVEL, "2") in "01"
     if asked or not hasattr(os, "fork"):
         yield
         return

@@ -35,10 +35,7 @@ Own = Annotated[
 
 
 def parse_arguments(
-    kind: type[Arguments],
-    program: str,
-    argv: Sequence[str],
-    default: Any = None,
+    kind: type[Arguments], program: str, argv: Sequence[str]
 ) -> Arguments:
     """Parse the arguments into a dataclass.
 
@@ -46,7 +43,6 @@ def parse_arguments(
         kind: the dataclass; its comments are the help.
         program: name of the program, such as `luong-keras train`.
         argv: the arguments after the name.
-        default: instance with the values of arguments that are not given.
 
     Raises:
         ValueError: for a wrong command line, in one line, and for a path that
@@ -54,10 +50,9 @@ def parse_arguments(
         SystemExit: after `--help`.
     """
     said = io.StringIO()
-    given = {} if default is None else {"default": default}
     with contextlib.redirect_stderr(said):
         try:
-            found = tyro.cli(kind, prog=program, args=list(argv), **given)
+            found = tyro.cli(kind, prog=program, args=list(argv))
             _check_paths(found)
             return found
         except SystemExit as stop:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from luong_keras.config import DataConfig, RunConfig
 from luong_keras.data.corpus import Corpus
@@ -119,7 +119,7 @@ def evaluation_pairs(config: DataConfig, run: RunFolder) -> Datasets:
     if not (run.data.exists() and run.dev.exists() and run.test.exists()):
         return load_datasets(config)
     run.check_pairs()
-    return _with_kept_pairs(Datasets(list, "", [], []), run)
+    return Datasets(list, "", **_kept_parts(run))
 
 
 def _kept_pairs(corpus: Corpus, run: RunFolder) -> Datasets:
@@ -127,19 +127,18 @@ def _kept_pairs(corpus: Corpus, run: RunFolder) -> Datasets:
         sides = corpus.side_lines("source"), corpus.side_lines("target")
         return zip(*sides, strict=True)
 
-    datasets = Datasets(train, corpus.description["key"], [], [])
-    return _with_kept_pairs(datasets, run)
+    return Datasets(train, corpus.description["key"], **_kept_parts(run))
 
 
-def _with_kept_pairs(datasets: Datasets, run: RunFolder) -> Datasets:
+def _kept_parts(run: RunFolder) -> dict[str, Any]:
+    """Read the development and test pairs of a run folder."""
     dev, test = _texts(run.dev, 2), _texts(run.test, 3)
     links = [link for *_, link in test if link is not None]
-    return dataclasses.replace(
-        datasets,
-        dev=[(source, target) for source, target in dev],
-        test=[(source, target) for source, target, _ in test],
-        test_links=links or None,
-    )
+    return {
+        "dev": [(source, target) for source, target in dev],
+        "test": [(source, target) for source, target, _ in test],
+        "test_links": links or None,
+    }
 
 
 def _kept_corpus(config: RunConfig, run: RunFolder) -> Corpus | None:
