@@ -62,24 +62,13 @@ class Devices:
 
     def any(self, here: bool) -> bool:
         """Test whether `here` is True in any process; all must call this."""
-        if self.world == 1:
-            return here
-        from jax.experimental import multihost_utils
-
-        return bool(multihost_utils.process_allgather(np.array(here)).any())
+        return bool(self._gathered(here).any())
 
     def from_first(self, value: float) -> float:
         """Return the value of the first process; all must call this."""
-        if self.world == 1:
-            return value
-        from jax.experimental import multihost_utils
-
-        # Sent as two float32, the default type of JAX. np.float64 is needed:
-        # the difference of a Python float and a float32 would be a float32.
-        high = np.float32(value)
-        parts = np.array([high, np.float64(value) - high], np.float32)
-        parts = multihost_utils.broadcast_one_to_all(parts)
-        return float(np.float64(parts[0]) + np.float64(parts[1]))
+        # JAX has no float64 by default, so its bits are sent as integers.
+        bits = self._gathered(np.array([value], np.float64).view(np.uint32))
+        return float(bits[0].view(np.float64)[0])
 
     def check_alike(self, number: int, what: str) -> None:
         """Check that all processes have the same number; all must call this.
@@ -87,18 +76,22 @@ class Devices:
         Raises:
             ValueError: if they differ, with the number of each process.
         """
-        if self.world == 1:
-            return
-        from jax.experimental import multihost_utils
-
-        found = multihost_utils.process_allgather(np.array(number))
-        if len(set(found.tolist())) > 1:
+        found = self._gathered(number).tolist()
+        if len(set(found)) > 1:
             raise ValueError(
                 f"Expected: {what}, the same in all processes. Received, by "
-                f"process: {', '.join(map(str, found.tolist()))}. Check that "
-                "all of them see the same run folder, with its newest files, "
-                "and start them again."
+                f"process: {', '.join(map(str, found))}. Check that all of "
+                "them see the same run folder, with its newest files, and "
+                "start them again."
             )
+
+    def _gathered(self, value: Any) -> np.ndarray:
+        """Return the values of all processes, in their order."""
+        if self.world == 1:
+            return np.array([value])
+        from jax.experimental import multihost_utils
+
+        return multihost_utils.process_allgather(np.array(value))
 
 
 ONE_DEVICE = Devices()

@@ -90,20 +90,27 @@ def test_a_single_process_does_not_communicate():
 
 
 def test_processes_take_the_value_of_the_first_process(monkeypatch):
-    # In float32, `value - float32(value)` would be zero.
     utils = pytest.importorskip("jax.experimental.multihost_utils")
     sent = []
 
-    def broadcast(parts):
-        if not sent:
-            sent.append(np.asarray(parts, "float32"))  # JAX has no float64.
-        return sent[0]
+    def gather(bits):
+        assert bits.dtype == np.uint32  # JAX has no float64.
+        sent.append(bits)
+        # Process 0 gathers first, so its value is known to process 1.
+        return np.stack([sent[0], bits])
 
-    monkeypatch.setattr(utils, "broadcast_one_to_all", broadcast)
-    value = 23.456789012345
-    for rank, number in enumerate([value, 0.0]):
+    monkeypatch.setattr(utils, "process_allgather", gather)
+    for rank, number in enumerate([23.456789012345, 0.0]):
         found = Devices(rank=rank, world=2).from_first(number)
-        assert found == pytest.approx(value, rel=2.0**-45, abs=0)
+        assert found == 23.456789012345
+
+
+def test_a_process_hears_of_a_true_value_in_any_other(monkeypatch):
+    utils = pytest.importorskip("jax.experimental.multihost_utils")
+    monkeypatch.setattr(
+        utils, "process_allgather", lambda here: np.stack([here, True])
+    )
+    assert Devices(rank=0, world=2).any(False) is True
 
 
 def test_several_tensorflow_devices_need_a_strategy():
