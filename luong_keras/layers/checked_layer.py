@@ -140,8 +140,15 @@ class CheckedLayer(keras.layers.Layer):
     def __call__(self, *args, **kwargs):
         _refuse_foreign(type(self), type(self).call, kwargs)
         args, kwargs = tree.map_structure(_read, (args, kwargs))
+        signature = _parameters(type(self).call)
+        # Keras takes `training` even if `call` does not.
+        read = {
+            name: value
+            for name, value in kwargs.items()
+            if name != "training" or name in signature.parameters
+        }
         try:
-            given = _parameters(type(self).call).bind(self, *args, **kwargs)
+            given = signature.bind(self, *args, **read)
         except TypeError:
             # Keras reports the missing or unknown argument.
             return super().__call__(*args, **kwargs)

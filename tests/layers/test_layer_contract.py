@@ -202,6 +202,26 @@ def test_masks_of_an_embedding_are_used_and_propagated(name):
         np.testing.assert_array_equal(mask, ids != 0)
 
 
+def calls_with(layer, monkeypatch, **options):
+    """Pass `options` in each further call of layers of this class."""
+    kind = type(layer)
+    call = functools.partialmethod(kind.__call__, **options)
+    monkeypatch.setattr(kind, "__call__", call)
+
+
+@every_layer
+def test_calls_with_training_are_checked(name, monkeypatch):
+    layer, apply = build(name)
+    calls_with(layer, monkeypatch, training=False)
+    query, memory = random(2, 3, UNITS), random(2, 5, UNITS, seed=1)
+    np.testing.assert_array_equal(
+        apply(layer, query, memory), apply(build(name)[0], query, memory)
+    )
+    wider = random(2, 3, UNITS + 2).astype("float32")
+    with pytest.raises(ValueError, match=r"Expected: .*4\)"):
+        apply(layer, wider, wider)
+
+
 @every_layer
 def test_saved_model_gives_equal_outputs(name, tmp_path):
     functional(name).save(tmp_path / "model.keras")

@@ -205,6 +205,15 @@ def test_copy_of_a_tied_model_is_tied(copied, losses, tmp_path):
     assert tied is inner and tied is not embedding
 
 
+def test_copy_is_tied_after_a_call_with_training():
+    words = keras.Input((None,), dtype="int32")
+    embedding = keras.layers.Embedding(7, 4)
+    last = OutputProjection(7, embedding=embedding)
+    outputs = last(embedding(words), training=False)
+    again = keras.models.clone_model(keras.Model(words, outputs))
+    assert len(again.weights) == 1
+
+
 @pytest.mark.parametrize("losses_first", [False, True])
 @pytest.mark.parametrize("copied", COPIES.values(), ids=list(COPIES))
 def test_copy_shares_the_projection_of_losses_and_logits(
