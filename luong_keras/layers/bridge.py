@@ -82,7 +82,7 @@ class Bridge(CheckedLayer):
             projection.build(states_shape[i % len(states_shape)])
         self.built = True
 
-    def _check_call(self, states):
+    def _check_call(self, states, **others):
         if not isinstance(states, (list, tuple)) or not states:
             raise ValueError(
                 "`states` must be a list of the last states of the encoder's "

@@ -126,7 +126,8 @@ class CheckedLayer(keras.layers.Layer):
     Argument names of other libraries, float64 if the backend rounds it, and
     ragged, sparse or nested values instead of a tensor raise a `ValueError`.
     Subclasses check the rest in `_check_call`, which receives the arguments of
-    a call by name. Variables are replaced by their values.
+    a call by name, also those that a user's subclass adds. Variables are
+    replaced by their values.
     """
 
     def __new__(cls, *args, **kwargs):
@@ -152,7 +153,7 @@ class CheckedLayer(keras.layers.Layer):
         except TypeError:
             # Keras reports the missing or unknown argument.
             return super().__call__(*args, **kwargs)
-        given = dict(list(given.arguments.items())[1:])
+        given = _flat(signature, dict(list(given.arguments.items())[1:]))
         for name, value in given.items():
             _check_tensors(name, value)
         self._check_call(**given)
@@ -187,6 +188,14 @@ def _read(x):
 @functools.cache
 def _parameters(function):
     return inspect.signature(function)
+
+
+def _flat(signature, arguments):
+    """Return arguments by name, also those of a parameter `**others`."""
+    for name, parameter in signature.parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            arguments |= arguments.pop(name, {})
+    return arguments
 
 
 def _refuse_foreign(kind, function, given):

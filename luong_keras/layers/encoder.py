@@ -300,9 +300,7 @@ class Encoder(CheckedLayer):
             noise = (shape[0], 1, shape[2])
         return dropout(x, self.dropout, self.seed_generator, noise)
 
-    def compute_output_spec(
-        self, inputs, mask=None, training=False, dropout_masks=None
-    ):
+    def compute_output_spec(self, inputs, *others, **options):
         batch, length = inputs.shape[:2]
         dtype = self.compute_dtype
         return (

@@ -100,7 +100,7 @@ class OutputProjection(CheckedLayer):
             )
         self.built = True
 
-    def _check_call(self, vectors):
+    def _check_call(self, vectors, **others):
         check_floats("vectors", vectors)
         share_again(self, vectors)
         if self._tie_may_be_lost:

@@ -223,6 +223,40 @@ def test_calls_with_training_are_checked(name, monkeypatch):
 
 
 @every_layer
+@pytest.mark.parametrize("any_names", [False, True])
+def test_a_subclass_may_have_another_call_argument(
+    name, any_names, monkeypatch
+):
+    make, apply = LAYERS[name]
+    kind = type(make("float32"))
+    expected = forward(name)
+
+    def call(self, *args, factor, **kwargs):
+        outputs = kind.call(self, *args, **kwargs)
+        return keras.tree.map_structure(lambda x: factor * x, outputs)
+
+    signature = inspect.signature(kind.call)
+    kinds = inspect.Parameter
+    others = [kinds("factor", kinds.KEYWORD_ONLY)]
+    if any_names:
+        others = [kinds("others", kinds.VAR_KEYWORD)]
+    call.__signature__ = signature.replace(
+        parameters=[*signature.parameters.values(), *others]
+    )
+    subclass = type("Mine", (kind,), {"call": call})
+    layer = subclass.from_config(make("float32").get_config())
+    calls_with(layer, monkeypatch, factor=2.0)
+    query, memory = random(2, 3, UNITS), random(2, 5, UNITS, seed=1)
+    mask = prefix_mask([5, 1], 5)
+    apply(layer, query, memory)
+    randomize(layer)
+    found = apply(layer, query, memory, memory_mask=mask)
+    np.testing.assert_allclose(found, 2 * to_numpy(expected), rtol=1e-6)
+    symbols = [keras.Input(batch_shape=x.shape) for x in (query, memory)]
+    assert apply(layer, *symbols).shape == expected.shape
+
+
+@every_layer
 def test_saved_model_gives_equal_outputs(name, tmp_path):
     functional(name).save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")

@@ -311,14 +311,9 @@ class AttentionRNN(CheckedLayer):
         self,
         inputs,
         memory=None,
-        initial_state=None,
-        mask=None,
-        inputs_mask=None,
-        memory_mask=None,
-        training=False,
+        *others,
         return_attention_scores=False,
-        dropout_masks=None,
-        start_position=None,
+        **options,
     ):
         batch, steps = inputs.shape[:2]
         units = self.cell.units
