@@ -7,15 +7,11 @@ from luong_keras.layers.argument_checks import (
     check_numbers,
     check_same_batch,
 )
-from luong_keras.layers.checked_layer import (
-    CheckedLayer,
-    check_format,
-    note_format,
-)
+from luong_keras.layers.checked_layer import NumberedLayer
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
-class Bridge(CheckedLayer):
+class Bridge(NumberedLayer):
     """Learned initial states of the decoder: tanh(W s + b) for each state.
 
     The paper passes the last states on unchanged, which requires equal
@@ -98,12 +94,6 @@ class Bridge(CheckedLayer):
             projection(states[i % len(states)])
             for i, projection in enumerate(self.projections)
         ]
-
-    def save_own_variables(self, store):
-        note_format(store)
-
-    def load_own_variables(self, store):
-        check_format(self, store)
 
     def get_config(self):
         return {

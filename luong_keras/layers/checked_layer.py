@@ -272,30 +272,21 @@ def _check_tensors(name, value):
         )
 
 
-def note_format(store):
-    """Write the format number into a layer's part of a weights file.
+class NumberedLayer(CheckedLayer):
+    """Layer whose part of a weights file has the number of its format.
 
-    Args:
-        store: the argument of `save_own_variables`.
+    A file with another number, or without one, raises a `ValueError`.
     """
-    store["format"] = FORMAT
 
+    def save_own_variables(self, store):
+        store["format"] = FORMAT
 
-def check_format(layer, store):
-    """Check that a layer's part of a weights file has this format number.
-
-    Args:
-        layer: the layer that reads the file.
-        store: the argument of `load_own_variables`.
-
-    Raises:
-        ValueError: if the number is missing or differs.
-    """
-    found = int(store["format"][()]) if "format" in set(store.keys()) else 1
-    if found != FORMAT:
-        raise ValueError(
-            f"`{type(layer).__name__}` {layer.name!r} reads weights of format "
-            f"{FORMAT}. Received: a file of format {found}, of another "
-            "version of luong_keras. Save the weights again with this one, or "
-            "read the file with the version that wrote it."
-        )
+    def load_own_variables(self, store):
+        found = int(store["format"][()]) if "format" in set(store.keys()) else 1
+        if found != FORMAT:
+            raise ValueError(
+                f"`{type(self).__name__}` {self.name!r} reads weights of "
+                f"format {FORMAT}. Received: a file of format {found}, of "
+                "another version of luong_keras. Save the weights again with "
+                "this one, or read the file with the version that wrote it."
+            )

@@ -10,11 +10,7 @@ from luong_keras.layers.argument_checks import (
     check_numbers,
     check_share,
 )
-from luong_keras.layers.checked_layer import (
-    CheckedLayer,
-    check_format,
-    note_format,
-)
+from luong_keras.layers.checked_layer import NumberedLayer
 from luong_keras.layers.rnn.attention_rnn import (
     DROPOUT_STYLES,
     AttentionRNN,
@@ -34,7 +30,7 @@ _RECURRENCES = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
-class Encoder(CheckedLayer):
+class Encoder(NumberedLayer):
     """Recurrent layers that turn a padded sequence into memory and states.
 
     The stacked layers are `keras.layers.LSTM` or `GRU` (section 3 of Luong et
@@ -310,12 +306,6 @@ class Encoder(CheckedLayer):
                 for _ in range(self._states_per_layer * self.num_layers)
             ],
         )
-
-    def save_own_variables(self, store):
-        note_format(store)
-
-    def load_own_variables(self, store):
-        check_format(self, store)
 
     def get_config(self):
         return {
