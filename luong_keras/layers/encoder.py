@@ -64,7 +64,8 @@ class Encoder(NumberedLayer):
 
     Call arguments:
         inputs: embedded words or float features, (B, S, F).
-        mask: boolean (B, S), True = real.
+        mask, inputs_mask: boolean (B, S), True = real; two names of one mask,
+            filled in by Keras.
         training: whether dropout applies.
         dropout_masks: dict of masks used instead of drawn ones, already
             divided by the share kept, time first, in the order of reading; a
@@ -206,13 +207,22 @@ class Encoder(NumberedLayer):
         states = self._states_per_layer * self.num_layers
         return (previous_mask, *[None] * states)
 
-    def _check_call(self, inputs, mask=None, **others):
+    def _check_call(self, inputs, mask=None, inputs_mask=None, **others):
         check_floats("inputs", inputs, ranks=(3,))
         check_mask("mask", mask, "inputs", inputs)
+        check_mask("inputs_mask", inputs_mask, "inputs", inputs)
 
-    def call(self, inputs, mask=None, training=False, dropout_masks=None):
+    def call(
+        self,
+        inputs,
+        mask=None,
+        training=False,
+        dropout_masks=None,
+        inputs_mask=None,
+    ):
         if 0 in inputs.shape:
             return self._nothing(inputs)
+        mask = inputs_mask if mask is None else mask
         if mask is not None:
             mask = ops.cast(mask, "bool")
         # The mask for layers that read backwards: it differs from `mask` if a

@@ -169,6 +169,20 @@ def test_graph_of_unknown_sizes(name):
         )
 
 
+def dropout_masks_of(layer):
+    """Return the call's option with masks that drop nothing, or {}."""
+    options = inspect.signature(type(layer).call).parameters
+    if "dropout_mask" in options:
+        return {"dropout_mask": np.ones((2, 3, 5), "float32")}
+    if "dropout_masks" not in options:
+        return {}
+    one_step = np.ones((2, UNITS), "float32")
+    is_cell = hasattr(layer, "state_size")
+    return {
+        "dropout_masks": {"inputs": one_step if is_cell else one_step[None]}
+    }
+
+
 class MaskProbe(keras.layers.Layer):
     """Layer that returns the mask of its input."""
 
@@ -181,8 +195,14 @@ class MaskProbe(keras.layers.Layer):
 
 
 @every_layer
-def test_masks_of_an_embedding_are_used_and_propagated(name):
+@pytest.mark.parametrize("dropout_masks", [False, True])
+def test_masks_of_an_embedding_are_used_and_propagated(
+    name, dropout_masks, monkeypatch
+):
     layer, apply = build(name)
+    if dropout_masks:
+        # With a second tensor Keras looks for the mask by another name.
+        calls_with(layer, monkeypatch, **dropout_masks_of(layer))
     expected = apply(
         layer,
         embedding("query", mask_zero=False)(TARGET),
