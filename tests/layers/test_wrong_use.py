@@ -388,6 +388,27 @@ def test_empty_inputs_give_empty_or_zero_outputs(
         assert not any(to_numpy(state).any() for state in states)
 
 
+# The attention drops weights itself, or with a mask from the caller.
+@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize("kind", [lk.LuongAttention, lk.LocalAttention])
+def test_an_empty_memory_has_no_weights_to_drop(kind, given):
+    attention = kind(dropout=0.5)
+    nothing = {"memory": np.zeros((2, 0, 4)), "training": True}
+    masks = {"attention": np.ones((1, 2, 0), "float32")} if given else None
+    decoder = lk.InputFeedingLSTM(4, attention=attention)
+    vectors, alignments = decoder(
+        QUERY, dropout_masks=masks, return_attention_scores=True, **nothing
+    )
+    assert np.isfinite(to_numpy(vectors)).all()
+    assert tuple(alignments.shape) == (2, 3, 0)
+    if given:
+        masks = {"attention": masks["attention"][0]}
+    vector, _ = decoder.cell(
+        *(QUERY[:, 0], [QUERY[:, 0]] * 3), dropout_masks=masks, **nothing
+    )
+    assert np.isfinite(to_numpy(vector)).all()
+
+
 # Variables instead of tensors.
 
 VARIABLES = [keras.Variable]

@@ -284,7 +284,9 @@ class AttentionCell(CellWeights):
             position = _for_hypotheses(position, 1)
             masks = {k: _for_hypotheses(m, 2) for k, m in masks.items()}
         places = None if memory is None else ops.shape(memory)[1]
-        memory, memory_mask = pad_empty_memory(memory, memory_mask)
+        memory, memory_mask, masks = pad_empty_memory(
+            memory, memory_mask, masks
+        )
         projected_memory = self.project_memory(memory, keys)
         new_states, alignments = self.step(
             self.loop_weights(),
@@ -363,15 +365,17 @@ def _for_hypotheses(x, rank):
     return ops.expand_dims(x, 1) if len(x.shape) == rank else x
 
 
-def pad_empty_memory(memory, mask):
-    """Return the memory (B, S, M) and its mask, padded to S = 1 if S = 0.
+def pad_empty_memory(memory, mask, dropout_masks):
+    """Return the memory (B, S, M) and its masks, padded to S = 1 if S = 0.
 
-    Then no loop has an empty axis. The padding is masked: contexts are zero.
+    Then no loop has an empty axis. The padding is masked: contexts are zero,
+    and there are no attention weights to drop.
     """
     if memory is None or memory.shape[1] != 0:
-        return memory, mask
+        return memory, mask, dropout_masks
     batch, _, width = ops.shape(memory)
     return (
         ops.zeros((batch, 1, width), dtype=memory.dtype),
         ops.zeros((batch, 1), dtype="bool"),
+        {k: m for k, m in dropout_masks.items() if k != "attention"},
     )

@@ -173,9 +173,12 @@ class AttentionRNN(CheckedLayer):
             mask = ops.cast(mask, "bool")
         if memory_mask is not None:
             memory_mask = ops.cast(memory_mask, "bool")
+        places = None if memory is None else ops.shape(memory)[1]
+        memory, memory_mask, masks = pad_empty_memory(
+            memory, memory_mask, masks
+        )
         sequence = cell_loops.Sequence(
-            inputs,
-            *pad_empty_memory(memory, memory_mask),
+            *(inputs, memory, memory_mask),
             states,
             mask,
             cell_loops.step_numbers(inputs, mask, start_position),
@@ -190,7 +193,7 @@ class AttentionRNN(CheckedLayer):
             vectors = vectors[:, -1]
         results = [ops.cast(vectors, self.compute_dtype)]
         if return_attention_scores:
-            results.append(alignments[..., : ops.shape(memory)[1]])
+            results.append(alignments[..., :places])
         if self.return_state:
             results += last
         return tuple(results) if len(results) > 1 else results[0]
