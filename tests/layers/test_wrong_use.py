@@ -306,6 +306,56 @@ def test_a_score_belongs_to_one_layer():
         lk.LuongAttention(score)(QUERY, MEMORY)
 
 
+@pytest.mark.parametrize("score", ["dot", "scaled_dot", "cosine"])
+@pytest.mark.parametrize("attention", [lk.LuongAttention, lk.LocalAttention])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        lambda attention: attention,
+        lambda attention: lk.InputFeedingLSTM(4, attention=attention),
+        lambda attention: lk.InputFeedingGRU(4, attention=attention),
+        lambda attention: lk.BahdanauLSTM(4, attention=attention),
+        lambda attention: lk.BahdanauGRU(4, attention=attention),
+    ],
+    ids=["attention", "LSTM", "GRU", "Bahdanau LSTM", "Bahdanau GRU"],
+)
+def test_a_layer_may_be_called_again_after_a_wrong_width(
+    kind, attention, score
+):
+    layer, new = (kind(attention(score_mode=score)) for _ in range(2))
+    with pytest.raises(ValueError, match="last dimensions must be equal"):
+        layer(QUERY, INPUTS)
+    assert not layer.weights
+    layer(QUERY, MEMORY)
+    new(QUERY, MEMORY)
+    assert [w.name for w in layer.weights] == [w.name for w in new.weights]
+
+
+def test_a_taken_score_is_refused_at_each_call():
+    score = DotScore()
+    lk.LuongAttention(score)(QUERY, MEMORY)
+    layer = lk.LocalAttention(score_mode=score)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="belongs to one attention layer"):
+            layer(QUERY, MEMORY)
+
+
+class Projected(DotScore):
+    """A dot product after a projection of the query."""
+
+    def build(self, add_weight, query_shape, value_shape):
+        shape = (query_shape[-1], value_shape[-1])
+        self.kernel = add_weight("projection", shape)
+
+    def __call__(self, query, keys):
+        return super().__call__(query @ self.kernel, keys)
+
+
+def test_a_subclass_of_a_score_may_allow_other_widths():
+    attention = lk.LuongAttention(Projected())
+    assert attention(QUERY, INPUTS).shape == (2, 3, 6)
+
+
 # User-defined scores.
 
 

@@ -141,11 +141,11 @@ class LocalAttention(LuongAttention):
         self.clamp_position = clamp_position
 
     def build(self, query_shape, value_shape=None):
-        units = query_shape[-1]
+        self._check_build(query_shape, value_shape)
         if self.alignment == "predictive":
             # Rounded in mixed precision, these weights would move p_t by S
             # times the error of the sigmoid.
-            whole = {"autocast": False}
+            units, whole = query_shape[-1], {"autocast": False}
             self.position_kernel = self._add_kernel(
                 "position_kernel", (units, units), **whole
             )

@@ -142,17 +142,17 @@ class LuongAttention(CheckedLayer):
         if dropout > 0:
             self.seed_generator = keras.random.SeedGenerator(seed)
 
+    def _check_build(self, query_shape, value_shape=None):
+        """Check that the layer can be built, before it has weights."""
+        scores.check_owner(self.score, self)
+        self.score.check_shapes(query_shape, value_shape or query_shape)
+
     def build(self, query_shape, value_shape=None):
-        value_shape = query_shape if value_shape is None else value_shape
-        owner = getattr(self.score, "owner", self)
-        if owner is not self:
-            raise ValueError(
-                "A score belongs to one attention layer, which holds its "
-                f"weights. Received: score_mode={self.score_mode!r}, which "
-                f"already belongs to {owner.name!r}. Create another object."
-            )
+        self._check_build(query_shape, value_shape)
         self.score.owner = self
-        self.score.build(self._add_kernel, query_shape, value_shape)
+        self.score.build(
+            self._add_kernel, query_shape, value_shape or query_shape
+        )
         if self.use_scale:
             self.scale = self.add_weight(
                 name="scale", shape=(), initializer="ones"

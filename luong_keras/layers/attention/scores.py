@@ -59,6 +59,13 @@ class Score:
     mask_location = True
     options: ClassVar[tuple[str, ...]] = ()
 
+    def check_shapes(self, query_shape, value_shape):
+        """Check the shapes (B, T, U) and (B, S, M) of the first call.
+
+        It runs before any layer makes a weight, so that a layer that raised
+        an error can be called again with other shapes.
+        """
+
     def build(self, add_weight, query_shape, value_shape):
         """Make the weights.
 
@@ -105,6 +112,11 @@ class DotScore(Score):
     """score(h_t, h̄_s) = h_t . h̄_s ("dot", below eq. 7)."""
 
     name = "dot"
+
+    def check_shapes(self, query_shape, value_shape):
+        # A subclass that makes weights may project to equal widths.
+        if type(self).build is DotScore.build:
+            self.build(None, query_shape, value_shape)
 
     def build(self, add_weight, query_shape, value_shape):
         if query_shape[-1] != value_shape[-1]:
@@ -360,6 +372,17 @@ def _check_options(score, own, given):
                 f"Received: score_mode={score!r}, {name}={value!r}. Leave "
                 f"`{name}` out."
             )
+
+
+def check_owner(score, layer):
+    """Check that a score belongs to no other layer."""
+    owner = getattr(score, "owner", layer)
+    if owner is not layer:
+        raise ValueError(
+            "A score belongs to one attention layer, which holds its "
+            f"weights. Received: score_mode={layer.score_mode!r}, which "
+            f"already belongs to {owner.name!r}. Create another object."
+        )
 
 
 def unit_vectors(x):

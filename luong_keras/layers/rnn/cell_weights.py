@@ -79,6 +79,10 @@ class CellWeights(CheckedLayer):
     # Weights.
 
     def build(self, inputs_shape, states_shape=None, memory_shape=None):
+        if self.attention is not None:
+            self._check_memory(memory_shape)
+            if not self.attention.built:
+                self.attention._check_build(*self._attended(memory_shape))
         width = inputs_shape[-1]
         for layer in range(self.num_layers):
             self._build_layer(layer, width if layer == 0 else self.units)
@@ -134,10 +138,8 @@ class CellWeights(CheckedLayer):
     def _build_attention(self, memory_shape):
         if self.attention is None:
             return
-        self._check_memory(memory_shape)
-        query_shape = (memory_shape[0], None, self.units)
         if not self.attention.built:
-            self.attention.build(query_shape, tuple(memory_shape))
+            self.attention.build(*self._attended(memory_shape))
         self.attentional_kernel = self.add_weight(
             name="attentional_kernel",
             shape=(memory_shape[-1] + self.units, self.units),
@@ -147,6 +149,10 @@ class CellWeights(CheckedLayer):
             self.attentional_bias_vector = self._add_bias(
                 "attentional_bias", self.units
             )
+
+    def _attended(self, memory_shape):
+        """Return the shapes of the attention's query and value."""
+        return (memory_shape[0], None, self.units), tuple(memory_shape)
 
     def _check_memory(self, memory):
         if memory is not None and self.attention is None:
