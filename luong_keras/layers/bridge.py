@@ -95,6 +95,9 @@ class Bridge(NumberedLayer):
             for i, projection in enumerate(self.projections)
         ]
 
+    def _output_shape(self, states_shape):
+        return [(states_shape[0][0], self.units)] * self.num_states
+
     def get_config(self):
         return {
             **super().get_config(),

@@ -177,6 +177,44 @@ class CheckedLayer(keras.layers.Layer):
         for name, value in arguments.items():
             _check_width(name, value, shapes.get(f"{name}_shape"))
 
+    def compute_output_spec(self, *args, **kwargs):
+        own = CheckedLayer.compute_output_shape
+        if type(self).compute_output_shape is not own:  # a user's subclass
+            return super().compute_output_spec(*args, **kwargs)
+        # `keras.Layer` would ask `compute_output_shape`, which comes here.
+        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+
+    def compute_output_shape(self, *args, **kwargs):
+        """Return the shapes of the outputs.
+
+        Args:
+            *args: the shapes of the arguments of a call, in their order.
+            **kwargs: the same, called `<argument>_shape` as in `build`. The
+                `build` of a user's subclass may have other names.
+        """
+        parameters = _parameters(type(self).call).parameters
+        names = [f"{name}_shape" for name in parameters]
+        named = {name: kwargs.pop(name) for name in names if name in kwargs}
+        return self._output_shape(*args, *kwargs.values(), **named)
+
+    def _output_shape(self, *args, **kwargs):
+        """Return the shapes of the outputs from those of the arguments."""
+
+        def tensors(shapes):
+            return shapes and tree.map_shape_structure(
+                lambda shape: keras.KerasTensor(shape, self.compute_dtype),
+                shapes,
+            )
+
+        specs = self.compute_output_spec(
+            *map(tensors, args),
+            **{
+                name.removesuffix("_shape"): tensors(shapes)
+                for name, shapes in kwargs.items()
+            },
+        )
+        return tree.map_structure(lambda spec: spec.shape, specs)
+
 
 def _read(x):
     """Return the value of a variable, or the argument itself."""

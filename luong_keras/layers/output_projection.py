@@ -125,6 +125,9 @@ class OutputProjection(CheckedLayer):
     def call(self, vectors):
         return self.logits(vectors, self.loop_weights())
 
+    def _output_shape(self, vectors_shape):
+        return (*vectors_shape[:-1], self.vocabulary_size)
+
     def loop_weights(self, words=None):
         """Return the weights that `logits` reads, cast and transposed.
 

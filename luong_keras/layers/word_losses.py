@@ -112,6 +112,9 @@ class WordLosses(CheckedLayer):
             vectors, targets, self.label_smoothing, self.pad_id, True
         )
 
+    def _output_shape(self, vectors_shape, targets_shape=None):
+        return (tuple(vectors_shape[:-1]),) * 2
+
     def get_config(self):
         return {
             **super().get_config(),

@@ -277,6 +277,59 @@ def test_a_subclass_may_have_another_call_argument(
 
 
 @every_layer
+def test_output_shape_is_computed(name, monkeypatch):
+    make, apply = LAYERS[name]
+    layer, new = make("float32"), make("float32")
+    kind = type(layer)
+    called = kind.__call__
+    shapes = []
+
+    def shapes_of(x):
+        return keras.tree.map_structure(lambda each: tuple(each.shape), x)
+
+    def call(self, *args, **kwargs):
+        outputs = called(self, *args, **kwargs)
+        given = inspect.signature(kind.call).bind(self, *args, **kwargs)
+        given = {
+            f"{argument}_shape": shapes_of(value)
+            for argument, value in given.arguments.items()
+            if argument in ("query", "value", "inputs", "states", "memory")
+            or argument in ("vectors", "targets")
+        }
+        shapes.extend([given, shapes_of(outputs)])
+        return outputs
+
+    monkeypatch.setattr(kind, "__call__", call)
+    apply(layer, random(2, 3, UNITS), random(2, 5, UNITS, seed=1))
+    given, expected = shapes
+    for each in (layer, new):
+        assert each.compute_output_shape(**given) == expected
+        assert each.compute_output_shape(*given.values()) == expected
+
+
+@pytest.mark.parametrize("renamed", [False, True])
+@pytest.mark.parametrize("make", [lk.OutputProjection, lk.Encoder])
+def test_output_shape_is_in_the_summary_of_a_subclassed_model(make, renamed):
+    class Renamed(make):
+        def build(self, input_shape):
+            super().build(input_shape)
+
+    class Model(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.layer = (Renamed if renamed else make)(87)
+
+        def call(self, inputs):
+            return self.layer(inputs)
+
+    lines = []
+    model = Model()
+    model(random(2, 3, UNITS))
+    model.summary(print_fn=lambda line, **_: lines.append(line))
+    assert "(2, 3, 87)" in "\n".join(lines)
+
+
+@every_layer
 def test_saved_model_gives_equal_outputs(name, tmp_path):
     functional(name).save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")

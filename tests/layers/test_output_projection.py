@@ -60,6 +60,14 @@ def test_logits(embedding_width, use_bias, float64):
     )
 
 
+def test_projection_runs_in_time_distributed():
+    layer = OutputProjection(7, use_bias=True)
+    vectors = VECTORS.astype("float32")
+    inputs = keras.Input(VECTORS.shape[1:])
+    model = keras.Model(inputs, keras.layers.TimeDistributed(layer)(inputs))
+    np.testing.assert_allclose(model(vectors), layer(vectors), rtol=1e-6)
+
+
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("embedding_width", [None, 5])
 def test_word_losses(embedding_width, smoothing, float64):

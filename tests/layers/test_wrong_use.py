@@ -576,6 +576,20 @@ def test_output_shape_is_computed():
         assert layer.compute_output_shape((2, 3, 4), (2, 5, 6)) == (2, 3, 6)
 
 
+class Halves(lk.OutputProjection):
+    """A projection whose call Keras cannot trace."""
+
+    def call(self, vectors):
+        return keras.ops.array(to_numpy(super().call(vectors))[..., ::2])
+
+    def compute_output_shape(self, vectors_shape):
+        return (*vectors_shape[:-1], self.vocabulary_size // 2)
+
+
+def test_output_shape_of_a_subclass_serves_symbolic_calls():
+    assert Halves(8)(keras.Input((3, 4))).shape == (None, 3, 4)
+
+
 def test_self_attention_runs_in_time_distributed():
     attention = lk.LuongAttention("general")
     videos = random(2, 3, 5, 4).astype("float32")

@@ -338,10 +338,6 @@ class LuongAttention(CheckedLayer):
             arguments.pop("value", None)
         super()._check_widths(**arguments)
 
-    def compute_output_shape(self, query_shape, value_shape=None):
-        value_shape = query_shape if value_shape is None else value_shape
-        return (*query_shape[:-1], value_shape[-1])
-
     def compute_output_spec(
         self,
         query,
