@@ -1,7 +1,7 @@
 """Layer that runs a decoder cell over time, with the memory it attends to."""
 
 import keras
-from keras import backend, ops
+from keras import backend, ops, tree
 
 from luong_keras.layers.argument_checks import (
     check_choice,
@@ -200,15 +200,15 @@ class AttentionRNN(CheckedLayer):
 
     def _nothing(self, inputs, memory, states, return_attention_scores):
         """Return zeros and the initial states for an empty batch or T = 0."""
-        batch, steps = inputs.shape[:2]
-        middle = (steps,) if self.return_sequences else ()
-        dtype = self.compute_dtype
-        results = [ops.zeros((batch, *middle, self.cell.units), dtype=dtype)]
-        if return_attention_scores:
-            shape = (batch, steps, memory.shape[1])
-            results.append(ops.zeros(shape, dtype=dtype))
+        specs = self.compute_output_spec(
+            inputs, memory, return_attention_scores=return_attention_scores
+        )
+        results = [
+            ops.zeros(spec.shape, dtype=spec.dtype)
+            for spec in tree.flatten(specs)
+        ]
         if self.return_state:
-            results += states
+            results[-len(states) :] = states
         return tuple(results) if len(results) > 1 else results[0]
 
     def _run(self, sequence, training):
