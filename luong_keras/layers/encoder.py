@@ -229,21 +229,13 @@ class Encoder(NumberedLayer):
         # sentence has holes.
         flipped = mask if mask is None else reverse_within_mask(mask, mask)
         first = flipped if self.reverse else mask
-
-        def drop(x, name):
-            if dropout_masks is None:
-                return self._drop(x, training)
-            given = dropout_masks.get(name)
-            if given is None:
-                return x
-            return x * ops.cast(ops.swapaxes(given, 0, 1), x.dtype)
-
         x = inputs
         if self.reverse:
             x = reverse_within_mask(x, mask)
         states = []
         for height, directions in enumerate(self.stacks):
-            x = drop(x, f"layer_{height}" if height else "inputs")
+            name = f"layer_{height}" if height else "inputs"
+            x = self._drop(x, name, dropout_masks, training)
             results = [self._read(height, 0, x, first, training)]
             if len(directions) > 1:
                 backwards = reverse_within_mask(x, mask)
@@ -257,7 +249,7 @@ class Encoder(NumberedLayer):
             )
             states += last
         if dropout_masks is not None or self.dropout_style != "authors":
-            x = drop(x, "outputs")
+            x = self._drop(x, "outputs", dropout_masks, training)
         if self.reverse:
             x = reverse_within_mask(x, flipped)
         return (x, *states)
@@ -297,7 +289,12 @@ class Encoder(NumberedLayer):
     def _states_per_layer(self):
         return 2 if self.recurrence == "lstm" else 1
 
-    def _drop(self, x, training):
+    def _drop(self, x, name, masks, training):
+        if masks is not None:
+            mask = masks.get(name)
+            if mask is None:
+                return x
+            return x * ops.cast(ops.swapaxes(mask, 0, 1), x.dtype)
         if not training or self.dropout == 0:
             return x
         shape = ops.shape(x)
