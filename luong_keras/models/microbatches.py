@@ -225,15 +225,16 @@ def train_step(
     if numbers[0] is not None:
         share = 1 / tf.maximum(_total(numbers), 1)
     variables = model.trainable_variables
-    sums = [
+    gradients = zip(*worker_sums[:parts], strict=True)
+    loss, *sums = [
         tf.math.scalar_mul(tf.cast(share, total.dtype), total)
-        for total in map(_total, zip(*worker_sums[:parts], strict=True))
+        for total in map(_total, [losses, *gradients])
     ]
     model.optimizer.apply_gradients(zip(sums, variables, strict=True))
     # As in `keras.Model.train_step`, which weights by rows.
     tracker = next(item for item in model.metrics if item.name == "loss")
     tracker.update_state(
-        _total(losses) * share * replica_count(),
+        loss * replica_count(),
         sample_weight=tf.shape(tf.nest.flatten(data)[0])[0],
     )
     return {**logs, "loss": tracker.result()}

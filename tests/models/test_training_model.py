@@ -84,9 +84,10 @@ def trained(parts, loss, steps=3, precision="float32", parallel=1):
         optimizer = keras.optimizers.LossScaleOptimizer(
             optimizer, initial_scale=64.0
         )
+    dtype = "float64" if precision == "float64" else None
     model.compile(
         optimizer,
-        {"word": TranslationLoss(**LOSSES[loss]), "hits": None},
+        {"word": TranslationLoss(**LOSSES[loss], dtype=dtype), "hits": None},
         metrics={"word": [TokenPerplexity(), TokenCount(name="count")]},
         jit_compile=ON_JAX,
     )
@@ -269,6 +270,15 @@ def test_microbatches_with_loss_scaling_in_float16():
     found, _ = trained(2, "word", precision="mixed_float16")
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, atol=2e-3)
+
+
+@ON_TENSORFLOW
+def test_microbatches_with_a_loss_in_float64():
+    expected, logs = trained(1, "word", steps=1, precision="float64")
+    found, found_logs = trained(3, "word", steps=1, precision="float64")
+    assert found_logs["loss"] == pytest.approx(logs["loss"], rel=1e-6)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-14)
 
 
 def test_loss_of_a_microbatch_is_a_sum():
