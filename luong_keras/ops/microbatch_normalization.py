@@ -8,10 +8,12 @@ the batch:
     d J = sum_parts d (sum of losses) / sum_parts (number of words)
 
 Within `sum_losses`, a loss therefore returns its sum and records its number.
+TensorFlow's replicas run in threads, so the open part belongs to the thread.
 """
 
 import contextlib
 from collections.abc import Iterator
+from contextvars import ContextVar
 from typing import Any
 
 from keras import ops
@@ -31,18 +33,20 @@ class MicrobatchDivisor:
         self.known = False
 
 
-_open: list[MicrobatchDivisor] = []
+_part: ContextVar[MicrobatchDivisor | None] = ContextVar(
+    "luong_keras_part", default=None
+)
 
 
 @contextlib.contextmanager
 def sum_losses() -> Iterator[MicrobatchDivisor]:
     """Let the loss of a part return its sum, and yield its divisor."""
     part = MicrobatchDivisor()
-    _open.append(part)
+    token = _part.set(part)
     try:
         yield part
     finally:
-        _open.remove(part)
+        _part.reset(token)
     if not part.known:
         raise ValueError(
             "A batch that is processed in parts, on several devices or one "
@@ -64,9 +68,9 @@ def divisor(number: Any, constant: bool = False) -> Any:
         A constant number itself. Otherwise the number, at least 1, or 1 within
         `sum_losses`, because the division follows later.
     """
-    if not _open:
+    part = _part.get()
+    if part is None:
         return number if constant else ops.maximum(number, 1)
-    part = _open[-1]
     if part.known:
         raise ValueError(
             "A batch that is processed in parts can have only one loss. "

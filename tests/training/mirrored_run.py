@@ -40,10 +40,11 @@ def strategy(devices):
     return mirrored(int(devices))
 
 
-def run(devices, epochs=EPOCHS, callbacks=(), path=None, **options):
+def run(devices, epochs=EPOCHS, callbacks=(), path=None, parts=1, **options):
     """Train for some epochs and return the weights and the logs."""
     with strategy(devices).scope():
         model = make(**options)
+        model.microbatches = parts
         history = fit(
             model,
             Batches(row_multiple=1 if devices is None else 4),
@@ -56,7 +57,7 @@ def run(devices, epochs=EPOCHS, callbacks=(), path=None, **options):
     return numbers(model.trainable_variables), history
 
 
-def compare(folder, devices, attention, precision, optimizer, loss):
+def compare(folder, devices, attention, precision, optimizer, loss, parts=1):
     """Compare the weights trained on several devices with those on one."""
     options = {
         **{"attention": attention, "precision": precision},
@@ -75,7 +76,7 @@ def compare(folder, devices, attention, precision, optimizer, loss):
     optimizers.gradient_norm = original
     found = {"clipped": int(sum(norm > CLIP for norm in norms)), "logs": logs}
     for count in devices.split("+"):
-        weights, logs = run(count, **options)
+        weights, logs = run(count, parts=int(parts), **options)
         found[count] = {"weights": difference(weights, expected), "logs": logs}
     return found
 

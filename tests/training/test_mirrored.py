@@ -18,6 +18,7 @@ pytestmark = pytest.mark.tensorflow
 ROOT = Path(__file__).parents[2]
 STEPS = 10  # per epoch, as in `small_runs`, which imports TensorFlow
 FEW = "compare,tensorflow,global,float64,sgd,word"
+PARTS = "compare,2,global,float64,sgd,word,2"
 CLOSE = {"float32": 1e-5, "float64": 1e-12}
 MANY = [
     "compare,1+2+4,global,float32,sgd,sentence",
@@ -26,6 +27,7 @@ MANY = [
     "compare,1+2+4,global,float64,adam,nominal",
     "compare,1+2+4,local,float64,sgd,sentence",
     "compare,1+2+4,local,float64,adam,word",
+    "compare,2,global,float64,sgd,sentence,2",
 ]
 
 
@@ -51,7 +53,7 @@ def few(tmp_path_factory):
     return in_a_process(
         tmp_path_factory.mktemp("few"),
         *(FEW, "steps,sgd,skip", "steps,adam,skip", "steps,sgd,note"),
-        *("plateau", "shares", "refused"),
+        *("plateau", "shares", "refused", PARTS),
     )
 
 
@@ -82,6 +84,10 @@ def check_equal_training(found, precision):
 
 def test_two_devices_train_as_one_device(few):
     check_equal_training(few[FEW], "float64")
+
+
+def test_two_devices_train_in_parts_as_one_device(few):
+    check_equal_training(few[PARTS], "float64")
 
 
 @pytest.mark.slow
