@@ -148,6 +148,24 @@ def test_microbatches_give_the_loss_of_unequal_batches():
     assert found == pytest.approx([3.0, 3.0])
 
 
+@ON_TENSORFLOW
+def test_a_batch_may_have_fewer_rows_than_parts():
+    """The last batch of an epoch has two rows."""
+    found = []
+    for parts in (1, 4):
+        model = small_model(dropout=0.0).training_model
+        model.microbatches = parts
+        model.compile(
+            make_optimizer("sgd", 0.5),
+            {"word": TranslationLoss(), "hits": None},
+        )
+        x, y = batch()
+        model.fit(x, y, batch_size=4, epochs=2, shuffle=False, verbose=0)
+        found.append([v.numpy() for v in model.trainable_variables])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+
 def preceding_operations(operation):
     """Return all operations that an operation of a graph waits for."""
     found, ahead = set(), [operation]

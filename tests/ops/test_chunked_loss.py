@@ -35,7 +35,8 @@ def compare(monkeypatch, rows, by_word, smoothing=0.1, targets=TARGETS, **kw):
     )
     projection.build((None, None, UNITS))
     randomize(projection)
-    vectors = keras.Variable(random(3, 5, UNITS), dtype="float64")
+    vectors = random(*targets.shape, UNITS)
+    vectors = keras.Variable(vectors, dtype="float64")
 
     def evaluate(training):
         def loss():
@@ -43,7 +44,7 @@ def compare(monkeypatch, rows, by_word, smoothing=0.1, targets=TARGETS, **kw):
                 vectors + 0, targets, smoothing, training=training
             )
             return weighted_sum(losses, by_word) + weighted_sum(
-                hits, np.arange(15.0).reshape(3, 5)
+                hits, np.arange(1.0 * targets.size).reshape(targets.shape)
             )
 
         return loss_and_gradients(
@@ -92,6 +93,13 @@ def test_one_word_or_padding_in_eager_mode(word):
     expected, _ = losses(vectors, targets)
     np.testing.assert_allclose(chunked, expected, rtol=1e-5)
     assert hits.shape == (1, 1) and bool(ops.all(chunked == 0)) == (word == 0)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (2, 0)])
+@pytest.mark.parametrize("by_word", [0.3, 1.0])
+def test_no_words(shape, by_word, monkeypatch, float64):
+    targets = np.zeros(shape, "int32")
+    compare(monkeypatch, 4, by_word, targets=targets)
 
 
 @pytest.mark.tensorflow
