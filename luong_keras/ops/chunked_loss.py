@@ -107,9 +107,11 @@ class _Words:
             self.size = _quotient(real, maximum)
             return
         # Shapes cannot depend on values: the last chunk may have padding.
-        self.size = _quotient(self.count, _quotient(self.count, limit))
-        self.chunks = _quotient(real, self.size)
-        missing = -self.count % self.size
+        # Without words there is one chunk, which is empty.
+        most = max(_quotient(self.count, limit), 1)
+        self.size = _quotient(self.count, most)
+        self.chunks = _quotient(real, max(self.size, 1))
+        missing = most * self.size - self.count
         self.padded = ops.pad(
             self.order, [[0, missing]], constant_values=self.count
         )
@@ -124,7 +126,8 @@ class _Words:
             return None
         sizes = ops.where(self.real[:, None], ops.abs(self.vectors), 0)
         # The gradients are at most 1.
-        largest = ops.maximum(ops.cast(ops.max(sizes), self.dtype), 1)
+        largest = ops.cast(ops.max(sizes, initial=0), self.dtype)
+        largest = ops.maximum(largest, 1)
         words = ops.cast(ops.maximum(self.size, 1), self.dtype)
         return ops.minimum(2.0**15 / (words * largest), 2.0**10)
 

@@ -88,7 +88,8 @@ def word_hits(logits, targets, pad_id=PAD_ID):
     targets = ops.cast(targets, "int32")
     # A maximum is several times cheaper than an argmax.
     own = _of_target(logits, real_ids(targets, pad_id))
-    hits = own >= ops.max(logits, axis=-1)
+    # Keras refuses the maximum of no words without an initial value.
+    hits = own >= ops.max(logits, axis=-1, initial=-float("inf"))
     return _zero_padding(ops.cast(hits, logits.dtype), targets, pad_id)
 
 
@@ -204,7 +205,9 @@ def sampled_word_losses(
         own = own + ops.cast(own_bias, own.dtype)
     is_own = ops.equal(targets[:, None], ops.cast(drawn, "int32")[None])
     others = ops.where(is_own, _NEVER, logits)
-    hits = ops.cast(own >= ops.max(others, axis=-1), own.dtype)
+    # As in `word_hits`, there may be no words.
+    highest = ops.max(others, axis=-1, initial=_NEVER)
+    hits = ops.cast(own >= highest, own.dtype)
     estimated = others - ops.cast(log_drawn, others.dtype)
     every = ops.concatenate([own[:, None], estimated], axis=-1)
     losses = ops.logsumexp(every, axis=-1) - own

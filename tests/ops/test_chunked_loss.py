@@ -102,6 +102,19 @@ def test_no_words(shape, by_word, monkeypatch, float64):
     compare(monkeypatch, 4, by_word, targets=targets)
 
 
+@pytest.mark.parametrize("shape", [(0, 3), (2, 0)])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("sampled", [None, 4])
+@pytest.mark.parametrize("training", [True, False])
+def test_no_words_in_eager_mode(shape, dtype, sampled, training):
+    losses = lk.layers.WordLosses(
+        lk.OutputProjection(VOCABULARY, dtype=dtype), sampled=sampled
+    )
+    vectors, targets = np.zeros((*shape, UNITS)), np.zeros(shape, "int32")
+    found, hits = losses(vectors, targets, training=training)
+    assert found.shape == hits.shape == shape
+
+
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(
     "words, count",
