@@ -219,7 +219,8 @@ def train_step(
             ]
         worker_sums[worker] = gradients
         worker_ends[worker] = tf.nest.flatten(
-            [loss, gradients], expand_composites=True
+            [loss, [each for each in gradients if each is not None]],
+            expand_composites=True,
         )
     share = 1.0
     if numbers[0] is not None:
@@ -227,7 +228,9 @@ def train_step(
     variables = model.trainable_variables
     gradients = zip(*worker_sums[:parts], strict=True)
     loss, *sums = [
-        tf.math.scalar_mul(tf.cast(share, total.dtype), total)
+        None
+        if total is None
+        else tf.math.scalar_mul(tf.cast(share, total.dtype), total)
         for total in map(_total, [losses, *gradients])
     ]
     model.optimizer.apply_gradients(zip(sums, variables, strict=True))
@@ -258,9 +261,11 @@ def _part(model, rows):
 
 
 def _plus(one, other):
-    """Add two gradients of one variable."""
+    """Add two gradients of one variable, which are None without a path."""
     import tensorflow as tf
 
+    if one is None:
+        return None
     if not isinstance(one, tf.IndexedSlices):
         return one + other
     return tf.IndexedSlices(
@@ -271,7 +276,7 @@ def _plus(one, other):
 
 
 def _total(tensors):
-    """Return the sum of tensors, always added in the same order.
+    """Return the sum of tensors, always added in the same order, or None.
 
     TensorFlow merges consecutive additions into one AddN, whose order depends
     on when memory becomes free: a run would not repeat to the bit. (`_plus` is
@@ -279,6 +284,6 @@ def _total(tensors):
     """
     import tensorflow as tf
 
-    if isinstance(tensors[0], tf.IndexedSlices):
+    if tensors[0] is None or isinstance(tensors[0], tf.IndexedSlices):
         return functools.reduce(_plus, tensors)
     return tf.reduce_sum(tf.stack(tensors), 0)

@@ -29,6 +29,7 @@ ON_TENSORFLOW = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow",
     reason="parallel micro-batches need TensorFlow",
 )
+PARALLEL = pytest.param(4, 2, marks=ON_TENSORFLOW)
 ROWS, WORDS = 6, 9
 LOSSES = {
     "word": {"normalization": "word"},
@@ -164,6 +165,29 @@ def test_a_batch_may_have_fewer_rows_than_parts():
         found.append([v.numpy() for v in model.trainable_variables])
     for one, other in zip(*found, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+@HAS_MICROBATCHES
+@pytest.mark.filterwarnings("ignore:Gradients do not exist")
+@pytest.mark.parametrize("parts, parallel", [(1, 1), (3, 1), PARALLEL])
+def test_a_variable_without_gradient_stays(parts, parallel):
+    class Unused(keras.layers.Layer):
+        def build(self, shape):
+            self.other = self.add_weight(shape=(2,), initializer="ones")
+            self.weight = self.add_weight(shape=(2,), initializer="ones")
+
+        def call(self, x):
+            return x * self.weight
+
+    inputs, layer = keras.Input((2,)), Unused()
+    model = TrainingModel(inputs, layer(inputs))
+    model.microbatches, model.parallel_microbatches = parts, parallel
+    model.compile(
+        make_optimizer("sgd", 0.5), TranslationLoss(), jit_compile=ON_JAX
+    )
+    model.train_on_batch(np.ones((6, 2)), np.array([[4, 3]] * 6))
+    found = [np.array(layer.other).tolist(), np.array(layer.weight).tolist()]
+    assert found == [[1.0, 1.0], [0.5, 0.5]]
 
 
 def preceding_operations(operation):
