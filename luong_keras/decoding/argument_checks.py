@@ -117,6 +117,13 @@ def counts_between(name, counts, least, most, means):
     return ops.minimum(ops.cast(counts, "int32"), ops.cast(most, "int32"))
 
 
+def one_or_each(name, counts, least=1, means="or one int for all"):
+    """Check and return None, a count, or one count per sentence, (B,)."""
+    if np.ndim(counts):
+        return counts_between(name, counts, least, 2**31 - 1, means)
+    return whole_number(name, counts, least, optional=True)
+
+
 def check_rows(owner, batch):
     """Check the batch size of the arguments; one row serves all sentences."""
     for name, value in owner.of_sentences().items():

@@ -29,7 +29,12 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from luong_keras.decoding.argument_checks import counts_between, whole_number
+from luong_keras.decoding.argument_checks import (
+    counts_between,
+    known_values,
+    one_or_each,
+    whole_number,
+)
 from luong_keras.decoding.strategy import (
     DecodingStrategy,
     FinalHypotheses,
@@ -43,7 +48,6 @@ from luong_keras.decoding.top_words import (
     largest,
     top_words,
 )
-from luong_keras.ops.batch_compaction import column
 
 STACK_KEEPS = ("best", "first")
 
@@ -118,7 +122,9 @@ class Beam(DecodingStrategy):
         self.stack_sizes = counts_between(
             "stack_sizes", stack_sizes, 1, self.stack_size, "`stack_size`"
         )
-        self.num_return_sequences = column(num_return_sequences)
+        self.num_return_sequences = one_or_each(
+            "num_return_sequences", num_return_sequences
+        )
 
     def initialize(self, state: StepState) -> StepOutput:
         batch = ops.shape(state.scores)[0]
@@ -159,9 +165,10 @@ class Beam(DecodingStrategy):
         )
         if self.num_return_sequences is None:
             return found
-        maximum = self.num_return_sequences
-        if not isinstance(maximum, int):
-            maximum = ops.max(maximum)
+        # A known number, because JAX compiles fixed shapes.
+        counts = self.num_return_sequences
+        known = known_values(counts)
+        maximum = ops.max(counts) if known is None else int(known.max())
         return FinalHypotheses(*(each[:, :maximum] for each in found))
 
     # Parts.

@@ -6,14 +6,9 @@ random number is a hash of the seed of the sentence, the hypothesis and the
 step.
 """
 
-import numpy as np
 from keras import backend, ops
 
-from luong_keras.decoding.argument_checks import (
-    check_positive,
-    counts_between,
-    whole_number,
-)
+from luong_keras.decoding.argument_checks import check_positive, one_or_each
 from luong_keras.decoding.strategy import IndependentSampler
 from luong_keras.decoding.top_words import NEVER, largest
 from luong_keras.ops import masking
@@ -65,11 +60,7 @@ class Sampling(IndependentSampler):
         super().__init__(count, counts)
         check_positive(temperature=temperature, top_p=top_p)
         self.temperature = column(temperature)
-        if np.ndim(top_k):
-            most = 2**31 - 1
-            self.top_k = counts_between("top_k", top_k, 0, most, "0 for all")
-        else:
-            self.top_k = whole_number("top_k", top_k, least=0, optional=True)
+        self.top_k = one_or_each("top_k", top_k, 0, "0 for all")
         self.top_p = column(top_p)
         self.seeds = column(seeds)
 

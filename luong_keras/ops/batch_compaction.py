@@ -2,6 +2,7 @@
 
 import copy
 
+import numpy as np
 from keras import backend, ops, tree
 
 from luong_keras.ops import backends
@@ -58,6 +59,8 @@ class PerSentence:
 
 def column(value):
     """Return None or a number unchanged, another value as a tensor."""
+    if isinstance(value, np.generic):
+        value = value.item()
     if value is None or isinstance(value, int | float):
         return value
     return ops.convert_to_tensor(value)

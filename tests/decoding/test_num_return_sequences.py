@@ -2,6 +2,7 @@
 
 import itertools
 
+import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -104,6 +105,20 @@ def test_results_equal_those_of_the_full_search(strategy, scorers):
             SCORERS[scorers](),
         )
         check_same(limited, full, counts)
+
+
+@pytest.mark.parametrize("counts", [np.int64(2), np.resize([1, 2], B)])
+def test_numbers_of_numpy_in_a_compiled_search(counts):
+    step, strategy = ToyStep(V, S), Beam(3, num_return_sequences=counts)
+
+    def run(states):
+        return search(step, states, strategy, np.full(B, 4), 4).ids
+
+    if keras.backend.backend() == "jax":
+        import jax
+
+        run = jax.jit(run)
+    assert run(step.states(*range(B))).shape == (B, 2, 4)
 
 
 def count_steps(num_return_sequences, scorers):

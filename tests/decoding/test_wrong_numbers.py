@@ -54,6 +54,9 @@ def test_sizes_must_be_positive_integers(value):
         Beam(value)
     with refused_size("stack_size"):
         beam(stack_size=value)
+    if np.ndim(value) == 0:
+        with refused_size("num_return_sequences"):
+            Beam(2, num_return_sequences=value)
     with refused_size("count"):
         Sampling(value)
     with refused("`max_steps` must be an integer and at least 0"):
@@ -229,6 +232,15 @@ def test_empty_phrases_and_prefixes_change_nothing(shape):
         found(Beam(2), Prefix(np.zeros((2, 0), "int32"))),
     ):
         np.testing.assert_array_equal(np.array(result.ids), expected)
+
+
+@pytest.mark.parametrize("counts", [[0, 2], [2, -1], [1.5, 1.0]])
+def test_counts_of_results_must_be_positive_integers(counts):
+    with refused(
+        "`num_return_sequences`, an array of integers from 1",
+        "Received: num_return_sequences=",
+    ):
+        Beam(2, num_return_sequences=counts)
 
 
 @pytest.mark.tensorflow
