@@ -140,12 +140,19 @@ def check_rows(owner, batch):
                 )
 
 
-def check_words(name, words, vocabulary_size):
-    """Check that the words are in the vocabulary of the logits."""
-    values = known_values(words)
-    known = values is not None and isinstance(vocabulary_size, int)
-    if known and (values >= vocabulary_size).any():
+def check_words(name, words, lengths, vocabulary_size):
+    """Check that the first words of each row are in the logits' vocabulary.
+
+    words (..., L) ids, lengths (...): the number of ids that count in a row.
+    """
+    values, counts = known_values(words), known_values(lengths)
+    if values is None or counts is None or not isinstance(vocabulary_size, int):
+        return
+    wrong = np.arange(values.shape[-1]) < counts[..., None]
+    wrong = wrong & ((values < 0) | (values >= vocabulary_size))
+    if wrong.any():
+        first = np.broadcast_to(values, wrong.shape)[wrong][0]
         raise ValueError(
             f"Expected: `{name}` in the vocabulary of the logits, 0 to "
-            f"{vocabulary_size - 1}. Received: {values.max()}."
+            f"{vocabulary_size - 1}. Received: {first}."
         )

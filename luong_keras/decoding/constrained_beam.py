@@ -59,7 +59,7 @@ class PhraseProgress(PerSentence):
     def check(self, position, vocabulary_size):
         """Check at the first step that all words are in the vocabulary."""
         if isinstance(position, int):
-            check_words("words", self.words, vocabulary_size)
+            check_words("words", self.words, self.lengths, vocabulary_size)
 
     def after(self, progress, words):
         """Return the progress (B, K, P) after the words (B, K)."""

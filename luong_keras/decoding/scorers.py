@@ -11,6 +11,7 @@ from keras import ops
 
 from luong_keras.decoding.argument_checks import (
     check_not_negative,
+    check_words,
     counts_between,
 )
 from luong_keras.decoding.top_words import gather_beams
@@ -218,6 +219,8 @@ class Prefix(Scorer):
         )
 
     def suppressed(self, states, position, vocabulary_size):
+        if isinstance(position, int):
+            check_words("words", self.words, self.lengths, vocabulary_size)
         # One column more, in case the prefix has no words.
         words = ops.pad(self.words, [(0, 0), (0, 1)])
         imposed = words[:, ops.minimum(position, ops.shape(words)[1] - 1)]

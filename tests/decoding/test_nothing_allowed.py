@@ -27,6 +27,8 @@ from tests.decoding.toy_step import (
 pytestmark = pytest.mark.slow_on_jax
 SENTENCES, MAX_LENGTH = [3, 5, 7], 6
 NO_PHRASE = np.zeros((3, 1, 1), "int32"), np.zeros((3, 1), "int32")
+# In the second sentence.
+NO_WORD_TWICE = NoRepeatedNgrams(np.array([0, 1, 0]))
 
 every_strategy = pytest.mark.parametrize(
     "strategy",
@@ -52,20 +54,20 @@ def check_empty(found, row):
 
 @every_strategy
 @pytest.mark.parametrize(
-    "scorer, min_length",
+    "scorers, min_length",
     [
         # All words except `</s>` are used up before the minimum length.
-        (NoRepeatedNgrams(np.array([0, 1, 0])), MAX_LENGTH),
-        # The second word is outside the vocabulary.
-        (Prefix(np.array([[5, 4], [5, 9], [4, 4]])), 1),
+        ([NO_WORD_TWICE], MAX_LENGTH),
+        # The second word of the prefix repeats the first one.
+        ([Prefix(np.array([[5, 4], [5, 5], [4, 4]])), NO_WORD_TWICE], 1),
         # `</s>` comes before the minimum length.
-        (Prefix(np.array([[5, 4], [5, EOS_ID], [4, 4]])), 3),
-        # The first word is outside the vocabulary.
-        (Prefix(np.array([[5, 4], [9, 5], [4, 4]])), 1),
+        ([Prefix(np.array([[5, 4], [5, EOS_ID], [4, 4]]))], 3),
+        # `</s>` is not allowed as the first word.
+        ([Prefix(np.array([[5, 4], [EOS_ID, 5], [4, 4]]))], 1),
     ],
 )
 def test_sentences_without_a_translation_have_empty_ranks(
-    strategy, scorer, min_length
+    strategy, scorers, min_length
 ):
     step = ToyStep(SIZE)
     found = search(
@@ -75,7 +77,7 @@ def test_sentences_without_a_translation_have_empty_ranks(
         [MAX_LENGTH] * 3,
         MAX_LENGTH,
         [min_length] * 3,
-        [scorer, LengthPenalty(1.0)],
+        [*scorers, LengthPenalty(1.0)],
     )
     check_empty(found, 1)
     # The other sentences have translations with their log-probabilities.
@@ -85,7 +87,7 @@ def test_sentences_without_a_translation_have_empty_ranks(
             symbols = (*words, EOS_ID)[:MAX_LENGTH]
             total = sum(symbol_log_probabilities(step, SENTENCES[row], symbols))
             assert score == pytest.approx(total / len(symbols), rel=1e-5)
-            if isinstance(scorer, Prefix):
+            if isinstance(scorers[0], Prefix):
                 assert words[:2] == ((5, 4), (4, 4))[row // 2]
         assert lists[row]
 

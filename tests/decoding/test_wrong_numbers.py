@@ -151,6 +151,17 @@ def test_prefix_arguments_are_checked():
     assert np.array(ids)[1, 0, 0] == 5
 
 
+@pytest.mark.parametrize("word", [99, -1])
+def test_prefixes_must_be_in_the_vocabulary(word):
+    for prefix in ([[word], [4]], [[4, 5], [4, word]]):
+        with refused(
+            f"`words` in the vocabulary of the logits, 0 to 7. Received: {word}"
+        ):
+            beam(prefix=prefix)
+    prefix = Prefix([[4, word]], [1, 1])  # The word does not count.
+    assert np.array(found(Beam(2), prefix).ids)[:, 0, 0].tolist() == [4, 4]
+
+
 @pytest.mark.tensorflow
 def test_unknown_values_in_a_graph_are_clipped():
     import tensorflow as tf
@@ -257,7 +268,7 @@ def test_tensor_as_size_needs_a_maximum():
         tf.function(lambda size: found(Beam(size)).ids)(tf.constant(2))
 
 
-@pytest.mark.parametrize("word", [8, 100])
+@pytest.mark.parametrize("word", [8, 100, -1, -5])
 def test_phrases_outside_the_vocabulary_are_refused(word):
     phrases = np.full((2, 1, 1), word), np.ones((2, 1), "int32")
     message = (
