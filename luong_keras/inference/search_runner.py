@@ -27,6 +27,7 @@ from luong_keras.inference.search_options import (
     LEAST_TEMPERATURE,
     SEARCH_OPTIONS,
 )
+from luong_keras.tables import counted
 from luong_keras.with_tensorflow import tf
 
 # Larger than any number of hypotheses: returns all that the search keeps.
@@ -68,6 +69,7 @@ class SearchRunner:
         self.decoding = decoding
         self.config = config
         self.strategy = strategy
+        self._check_shortlist()
 
     @property
     def max_beam_size(self) -> int:
@@ -158,6 +160,22 @@ class SearchRunner:
         )
 
     # Parts.
+
+    def _check_shortlist(self):
+        """Check that no scorer or phrase has ids of the whole vocabulary."""
+        received = []
+        if self.scorers:
+            received.append(counted(len(self.scorers), "scorer"))
+        if isinstance(self.strategy, ConstrainedBeam):
+            received.append(f"strategy={type(self.strategy).__name__}")
+        if self.decoding.shortlist is not None and received:
+            raise ValueError(
+                "A user-defined scorer, and the phrases of a `ConstrainedBeam`,"
+                " have ids of the vocabulary, but a shortlist has other ids. "
+                f"Received: {' and '.join(received)} and shortlist="
+                f"{self.decoding.shortlist!r}. Leave one out. The option "
+                "`required` of a translator names phrases as text."
+            )
 
     def _configured_strategy(self, seeds, num_return_sequences):
         decoding = self.decoding

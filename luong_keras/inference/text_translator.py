@@ -36,7 +36,7 @@ from luong_keras.inference.word_links import (
 )
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.progress import Advance
-from luong_keras.tables import counted, html_table
+from luong_keras.tables import html_table
 from luong_keras.text.preprocessing import Preprocessor
 from luong_keras.text.threads import batches_of
 from luong_keras.text.tokenizer import Tokenizer
@@ -96,13 +96,6 @@ class TextTranslator(TranslationGraph):
         else:
             model = ModelEnsemble(translation_model)
         config = model.config
-        if scorers and decoding is not None and decoding.shortlist is not None:
-            raise ValueError(
-                "A user-defined scorer reads ids of the vocabulary, but a "
-                "shortlist has other ids. Received: "
-                f"{counted(len(scorers), 'scorer')} and "
-                f"shortlist={decoding.shortlist!r}. Leave one out."
-            )
         for side, tokenizer, size in (
             ("source", source_tokenizer, config.source_vocabulary_size),
             ("target", target_tokenizer, config.target_vocabulary_size),

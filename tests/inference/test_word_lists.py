@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from luong_keras.decoding import LengthPenalty
+from luong_keras.decoding import Beam, ConstrainedBeam, LengthPenalty
 from luong_keras.inference import word_lists
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.inference.word_lists import Shortlist, UnknownWords
@@ -203,16 +203,35 @@ def test_missing_files_are_named(make):
         make(shortlist="nowhere")
 
 
-def test_user_defined_scorers_exclude_shortlists(make):
+@pytest.mark.parametrize(
+    "parts, received",
+    [
+        ({"scorers": [LengthPenalty(1.0)]}, "1 scorer"),
+        ({"strategy": ConstrainedBeam(2, [[[9]]], [[1]])}, "strategy=Constr"),
+    ],
+)
+def test_ids_of_the_vocabulary_exclude_shortlists(make, parts, received):
     one = make()
-    with pytest.raises(ValueError, match="Received: 1 scorer and shortlist"):
+    with pytest.raises(ValueError, match=f"Received: {received}.* shortlist="):
         TextTranslator(
             one.translation_model,
             one.source_tokenizer,
             one.target_tokenizer,
             one.decoding,
-            scorers=[LengthPenalty(1.0)],
+            **parts,
         )
+
+
+def test_a_strategy_without_ids_may_have_a_shortlist(make):
+    one = make()
+    other = TextTranslator(
+        one.translation_model,
+        one.source_tokenizer,
+        one.target_tokenizer,
+        one.decoding,
+        strategy=Beam(one.decoding.beam_size),
+    )
+    assert other.translate(SENTENCES) == one.translate(SENTENCES)
 
 
 def test_special_ids_of_the_model_keep_their_positions(make):
