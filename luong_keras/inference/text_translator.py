@@ -191,6 +191,12 @@ class TextTranslator(TranslationGraph):
 
     def _best(self, lines, options, cut, advance=None, first=0):
         if options and self.decoding.search == "beam":
+            if "n_best" in options:
+                raise TypeError(
+                    "`translate` returns the best translation of each line. "
+                    f"Received: n_best={options['n_best']!r}. Use `nbest` for "
+                    "several."
+                )
             # If a sentence chooses samples, draw only one.
             options = NbestSettings(**options, n_best=1)
         lines = text_column(lines, "lines", first)

@@ -260,6 +260,13 @@ def test_n_best_above_the_limit_is_refused(translator, options, most):
         translator.nbest(SENTENCES, **options)
 
 
+def test_one_translation_has_no_n_best(translator):
+    with pytest.raises(TypeError, match="Received: n_best=2. Use `nbest`"):
+        translator.translate(SENTENCES, n_best=2)
+    with pytest.raises(TypeError, match="Received: n_best=2. Use `nbest`"):
+        next(translator.translate_lines(SENTENCES, n_best=2))
+
+
 def test_configured_n_best_raises_the_limit(translator):
     decoding = translator.decoding.with_(n_best=7, max_beam_size=7)
     (row, *_) = with_search(translator, decoding).nbest(SENTENCES, n_best=7)
