@@ -590,6 +590,22 @@ def test_output_shape_of_a_subclass_serves_symbolic_calls():
     assert Halves(8)(keras.Input((3, 4))).shape == (None, 3, 4)
 
 
+def test_symbolic_calls_take_all_tensors_in_order():
+    x, memory = (keras.Input(batch_shape=y.shape) for y in (QUERY, MEMORY))
+    mask = keras.Input(batch_shape=(2, 5), dtype="bool")
+    steps = keras.Input(batch_shape=(2,), dtype="int32")
+    local = lk.LocalAttention("monotonic")
+    found = local(x[:, 0], memory, None, mask, None, steps)
+    assert found.shape == (2, 4)
+    cell = lk.InputFeedingLSTMCell(4, attention="local-m")
+    states = [x[:, 0]] * 3
+    _, last = cell(x[:, 0], states, memory, mask, None, steps)
+    assert [state.shape for state in last] == [(2, 4)] * 3
+    decoder = lk.InputFeedingLSTM(4)
+    assert decoder(x, memory, None, None, None, mask).shape == (2, 3, 4)
+    assert lk.Encoder(4)(memory, mask)[0].shape == (2, 5, 4)
+
+
 def test_self_attention_runs_in_time_distributed():
     attention = lk.LuongAttention("general")
     videos = random(2, 3, 5, 4).astype("float32")

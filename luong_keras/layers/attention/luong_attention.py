@@ -342,11 +342,9 @@ class LuongAttention(CheckedLayer):
         self,
         query,
         value=None,
-        query_mask=None,
-        value_mask=None,
-        keys=None,
+        *others,
         return_attention_scores=False,
-        **kwargs,
+        **options,
     ):
         value = query if value is None else value
         steps = tuple(query.shape[:-1])

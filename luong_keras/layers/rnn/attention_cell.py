@@ -334,9 +334,9 @@ class AttentionCell(CellWeights):
         inputs,
         states,
         memory=None,
-        memory_mask=None,
+        *others,
         return_attention_scores=False,
-        **kwargs,
+        **options,
     ):
         rows = tuple(inputs.shape[:-1])
         dtype = self.compute_dtype
