@@ -314,8 +314,13 @@ class AttentionRNN(CheckedLayer):
         self,
         inputs,
         memory=None,
-        *others,
+        initial_state=None,
+        mask=None,
+        inputs_mask=None,
+        memory_mask=None,
+        training=False,
         return_attention_scores=False,
+        *others,
         **options,
     ):
         batch, steps = inputs.shape[:2]
