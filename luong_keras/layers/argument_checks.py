@@ -52,7 +52,7 @@ def check_limits(**given):
             not isinstance(limit, numbers.Real) or limit <= 0
         ):
             raise ValueError(
-                f"`{name}` must be positive, or None for no clipping. "
+                f"`{name}` must be positive, or None. "
                 f"Received: {name}={limit!r}."
             )
 

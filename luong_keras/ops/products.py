@@ -12,6 +12,7 @@ import keras
 from keras import backend, ops
 
 from luong_keras.ops import masking
+from luong_keras.ops.backends import rows_of_each
 from luong_keras.ops.loops import vector_jacobians
 
 # The gradients of windows of D words are added up in sources longer than 24 D;
@@ -67,21 +68,24 @@ def weighted_sums(weights, rows):
     return _with_rows(_sums, _dots, weights, rows)
 
 
-def gathered(gather, rows, positions):
-    """Return `gather(rows, positions)` and record the windows on the tape.
+def gathered(rows, positions):
+    """Gather the rows (B, S, U) at (B, N, W) as (B N, W, U).
 
-    positions (B, N, W) are successive in each window. Only windows of N = 1
-    are recorded.
+    The tape records the windows if N = 1. Each has successive positions.
     """
-    found = gather(rows, positions)
+
+    def windows_of(x):
+        batch, blocks, places = ops.shape(positions)
+        shape = (batch * blocks, places, ops.shape(x)[-1])
+        return ops.reshape(rows_of_each(x, positions), shape)
+
+    found = windows_of(rows)
     tape = _current.get()
     place = None if tape is None else tape.place(rows)
     if place is not None and positions.shape[1] == 1:
-        held = found
-        if rows is not tape.held[place]:
-            held = gather(tape.held[place], positions)
-        window = _Window(found, held, place, positions[..., :1])
-        tape.windows.append(window)
+        held = tape.held[place]
+        held = found if held is rows else windows_of(held)
+        tape.windows.append(_Window(found, held, place, positions[..., :1]))
     return found
 
 

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from luong_keras.ops import masking
-from luong_keras.ops.backends import rows_of_each
 from luong_keras.ops.masking import PLACE_DTYPE
-from luong_keras.ops.products import gathered, product
+from luong_keras.ops.products import product
 
 ALIGNMENTS = ("monotonic", "predictive")
 GAUSSIANS = ("after_softmax", "renormalized", "inside_softmax", "none")
@@ -132,24 +131,6 @@ def window_indices(centre, half_width, source_length, blocks=SINGLE):
     first = ops.minimum(first, source_length - width)
     first = ops.expand_dims(ops.maximum(first, 0), -1)
     return first + ops.arange(width, dtype=PLACE_DTYPE)
-
-
-def gather(x, positions):
-    """Gather the rows of `x` (B, S, U) at (B, N, W) as (B N, W, U)."""
-    return gathered(_gather, x, positions)
-
-
-def _gather(x, positions):
-    batch, blocks, places = ops.shape(positions)
-    shape = (batch * blocks, places, ops.shape(x)[-1])
-    return ops.reshape(rows_of_each(x, positions), shape)
-
-
-def gather_mask(mask, positions):
-    """Gather the mask (B, S) at positions (B, T, W); None stays None."""
-    if mask is None:
-        return None
-    return rows_of_each(mask, positions)
 
 
 def in_blocks(x, size):

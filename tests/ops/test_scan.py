@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from luong_keras.ops import products, windows
+from luong_keras.ops import products
 from luong_keras.ops.loops import reads
 from luong_keras.ops.products import product
 from luong_keras.ops.scan import scan
@@ -91,9 +91,9 @@ def attending_step(parameters, states, given, x):
     (hidden,) = states
     query = product(hidden, kernel, given, view=ops.transpose)[:, None]
     positions = x["first"] + ops.arange(WIDTH, dtype="int32")
-    near_keys = windows.gather(keys, positions)
+    near_keys = products.gathered(keys, positions)
     near = products.weighted_sums(
-        products.dots(query, near_keys), windows.gather(values, positions)
+        products.dots(query, near_keys), products.gathered(values, positions)
     )
     whole = products.weighted_sums(ops.tanh(products.dots(near, keys)), values)
     # Not linear in the rows, so no product after the scan gives the gradient.

@@ -1,18 +1,18 @@
 """Local attention of Luong, Pham and Manning (2015), section 3.2."""
 
-import numbers
-
 import keras
-from keras import ops
+from keras import ops, tree
 
 from luong_keras.layers.argument_checks import (
     check_choice,
+    check_limits,
     check_numbers,
     check_single_step,
 )
 from luong_keras.layers.attention.luong_attention import LuongAttention
 from luong_keras.ops import masking, windows
-from luong_keras.ops.products import weighted_sums
+from luong_keras.ops.backends import rows_of_each
+from luong_keras.ops.products import gathered, weighted_sums
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
@@ -108,12 +108,7 @@ class LocalAttention(LuongAttention):
         check_choice(("auto", *windows.GAUSSIANS), gaussian=gaussian)
         # D, the positions on each side of the window's centre.
         check_numbers(half_width=half_width)
-        if sigma is not None and (
-            not isinstance(sigma, numbers.Real) or sigma <= 0
-        ):
-            raise ValueError(
-                f"`sigma` must be a positive number. Received: sigma={sigma!r}."
-            )
+        check_limits(sigma=sigma)
         super().__init__(
             score_mode=score_mode,
             units=units,
@@ -255,10 +250,10 @@ class LocalAttention(LuongAttention):
         positions = windows.window_indices(
             place.centre, self.half_width, source_length, blocks
         )
-        window_keys = windows.gather(keys, positions)
+        window_keys = gathered(keys, positions)
         window_values = window_keys
         if keys is not value:
-            window_values = windows.gather(value, positions)
+            window_values = gathered(value, positions)
         if blocks.size > 1:
             positions = ops.repeat(positions, blocks.size, axis=1)[:, :steps]
         if dropout_mask is not None:
@@ -338,7 +333,7 @@ class LocalAttention(LuongAttention):
         if place.mask is not None:
             real = place.mask[:, None]
             if len(positions.shape) > 1:
-                real = windows.gather_mask(place.mask, positions)
+                real = rows_of_each(place.mask, positions)
             inside = ops.logical_and(inside, real)
         aligned = ops.cast(
             place.aligned_position, masking.wider_dtype(self.compute_dtype)
@@ -385,16 +380,7 @@ def _is_one(position):
 
 def _sentences(read, begin, end):
     """Cut all tensors (B, ...) to the sentences from `begin` to `end`."""
-
-    def cut(x):
-        return None if x is None else x[begin:end]
-
-    query, keys, value, place, dropout_mask = read
-    cut_value = cut(value)
-    return (
-        cut(query),
-        cut_value if keys is value else cut(keys),
-        cut_value,
-        windows.AlignedPosition(*map(cut, place)),
-        cut(dropout_mask),
-    )
+    # Keys that are the values stay so.
+    each = [x for x in tree.flatten(read) if x is not None]
+    cut = {id(x): x[begin:end] for x in each}
+    return tree.map_structure(lambda x: cut.get(id(x)), read)
