@@ -8,6 +8,7 @@ from luong_keras.decoding.argument_checks import of_each_sentence
 from luong_keras.decoding.model_step import call_step, first_states
 from luong_keras.decoding.search import write_rows
 from luong_keras.ops import masking
+from luong_keras.ops.cross_entropy import masked_cross_entropy
 from luong_keras.special_tokens import BOS_ID
 
 
@@ -67,7 +68,7 @@ def forced_decoding(
         )
         wanted = ops.take(targets, t[None], axis=1)
         inside = t < lengths
-        gain = _log_probability(logits[:, 0], wanted)
+        gain = -masked_cross_entropy(logits, wanted, pad_id=-1)[:, 0]
         rows = (
             ops.where(inside, gain, 0),
             ops.where(inside[:, None], weights[:, 0], 0),
@@ -91,10 +92,3 @@ def forced_decoding(
     return ForcedDecoding(
         ops.transpose(log_probabilities), ops.transpose(alignments, (1, 0, 2))
     )
-
-
-def _log_probability(logits, wanted):
-    """Return the log-probability (B,) of words (B, 1) for logits (B, V)."""
-    logits = masking.upcast(logits)
-    chosen = ops.take_along_axis(logits, wanted, axis=-1)[:, 0]
-    return chosen - ops.logsumexp(logits, axis=-1)

@@ -62,7 +62,7 @@ class Sampling(IndependentSampler):
         self.temperature = column(temperature)
         self.top_k = one_or_each("top_k", top_k, 0, "0 for all")
         self.top_p = column(top_p)
-        self.seeds = column(seeds)
+        self.seeds = column(0 if seeds is None else seeds)
 
     def pick(self, state, barred):
         logits = masking.upcast(state.logits)
@@ -131,18 +131,12 @@ class Sampling(IndependentSampler):
         weights = ops.where(logits > NEVER / 2, weights, 0.0)
         summed = ops.cumsum(weights, axis=-1)
         hypotheses = ops.arange(self.num_hypotheses, dtype="int32")
-        drawn = uniform(seed_column(self.seeds), hypotheses, state.position)
+        seeds = ops.reshape(ops.cast(self.seeds, "int32"), (-1, 1))
+        drawn = uniform(seeds, hypotheses, state.position)
         # The rounding of the product is smaller than 1 - `drawn`.
         mark = ops.cast(drawn, summed.dtype)[..., None] * summed[..., -1:]
         words = ops.sum(ops.cast(summed <= mark, "int32"), axis=-1)
         return ops.minimum(words, state.vocabulary_size - 1)
-
-
-def seed_column(seeds):
-    """Return seeds (B, 1), or (1, 1) with 0 for all sentences."""
-    if seeds is None:
-        return ops.zeros((1, 1), "int32")
-    return ops.cast(ops.reshape(seeds, (-1, 1)), "int32")
 
 
 def of_each(value, dtype):

@@ -124,9 +124,7 @@ class LengthPenalty(Scorer):
 
     @property
     def reranks(self):
-        if isinstance(self.exponent, int | float):
-            return self.exponent != 0
-        return ops.not_equal(self.exponent, 0)
+        return self.exponent != 0
 
     def final(self, scores, lengths, states=()):
         dtype = ops.convert_to_tensor(scores).dtype
@@ -165,9 +163,7 @@ class CoveragePenalty(Scorer):
 
     @property
     def reranks(self):
-        if isinstance(self.strength, int | float):
-            return self.strength != 0
-        return ops.not_equal(self.strength, 0)
+        return self.strength != 0
 
     def start(self, batch, source_length, max_steps):
         if isinstance(source_length, int) and source_length == 0:
