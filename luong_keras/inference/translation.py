@@ -13,8 +13,6 @@ from luong_keras.tables import html_table, text_table
 
 # Score of a rank that the search did not fill: JSON has no -Infinity.
 ABSENT_SCORE = -1e30
-_OF_A_RANK = ("tokens", "lengths", "alignments")
-_OF_A_SOURCE = ("source_tokens", "source_lengths", "truncated")
 
 
 @dataclass(frozen=True)
@@ -122,18 +120,10 @@ def translations_of(
     Returns:
         The translations that the search found, the best first.
     """
+    one = {name: array[row] for name, array in arrays.items()}
     return NBest(
-        _translation(
-            {name: arrays[name][:, rank] for name in _OF_A_RANK}
-            | {name: arrays[name] for name in _OF_A_SOURCE}
-            | {
-                "truncated": arrays["truncated"] | arrays["unfinished"][:, rank]
-            },
-            (arrays["translations"][row, rank], score),
-            row,
-            step,
-        )
-        for rank, score in enumerate(arrays["scores"][row])
+        _translation(one, rank, step)
+        for rank, score in enumerate(one["scores"])
         if score > ABSENT_SCORE
     )
 
@@ -159,15 +149,16 @@ def scored_translation_of(
         arrays: the outputs of the signature `align_pair`, strings as bytes.
         row: the place of the pair in the batch.
     """
-    tokens = _words(arrays["tokens"], arrays["lengths"], row)
-    source = _words(arrays["source_tokens"], arrays["source_lengths"], row)
+    one = {name: array[row] for name, array in arrays.items()}
+    tokens = _words(one["tokens"], one["lengths"])
+    source = _words(one["source_tokens"], one["source_lengths"])
     return ScoredTranslation(
-        float(arrays["log_probability"][row]),
+        float(one["log_probability"]),
         tokens,
-        arrays["word_log_probabilities"][row, : len(tokens)],
+        one["word_log_probabilities"][: len(tokens)],
         source,
-        arrays["alignments"][row, : len(tokens), : len(source)],
-        bool(arrays["truncated"][row]),
+        one["alignments"][: len(tokens), : len(source)],
+        bool(one["truncated"]),
     )
 
 
@@ -178,26 +169,25 @@ def places_by_length(lines: Sequence[str], size: int) -> Iterator[list[int]]:
         yield order[start : start + size]
 
 
-def _translation(arrays, text_and_score, row, step) -> Translation:
-    """Create a `Translation` from arrays of one translation per sentence."""
-    text, score = text_and_score
-    source = _words(arrays["source_tokens"], arrays["source_lengths"], row)
-    tokens = _words(arrays["tokens"], arrays["lengths"], row)
+def _translation(one, rank, step) -> Translation:
+    """Create a `Translation` from the arrays of one sentence."""
+    source = _words(one["source_tokens"], one["source_lengths"])
+    tokens = _words(one["tokens"][rank], one["lengths"][rank])
     length = len(tokens)
     # With the row of the step that reads the last word, if it exists.
-    weights = arrays["alignments"][row, : length + 1, : len(source)]
+    weights = one["alignments"][rank, : length + 1, : len(source)]
     if not weights[length:].any():
         weights = weights[:length]
     return Translation(
-        text.decode(),
-        float(score),
+        one["translations"][rank].decode(),
+        float(one["scores"][rank]),
         tokens,
         source,
         weights[:length],
         sorted(best_links(weights, len(source), length, step)),
-        bool(arrays["truncated"][row]),
+        bool(one["truncated"] or one["unfinished"][rank]),
     )
 
 
-def _words(tokens, lengths, row):
-    return [token.decode() for token in tokens[row, : lengths[row]]]
+def _words(tokens, length):
+    return [token.decode() for token in tokens[:length]]
