@@ -43,7 +43,6 @@ from luong_keras.decoding.strategy import (
 )
 from luong_keras.decoding.top_words import (
     NEVER,
-    at_most,
     gather_beams,
     largest,
     top_words,
@@ -198,7 +197,9 @@ class Beam(DecodingStrategy):
 
     def _best_words(self, state, count):
         """Return gains and words, (B, K, N); NEVER beyond the vocabulary."""
-        known = at_most(count, state.vocabulary_size)
+        size = state.vocabulary_size
+        # A size that is a tensor is assumed to be large enough.
+        known = min(count, size) if isinstance(size, int) else count
         gains, words = top_words(
             state.logits, known, state.suppressed, state.bonus
         )

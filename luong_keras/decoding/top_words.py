@@ -56,14 +56,6 @@ def top_words(logits, count, suppressed=None, bonus=None):
     return values - best + highest, words
 
 
-def at_most(count, size):
-    """Limit a count to the size of the vocabulary.
-
-    A size that is a tensor is assumed to be large enough.
-    """
-    return min(count, size) if isinstance(size, int) else count
-
-
 def top_k(values, k):
     """Compute `largest` over the last axis of (B, K, V), faster for large V.
 

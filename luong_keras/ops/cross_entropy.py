@@ -211,9 +211,7 @@ def sampled_word_losses(
     estimated = others - ops.cast(log_drawn, others.dtype)
     every = ops.concatenate([own[:, None], estimated], axis=-1)
     losses = ops.logsumexp(every, axis=-1) - own
-    real = ops.not_equal(targets, pad_id)
-    zero = ops.zeros_like(losses)
-    return ops.where(real, losses, zero), ops.where(real, hits, zero)
+    return tuple(_zero_padding(x, targets, pad_id) for x in (losses, hits))
 
 
 def of_real_words(losses_of, vectors, targets, pad_id=0):
