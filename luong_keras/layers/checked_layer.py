@@ -317,10 +317,12 @@ class NumberedLayer(CheckedLayer):
     """
 
     def save_own_variables(self, store):
+        super().save_own_variables(store)
         store["format"] = FORMAT
 
     def load_own_variables(self, store):
-        found = int(store["format"][()]) if "format" in set(store.keys()) else 1
+        own = {name: store[name] for name in [*store.keys()]}
+        found = int(own.pop("format")[()]) if "format" in own else 1
         if found != FORMAT:
             raise ValueError(
                 f"`{type(self).__name__}` {self.name!r} reads weights of "
@@ -328,3 +330,4 @@ class NumberedLayer(CheckedLayer):
                 "another version of luong_keras. Save the weights again with "
                 "this one, or read the file with the version that wrote it."
             )
+        super().load_own_variables(own)
