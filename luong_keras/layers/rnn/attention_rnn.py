@@ -314,13 +314,8 @@ class AttentionRNN(CheckedLayer):
         self,
         inputs,
         memory=None,
-        initial_state=None,
-        mask=None,
-        inputs_mask=None,
-        memory_mask=None,
-        training=False,
-        return_attention_scores=False,
         *others,
+        return_attention_scores=False,
         **options,
     ):
         batch, steps = inputs.shape[:2]
