@@ -250,7 +250,7 @@ def test_every_number_is_finite(kind, name, value):
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_weights_of_sources_are_finite(value):
     with pytest.raises(ValueError, match=f"weights are .*, {value}"):
-        DataConfig(train=("a", "b"), weights=(1.0, value))
+        DataConfig("files", train=("a", "b"), weights=(1.0, value))
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])

@@ -64,5 +64,7 @@ def test_invalid_sentences_are_refused(hypotheses, references, message):
 
 def test_missing_package_names_the_pip_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "sacrebleu.metrics.bleu", None)
-    with pytest.raises(ImportError, match=r"pip install luong-keras\[train\]"):
+    with pytest.raises(
+        ImportError, match=r"pip install 'luong-keras\[train\]'"
+    ):
         corpus_bleu(["a"], ["a"])

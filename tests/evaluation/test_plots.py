@@ -84,7 +84,9 @@ def test_length_analysis_needs_groups(tmp_path, systems):
 
 def test_missing_package_names_the_pip_command(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ImportError, match=r"pip install luong-keras\[train\]"):
+    with pytest.raises(
+        ImportError, match=r"pip install 'luong-keras\[train\]'"
+    ):
         plot_alignment(["a"], ["x"], WEIGHTS, tmp_path / "a.png")
 
 
