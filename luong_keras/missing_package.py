@@ -63,7 +63,7 @@ def needs(name: str, extra: str = "train") -> Iterator[None]:
           ...
         ImportError: This needs the package `xyz`, which could not be \
 imported (No module named 'xyz'). Install it with `pip install \
-luong-keras[train]`.
+'luong-keras[train]'`.
     """
     try:
         yield
