@@ -85,3 +85,16 @@ def test_other_columns_or_settings_name_the_languages(
     path.write_text(csv(names, PAIRS))
     data = decided(tmp_path, train=str(path), **settings)
     assert (data.source_language, data.target_language) == languages
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"dataset": "wmt14_translate"},
+        {"dataset": "phrasebook"},
+        {"train": "corpus/train"},  # for corpus/train.de and corpus/train.en
+    ],
+)
+def test_named_data_sets_and_prefixes_have_known_languages(settings, tmp_path):
+    data = decided(tmp_path, target_language="en", **settings)
+    assert (data.source_language, data.target_language) == ("de", "en")
