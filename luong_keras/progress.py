@@ -205,7 +205,7 @@ def shown_line(
         ...     step()
         step 1
     """
-    notebook = notebook_line()
+    notebook = _notebook_line()
     if notebook is None and (console := terminal(stream, narrowest)):
         with draw(console, line):
             yield lambda: None
@@ -302,14 +302,14 @@ def _is_notebook(stream: IO[str]) -> bool:
 _cell_lines: dict[int, Any] = {}
 
 
-def notebook_line() -> Callable[[str], object] | None:
+def _notebook_line() -> Callable[[str], object] | None:
     """Return the function that writes the progress line of the running cell.
 
     Returns:
         A function that takes the text, "" for none; None outside a notebook.
 
     Example:
-        >>> notebook_line()
+        >>> _notebook_line()
     """
     if not _is_notebook(sys.stdout):
         return None

@@ -121,7 +121,8 @@ def run(arguments: Evaluate) -> int:
     else:
         print("\n\n".join(map(text_table, _tables(results))))
     if arguments.run_dir is not None and arguments.translations is None:
-        sys.stdout.flush()  # The run may be read-only.
+        # After the scores, because the run may be read-only.
+        sys.stdout.flush()
         write_results(RunFolder(arguments.run_dir).results, results)
     return 0
 

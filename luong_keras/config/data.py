@@ -204,7 +204,7 @@ def check_text(data) -> None:
         if getattr(data, name) is not None:
             raise ValueError(
                 f"The data set {data.dataset!r} would not use `{name}`. "
-                f"Expected: dataset='files'. Received: "
+                "Expected: dataset='files'. Received: "
                 f"{name}={getattr(data, name)!r:.200}."
             )
     weights = data.weights

@@ -295,7 +295,7 @@ def mapped(
         The results.
 
     Raises:
-        RuntimeError: If a worker process was killed.
+        ChildProcessError: If a worker process was killed.
 
     Example:
         >>> list(mapped(len, ["a", "bc"], processes=1))

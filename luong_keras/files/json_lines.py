@@ -29,7 +29,7 @@ def read_json_lines(
             missing, and its last line incomplete; the line is left out if so.
 
     Raises:
-        FileNotFoundError: if another file does not exist.
+        FileNotFoundError: if the file does not exist and is not `appended`.
         ValueError: if another line is damaged, with its number, or the file is
             a link.
 

@@ -55,7 +55,7 @@ def chunked_word_losses(
 
     def gradients(upstream):
         weights = upstream[0]
-        # That of a real word, if there is one; 0 of a batch without rows.
+        # The weight of a real word if there is one; 0 without words.
         first = ops.sum(ops.take(weights, words.order[:1]), keepdims=True)
         inside = ops.where(words.real, weights, first)
         inside = ops.concatenate([inside, first])

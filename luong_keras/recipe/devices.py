@@ -130,7 +130,7 @@ def report_lost_processes(devices: Devices) -> Iterator[None]:
 
 
 def _is_lost_connection(error: Exception) -> bool:
-    """Test whether an error of JAX, or of its runtime, is about a process."""
+    """Test whether an error means that another process has ended."""
     import jax
 
     text = str(error).lower()

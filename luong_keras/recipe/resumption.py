@@ -15,10 +15,7 @@ import keras
 
 import luong_keras
 from luong_keras.config import DecodingConfig, RunConfig
-from luong_keras.config.values import (
-    config_from_dict,
-    config_to_dict,
-)
+from luong_keras.config.values import config_from_dict, config_to_dict
 from luong_keras.files.atomic_file import read_json, write_json
 from luong_keras.files.json_lines import read_json_lines, write_json_lines
 from luong_keras.files.path_checks import no_link

@@ -19,10 +19,7 @@ from luong_keras.data.parallel_text import (
     opened,
     without_compression,
 )
-from luong_keras.data.sources.columns import (
-    RequestedColumns,
-    described,
-)
+from luong_keras.data.sources.columns import RequestedColumns, described
 from luong_keras.data.sources.source_kinds import (
     PlacedPair,
     TextSource,

@@ -380,7 +380,7 @@ def _is_one(position):
 
 def _sentences(read, begin, end):
     """Cut all tensors (B, ...) to the sentences from `begin` to `end`."""
-    # Keys that are the values stay so.
+    # Keys and values that are one tensor stay one.
     each = [x for x in tree.flatten(read) if x is not None]
     cut = {id(x): x[begin:end] for x in each}
     return tree.map_structure(lambda x: cut.get(id(x)), read)
