@@ -30,7 +30,7 @@ class LineSearch:
 
     def __init__(self, graph: TranslationGraph) -> None:
         self._graph = graph
-        self._plain = tf.function(
+        self._configured_search = tf.function(
             lambda text, num_return_sequences: graph.translate_batch(
                 text, num_return_sequences=num_return_sequences
             ),
@@ -60,35 +60,41 @@ class LineSearch:
                 sentence in calls without options.
         """
         columns = self._columns(options, len(lines))
-        search = self._with_options[len(columns)] if columns else self._plain
+        search = (
+            self._option_searches[len(columns)]
+            if columns
+            else self._configured_search
+        )
 
-        def answered(places):
+        def run_batch(places):
             text = tf.constant([lines[i] for i in places])
-            chosen = [num_return_sequences]
+            arguments = [num_return_sequences]
             if columns:
-                chosen = [column[places] for column in columns]
-            found = search(text, *chosen)
-            return places, {name: t.numpy() for name, t in found.items()}
+                arguments = [column[places] for column in columns]
+            results = search(text, *arguments)
+            return places, {name: t.numpy() for name, t in results.items()}
 
         truncated, unfinished = np.zeros((2, len(lines)), bool)
-        for places, arrays in self._answers(answered, lines):
+        for places, arrays in self._run_batches(run_batch, lines):
             truncated[places] = arrays["truncated"]
             unfinished[places] = arrays["unfinished"][:, 0]
             yield places, arrays
             if advance is not None:
                 advance(len(places))
-        for place, each in enumerate(zip(truncated, unfinished, strict=True)):
-            cut.add(place, *map(bool, each))
+        for place, flags in enumerate(zip(truncated, unfinished, strict=True)):
+            cut.add(place, *map(bool, flags))
 
-    def _answers(self, answered, lines):
+    def _run_batches(self, run_batch, lines):
         batches = places_by_length(lines, self._graph.decoding.batch_size)
         # The first batch runs without threads, because it traces the graph and
         # Keras does not trace in threads. Eager functions need one thread, too.
         # Another thread leaves the scope of a strategy and would trace again.
-        yield from map(answered, itertools.islice(batches, 1))
-        one = tf.config.functions_run_eagerly() or tf.distribute.has_strategy()
-        threads = 1 if one else batches_at_once()
-        yield from in_threads(answered, batches, threads)
+        yield from map(run_batch, itertools.islice(batches, 1))
+        is_sequential = (
+            tf.config.functions_run_eagerly() or tf.distribute.has_strategy()
+        )
+        threads = 1 if is_sequential else batches_at_once()
+        yield from in_threads(run_batch, batches, threads)
 
     def _columns(self, options, count):
         """Return one column per search option, or [] without options.
@@ -96,24 +102,26 @@ class LineSearch:
         If only options of a beam are given, only these have columns, for a
         smaller graph.
         """
-        if unknown := [name for name in options if name not in SEARCH_OPTIONS]:
+        if unknown_names := [
+            name for name in options if name not in SEARCH_OPTIONS
+        ]:
             raise TypeError(
                 f"Expected: options of a search, {', '.join(SEARCH_OPTIONS)}. "
-                f"Received: {', '.join(unknown)}."
+                f"Received: {', '.join(unknown_names)}."
             )
-        given = {name for name, value in options.items() if value is not None}
-        if not given:
+        names = {name for name, value in options.items() if value is not None}
+        if not names:
             return []
-        samples = self._graph.decoding.search == "sampling"
-        of_beam = not samples and given <= {*BEAM_OPTIONS}
+        is_sampling = self._graph.decoding.search == "sampling"
+        is_beam_only = not is_sampling and names <= {*BEAM_OPTIONS}
         columns = {
             name: option_column(name, options.get(name), count)
-            for name in (BEAM_OPTIONS if of_beam else SEARCH_OPTIONS)
+            for name in (BEAM_OPTIONS if is_beam_only else SEARCH_OPTIONS)
         }
-        self._check_sizes(columns)
+        self._check_counts(columns)
         return list(columns.values())
 
-    def _check_sizes(self, columns):
+    def _check_counts(self, columns):
         """Check that beam sizes and numbers of translations are available."""
         decoding = self._graph.decoding
         beams = columns["beam_size"]
@@ -125,38 +133,40 @@ class LineSearch:
                 "decoding.beam_size or max_beam_size."
             )
         beams = np.where(beams > 0, beams, decoding.beam_size)
-        most = beams
+        max_counts = beams
         if "temperature" in columns:
-            most = np.where(columns["temperature"] > 0, maximum, beams)
+            max_counts = np.where(columns["temperature"] > 0, maximum, beams)
         if decoding.stack_size is not None:
-            most = np.full_like(most, decoding.stack_size)
-        for place in np.flatnonzero(columns["n_best"] > most)[:1]:
-            wider = decoding.stack_size is None and most[place] < maximum
-            how = "Give beam_size too, or make" if wider else "Make"
+            max_counts = np.full_like(max_counts, decoding.stack_size)
+        for place in np.flatnonzero(columns["n_best"] > max_counts)[:1]:
+            is_extensible = (
+                decoding.stack_size is None and max_counts[place] < maximum
+            )
+            advice = "Give beam_size too, or make" if is_extensible else "Make"
             raise ValueError(
-                f"Expected: n_best of at most {most[place]}, the translations "
-                "that the search keeps. Received: n_best="
-                f"{columns['n_best'][place]}. {how} the translator with "
+                f"Expected: n_best of at most {max_counts[place]}, the "
+                "translations that the search keeps. Received: n_best="
+                f"{columns['n_best'][place]}. {advice} the translator with "
                 "decoding.with_(n_best=…)."
             )
 
     @functools.cached_property
-    def _with_options(self):
+    def _option_searches(self):
         """Graphs of the search by the number of options.
 
         Each graph is traced at its first use.
         """
-        kinds = [option.kind for option in SEARCH_OPTIONS.values()]
+        dtypes = [option.kind for option in SEARCH_OPTIONS.values()]
         return {
-            number: tf.function(
+            count: tf.function(
                 lambda text, *columns: self._graph.translate_batch(
                     text, SearchOptions(*columns)
                 ),
                 input_signature=[
-                    tf.TensorSpec([None], kind)
-                    for kind in (tf.string, *kinds[:number])
+                    tf.TensorSpec([None], dtype)
+                    for dtype in (tf.string, *dtypes[:count])
                 ],
                 autograph=False,
             )
-            for number in (len(BEAM_OPTIONS), len(SEARCH_OPTIONS))
+            for count in (len(BEAM_OPTIONS), len(SEARCH_OPTIONS))
         }

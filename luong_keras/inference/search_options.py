@@ -159,30 +159,30 @@ def refuse_one_line(lines: object, name: str = "lines") -> None:
 def option_column(name: str, value: Option, count: int) -> np.ndarray:
     """Return the (B,) values of an option."""
     option = _COLUMNS[name]
-    kind = option.type
+    dtype = option.type
     if value is None:
         value = option.unset
     try:
-        given = np.asarray(value, object if kind is object else None)
-        array: np.ndarray = given.astype(kind)
-        kept = kind is object or _same_numbers(given, array)
+        values = np.asarray(value, object if dtype is object else None)
+        column: np.ndarray = values.astype(dtype)
+        is_exact = dtype is object or _same_numbers(values, column)
     except (ValueError, OverflowError):
-        kept, array = False, np.empty(0, object)
-    if not kept or array.shape not in ((), (count,)):
+        is_exact, column = False, np.empty(0, object)
+    if not is_exact or column.shape not in ((), (count,)):
         raise ValueError(
             f"Expected: `{name}` as one value or {count}, one for each line, "
-            f"of type {np.dtype(kind)}. Received: {value!r}."
+            f"of type {np.dtype(dtype)}. Received: {value!r}."
         )
-    array = np.broadcast_to(array, (count,))
-    return text_column(array, name) if kind is object else array
+    column = np.broadcast_to(column, (count,))
+    return text_column(column, name) if dtype is object else column
 
 
-def _same_numbers(given: np.ndarray, array: np.ndarray) -> bool:
+def _same_numbers(values: np.ndarray, column: np.ndarray) -> bool:
     """Test whether arrays are equal except for rounding in a conversion."""
-    if given.size == 0:
+    if values.size == 0:
         return True
     return bool(
-        given.dtype.kind in "biuf"
-        and np.isfinite(array).all()
-        and np.allclose(array, given, rtol=1e-6)
+        values.dtype.kind in "biuf"
+        and np.isfinite(column).all()
+        and np.allclose(column, values, rtol=1e-6)
     )

@@ -76,25 +76,29 @@ class SearchRunner:
         """Largest beam size that a sentence may choose."""
         return self.decoding.max_beam_size or self.decoding.beam_size
 
-    def limits(self, lengths: tf.Tensor, least: tf.Tensor | int = 0) -> dict:
+    def limits(
+        self, lengths: tf.Tensor, min_symbols: tf.Tensor | int = 0
+    ) -> dict:
         """Return the length limits of translations, and the special ids.
 
         Args:
             lengths: (B,) number of words of the sources.
-            least: (B,) number of symbols that must have room.
+            min_symbols: (B,) number of symbols that must have room.
         """
         decoding, config = self.decoding, self.config
-        read = tf.cast(lengths, tf.float32)
-        maximum = tf.cast(decoding.max_symbols(read), tf.int32)
+        source_lengths = tf.cast(lengths, tf.float32)
+        maximum = tf.cast(decoding.max_symbols(source_lengths), tf.int32)
         maximum = tf.maximum(maximum, 2)
-        maximum = tf.maximum(maximum, least)
+        maximum = tf.maximum(maximum, min_symbols)
         maximum = tf.where(lengths > 0, maximum, 0)
         # S + 1, as in the authors' program.
-        fewest = tf.cast((read + 1) * decoding.min_length_ratio, tf.int32)
+        min_lengths = tf.cast(
+            (source_lengths + 1) * decoding.min_length_ratio, tf.int32
+        )
         return {
             "max_lengths": maximum,
             "max_steps": tf.reduce_max(maximum),
-            "min_lengths": tf.minimum(fewest, maximum - 1),
+            "min_lengths": tf.minimum(min_lengths, maximum - 1),
             "bos_id": config.bos_id,
             "eos_id": config.eos_id,
             "pad_id": config.target_pad_id,
@@ -112,8 +116,8 @@ class SearchRunner:
             step,
             states,
             self.strategy
-            or self._configured_strategy(sources.seeds, num_return_sequences),
-            scorers=self._own_scorers(sources.mask),
+            or self._make_strategy(sources.seeds, num_return_sequences),
+            scorers=self._make_scorers(sources.mask),
             **self.limits(sources.lengths),
         )
 
@@ -121,42 +125,49 @@ class SearchRunner:
         self, step, states, sources: Sources, request: RequestOptions
     ) -> Hypotheses:
         """Search with the options of each sentence."""
-        options = self._resolved(request.options)
-        limits = self.limits(sources.lengths, needed_room(request))
+        options = self._resolve_options(request.options)
+        limits = self.limits(sources.lengths, reserved_symbols(request))
         if request.required is None:
-            return self._plain_beam(
+            return self._run_beam(
                 step, states, sources, options, request, limits
             )
         assert request.forbidden is not None  # given together with `required`
-        samples = options["temperature"] > 0
-        beams, drawn = (
-            limits | {"max_lengths": tf.where(rows, limits["max_lengths"], 0)}
-            for rows in (~samples, samples)
+        is_sampled = options["temperature"] > 0
+        beam_limits, sample_limits = (
+            limits
+            | {"max_lengths": tf.where(is_included, limits["max_lengths"], 0)}
+            for is_included in (~is_sampled, is_sampled)
         )
         scorers = [
             Prefix(request.prefix, request.prefix_lengths),
             ForbiddenPhrases(*request.forbidden),
-            *self._own_scorers(sources.mask, options),
+            *self._make_scorers(sources.mask, options),
         ]
-        found = search(
+        hypotheses = search(
             step,
             states,
             ConstrainedBeam(
                 words=request.required.ids,
                 lengths=request.required.lengths,
-                **self._beams(options, beams),
+                **self._beam_options(options, beam_limits),
             ),
             scorers=scorers,
-            **beams,
+            **beam_limits,
         )
 
-        def with_samples():
-            strategy = self._samples(sources, options, drawn)
-            others = search(step, states, strategy, scorers=scorers, **drawn)
-            return _rows_of(samples, others, found)
+        def replace_sampled():
+            strategy = self._make_sampling(sources, options, sample_limits)
+            samples = search(
+                step, states, strategy, scorers=scorers, **sample_limits
+            )
+            return _select_rows(is_sampled, samples, hypotheses)
 
         return Hypotheses(
-            *tf.cond(tf.reduce_any(samples), with_samples, lambda: tuple(found))
+            *tf.cond(
+                tf.reduce_any(is_sampled),
+                replace_sampled,
+                lambda: tuple(hypotheses),
+            )
         )
 
     # Parts.
@@ -177,10 +188,10 @@ class SearchRunner:
                 "`required` of a translator names phrases as text."
             )
 
-    def _configured_strategy(self, seeds, num_return_sequences):
+    def _make_strategy(self, seeds, num_return_sequences):
         decoding = self.decoding
         size = decoding.beam_size
-        seeds = _mixed(seeds, decoding.seed)
+        seeds = _mix_seeds(seeds, decoding.seed)
         if decoding.search == "sampling":
             return Sampling(
                 size,
@@ -198,112 +209,117 @@ class SearchRunner:
             num_return_sequences=num_return_sequences,
         )
 
-    def _own_scorers(self, mask, chosen=None):
-        """Return the scorers of the settings and of the chosen options."""
-        own = {**vars(self.decoding), **(chosen or {})}
-        exponent, form = own["length_penalty"], own["length_penalty_form"]
+    def _make_scorers(self, mask, requested=None):
+        """Return the scorers of the settings and of the requested options."""
+        options = {**vars(self.decoding), **(requested or {})}
+        exponent, form = (
+            options["length_penalty"],
+            options["length_penalty_form"],
+        )
         scorers: list[Scorer] = [LengthPenalty(exponent, form)]
-        strength, size = own["coverage_penalty"], own["no_repeat_ngram"]
+        strength, size = options["coverage_penalty"], options["no_repeat_ngram"]
         if tf.is_tensor(strength) or strength:
             scorers.append(CoveragePenalty(strength, mask))
         if tf.is_tensor(size) or size:
             scorers.append(NoRepeatedNgrams(size))
         return scorers + self.scorers
 
-    def _resolved(self, options):
+    def _resolve_options(self, options):
         """Return the options with the configured values where unset."""
         decoding = self.decoding
-        drawn = decoding.search == "sampling"
-        own = {
+        samples = decoding.search == "sampling"
+        defaults = {
             "beam_size": decoding.beam_size,
             "n_best": 0,
             "length_penalty": decoding.length_penalty,
             "coverage_penalty": decoding.coverage_penalty,
             "no_repeat_ngram": decoding.no_repeat_ngram or 0,
-            "temperature": decoding.temperature if drawn else 0.0,
+            "temperature": decoding.temperature if samples else 0.0,
             "top_k": decoding.top_k or 0,
             "top_p": decoding.top_p,
             "seed": decoding.seed,
         }
-        found = {
-            name: resolved(name, options[name], value)
-            for name, value in own.items()
+        resolved = {
+            name: resolve_option(name, options[name], default)
+            for name, default in defaults.items()
             if options[name] is not None
         }
-        found["beam_size"] = tf.minimum(found["beam_size"], self.max_beam_size)
-        temperature = found.get("temperature")
+        resolved["beam_size"] = tf.minimum(
+            resolved["beam_size"], self.max_beam_size
+        )
+        temperature = resolved.get("temperature")
         if temperature is not None:
-            found["temperature"] = tf.where(
+            resolved["temperature"] = tf.where(
                 temperature > 0, tf.maximum(temperature, LEAST_TEMPERATURE), 0
             )
-        return found
+        return resolved
 
-    def _beams(self, options, limits):
+    def _beam_options(self, options, limits):
         """Return settings of a beam as wide as the largest chosen beam."""
         stack_size, n_best = self.decoding.stack_size, options["n_best"]
-        rows = limits["max_lengths"] > 0
-        beams = tf.where(rows, options["beam_size"], 1)
+        is_searched = limits["max_lengths"] > 0
+        sizes = tf.where(is_searched, options["beam_size"], 1)
         return {
-            "size": tf.reduce_max(beams),
+            "size": tf.reduce_max(sizes),
             "stack_size": stack_size,
             "stack_keeps": self.decoding.stack_keeps,
-            "sizes": beams,
+            "sizes": sizes,
             # Without `stack_size`, a sentence has as many as its beam.
-            "stack_sizes": beams if stack_size is None else None,
+            "stack_sizes": sizes if stack_size is None else None,
             "max_size": self.max_beam_size,
             "num_return_sequences": tf.where(n_best > 0, n_best, ALL),
         }
 
-    def _plain_beam(self, step, states, sources, options, request, limits):
-        chosen = {"length_penalty": options["length_penalty"]}
+    def _run_beam(self, step, states, sources, options, request, limits):
+        requested = {"length_penalty": options["length_penalty"]}
         prefix = Prefix(request.prefix, request.prefix_lengths)
         return search(
             step,
             states,
-            Beam(**self._beams(options, limits)),
-            scorers=[prefix, *self._own_scorers(sources.mask, chosen)],
+            Beam(**self._beam_options(options, limits)),
+            scorers=[prefix, *self._make_scorers(sources.mask, requested)],
             **limits,
         )
 
-    def _samples(self, sources, options, limits):
+    def _make_sampling(self, sources, options, limits):
         """Create a strategy that draws as many samples as a beam would give."""
         n_best = options["n_best"]
         counts = tf.where(n_best > 0, n_best, options["beam_size"])
         counts = tf.minimum(
             counts, self.decoding.stack_size or self.max_beam_size
         )
-        rows = limits["max_lengths"] > 0
-        counts = tf.where(rows, counts, 1)
+        is_sampled = limits["max_lengths"] > 0
+        counts = tf.where(is_sampled, counts, 1)
         return Sampling(
             tf.reduce_max(counts),
-            tf.where(rows, options["temperature"], 1.0),
+            tf.where(is_sampled, options["temperature"], 1.0),
             options["top_k"],
             options["top_p"],
-            _mixed(sources.seeds, options["seed"]),
+            _mix_seeds(sources.seeds, options["seed"]),
             counts,
         )
 
 
-def needed_room(request: RequestOptions | None) -> tf.Tensor | int:
+def reserved_symbols(request: RequestOptions | None) -> tf.Tensor | int:
     """Return how many symbols (B,) must have room, for prefix and phrases."""
     if request is None:
         return 0
-    room = request.prefix_lengths + 1
+    symbols = request.prefix_lengths + 1
     if request.required is not None:
-        room += tf.reduce_sum(request.required.lengths, axis=1)
-    return room
+        symbols += tf.reduce_sum(request.required.lengths, axis=1)
+    return symbols
 
 
-def resolved(name: str, column: tf.Tensor, own: float) -> tf.Tensor:
+def resolve_option(name: str, column: tf.Tensor, default: float) -> tf.Tensor:
     """Return the clipped option of each sentence, or the configured value."""
     option = SEARCH_OPTIONS[name]
-    chosen = column > 0 if option.unset == 0 else column >= 0
-    moved = tf.clip_by_value(
+    is_set = column > 0 if option.unset == 0 else column >= 0
+    clipped = tf.clip_by_value(
         column,
         tf.cast(option.low, column.dtype),
         tf.cast(option.high, column.dtype),
     )
-    return tf.where(chosen, moved, tf.cast(own, column.dtype))
+    return tf.where(is_set, clipped, tf.cast(default, column.dtype))
 
 
 def text_seeds(text: tf.Tensor) -> tf.Tensor:
@@ -311,27 +327,26 @@ def text_seeds(text: tf.Tensor) -> tf.Tensor:
     return tf.cast(tf.strings.to_hash_bucket_fast(text, 2**31 - 1), tf.int32)
 
 
-def _mixed(seeds, seed):
+def _mix_seeds(seeds, seed):
     """Combine the seeds of texts with the seed of the search."""
     return seeds + tf.cast(seed, tf.int32) * 1_000_003
 
 
-def _rows_of(rows, some, others):
-    """Take hypotheses of `some` where `rows` (B,) is True, else of `others`."""
-    ranks = tf.maximum(tf.shape(some.scores)[1], tf.shape(others.scores)[1])
+def _select_rows(mask, chosen, rest):
+    """Take hypotheses of `chosen` where `mask` (B,) is True, else of `rest`."""
+    ranks = tf.maximum(tf.shape(chosen.scores)[1], tf.shape(rest.scores)[1])
     empty = Hypotheses(0, 0, -float("inf"), 0.0)
     merged = []
-    for one, other, value in zip(some, others, empty, strict=True):
-        one, other = (_with_ranks(each, ranks, value) for each in (one, other))
-        chosen = tf.reshape(rows, [-1] + [1] * (len(one.shape) - 1))
-        merged.append(tf.where(chosen, one, other))
+    for tensor, other, value in zip(chosen, rest, empty, strict=True):
+        tensor, other = (_pad_ranks(x, ranks, value) for x in (tensor, other))
+        is_chosen = tf.reshape(mask, [-1] + [1] * (len(tensor.shape) - 1))
+        merged.append(tf.where(is_chosen, tensor, other))
     return tuple(merged)
 
 
-def _with_ranks(tensor, ranks, value):
+def _pad_ranks(tensor, ranks, value):
     missing = ranks - tf.shape(tensor)[1]
-    others = [[0, 0]] * (len(tensor.shape) - 2)
-    paddings = [[0, 0], [0, missing], *others]
+    paddings = [[0, 0], [0, missing]] + [[0, 0]] * (len(tensor.shape) - 2)
     return tf.pad(
         tensor, paddings, constant_values=tf.cast(value, tensor.dtype)
     )

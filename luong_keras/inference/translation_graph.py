@@ -20,7 +20,7 @@ from luong_keras.inference.search_runner import (
     ALL,
     SearchRunner,
     Sources,
-    needed_room,
+    reserved_symbols,
     text_seeds,
 )
 from luong_keras.inference.translation import ABSENT_SCORE
@@ -44,7 +44,7 @@ MAX_PHRASES = 8
 MAX_PHRASE_TOKENS = 16
 
 
-class _Read(NamedTuple):
+class _Tokenized(NamedTuple):
     """Tokenised texts, cut at the limit."""
 
     ids: tf.RaggedTensor
@@ -128,18 +128,20 @@ class TranslationGraph(tf.Module):
         sentence has an empty translation. A rank that the search did not fill
         has no tokens and the score -1e30.
         """
-        given = [column for column in options or () if column is not None]
-        batch, (text, *options) = _at_least_one(text, *given)
+        columns = [column for column in options or () if column is not None]
+        batch, (text, *options) = _pad_empty_batch(text, *columns)
         options = SearchOptions(*options) if options else None
         source = self._read_source(text)
-        source_tokens = _padded(source.tokens, "")
+        source_tokens = _to_dense(source.tokens, "")
         request, prefix, truncated = None, None, source.truncated
         if options is not None:
             prefix = self._read_target(options.prefix)
-            request, cut = self._request(options, prefix)
+            request, cut = self._read_request(options, prefix)
             truncated |= cut
-        found = self._search(text, source, request, num_return_sequences)
-        limits = self.search_runner.limits(source.lengths, needed_room(request))
+        hypotheses = self._search(text, source, request, num_return_sequences)
+        limits = self.search_runner.limits(
+            source.lengths, reserved_symbols(request)
+        )
         maximum = limits["max_lengths"][:, None]
         if options is not None:
             num_return_sequences = tf.where(
@@ -147,27 +149,30 @@ class TranslationGraph(tf.Module):
             )
         if num_return_sequences is not None:
             count = tf.reduce_max(num_return_sequences)
-            found = Hypotheses(*(each[:, :count] for each in found))
-        tokens = self._tokens(found, source_tokens, options, prefix)
-        lengths, present = found.lengths, found.scores > ABSENT_SCORE
+            hypotheses = Hypotheses(*(x[:, :count] for x in hypotheses))
+        tokens = self._target_tokens(hypotheses, source_tokens, options, prefix)
+        lengths, is_filled = (
+            hypotheses.lengths,
+            hypotheses.scores > ABSENT_SCORE,
+        )
         if num_return_sequences is not None:
-            ranks = tf.range(tf.shape(present)[1])
-            present &= ranks < tf.reshape(num_return_sequences, [-1, 1])
-            lengths = tf.where(present, lengths, 0)
-        inside = tf.sequence_mask(lengths, tf.shape(tokens)[2])
-        tokens = tf.where(inside, tokens, "")
+            ranks = tf.range(tf.shape(is_filled)[1])
+            is_filled &= ranks < tf.reshape(num_return_sequences, [-1, 1])
+            lengths = tf.where(is_filled, lengths, 0)
+        word_mask = tf.sequence_mask(lengths, tf.shape(tokens)[2])
+        tokens = tf.where(word_mask, tokens, "")
         results = {
-            "translations": self._join(tokens, lengths),
-            "scores": tf.where(present, found.scores, ABSENT_SCORE),
+            "translations": self._join_tokens(tokens, lengths),
+            "scores": tf.where(is_filled, hypotheses.scores, ABSENT_SCORE),
             "tokens": tokens,
             "lengths": lengths,
             "alignments": tf.where(
-                present[..., None, None], _float32(found.alignments), 0
+                is_filled[..., None, None], _float32(hypotheses.alignments), 0
             ),
             "source_tokens": source_tokens,
             "source_lengths": source.lengths,
             "truncated": truncated,
-            "unfinished": present & (lengths >= maximum) & (maximum > 0),
+            "unfinished": is_filled & (lengths >= maximum) & (maximum > 0),
         }
         return {name: result[:batch] for name, result in results.items()}
 
@@ -182,30 +187,32 @@ class TranslationGraph(tf.Module):
         `source_tokens` (B, S) and `source_lengths` (B,); `truncated` (B,),
         whether source or target was cut at the limit.
         """
-        batch, (source, target) = _at_least_one(source, target)
-        read = self._read_source(source)
-        given = self._read_target(target)
+        batch, (source, target) = _pad_empty_batch(source, target)
+        tokenized = self._read_source(source)
+        target_tokens = self._read_target(target)
         config = self.translation_model.config
-        ends = tf.ones_like(given.lengths)[:, None]
-        ids = tf.concat([given.ids, ends * config.eos_id], axis=1)
-        tokens = tf.concat([given.tokens, tf.fill(tf.shape(ends), EOS)], axis=1)
-        memory, mask, states = self._encode(read)
-        found = forced_decoding(
+        ends = tf.ones_like(target_tokens.lengths)[:, None]
+        ids = tf.concat([target_tokens.ids, ends * config.eos_id], axis=1)
+        tokens = tf.concat(
+            [target_tokens.tokens, tf.fill(tf.shape(ends), EOS)], axis=1
+        )
+        memory, mask, states = self._encode(tokenized)
+        scored = forced_decoding(
             self.translation_model.decoding_step(memory, mask),
             states,
             ids.to_tensor(config.target_pad_id),
-            given.lengths + 1,
+            target_tokens.lengths + 1,
             config.bos_id,
         )
         results = {
-            "log_probability": tf.reduce_sum(found.log_probabilities, axis=1),
-            "word_log_probabilities": found.log_probabilities,
+            "log_probability": tf.reduce_sum(scored.log_probabilities, axis=1),
+            "word_log_probabilities": scored.log_probabilities,
             "tokens": tokens.to_tensor(""),
-            "lengths": given.lengths + 1,
-            "alignments": _float32(found.alignments),
-            "source_tokens": _padded(read.tokens, ""),
-            "source_lengths": read.lengths,
-            "truncated": read.truncated | given.truncated,
+            "lengths": target_tokens.lengths + 1,
+            "alignments": _float32(scored.alignments),
+            "source_tokens": _to_dense(tokenized.tokens, ""),
+            "source_lengths": tokenized.lengths,
+            "truncated": tokenized.truncated | target_tokens.truncated,
         }
         return {name: result[:batch] for name, result in results.items()}
 
@@ -216,15 +223,15 @@ class TranslationGraph(tf.Module):
         memories of its models; `lengths` (B,), the number of source words;
         `truncated` (B,), whether the source was cut at the limit.
         """
-        batch, (text,) = _at_least_one(text)
-        read = self._read_source(text)
-        memory, _, _ = self._encode(read)
+        batch, (text,) = _pad_empty_batch(text)
+        tokenized = self._read_source(text)
+        memory, _, _ = self._encode(tokenized)
         if isinstance(self.translation_model, ModelEnsemble):
             memory = self.translation_model.joined_memory(memory)
         results = {
             "memory": _float32(memory),
-            "lengths": read.lengths,
-            "truncated": read.truncated,
+            "lengths": tokenized.lengths,
+            "truncated": tokenized.truncated,
         }
         return {name: result[:batch] for name, result in results.items()}
 
@@ -254,11 +261,11 @@ class TranslationGraph(tf.Module):
         truncated |= ids.row_lengths() > limit
         ids = ids[:, :limit]
         lengths = tf.cast(ids.row_lengths(), tf.int32)
-        return _Read(ids, tokens[:, :limit], lengths, truncated)
+        return _Tokenized(ids, tokens[:, :limit], lengths, truncated)
 
-    def _encode(self, read):
+    def _encode(self, tokenized):
         padding = self.translation_model.config.source_pad_id
-        return self.translation_model.encode(_padded(read.ids, padding))
+        return self.translation_model.encode(_to_dense(tokenized.ids, padding))
 
     def _search(self, text, source, request, num_return_sequences):
         words = None
@@ -267,17 +274,17 @@ class TranslationGraph(tf.Module):
                 source.ids.flat_values, *named_words(request)
             )
             request = restrict_to_shortlist(words, request)
-        found = self._searched(
+        hypotheses = self._run_search(
             text, source, request, words, num_return_sequences
         )
         if words is None:
-            return found
-        return found._replace(ids=tf.gather(words, found.ids))
+            return hypotheses
+        return hypotheses._replace(ids=tf.gather(words, hypotheses.ids))
 
-    def _searched(self, text, source, request, words, num_return_sequences):
+    def _run_search(self, text, source, request, words, num_return_sequences):
         memory, mask, states = self._encode(source)
         step = self.translation_model.decoding_step(memory, mask, words)
-        width = tf.shape(_padded(source.ids, 0))[1]
+        width = tf.shape(_to_dense(source.ids, 0))[1]
         sources = Sources(
             source.lengths,
             tf.sequence_mask(source.lengths, width),
@@ -289,69 +296,73 @@ class TranslationGraph(tf.Module):
             )
         return self.search_runner.run_requested(step, states, sources, request)
 
-    def _request(self, options, prefix):
+    def _read_request(self, options, prefix):
         """Return the options as ids, and a mask of sentences with cuts."""
         request = RequestOptions(
             options._asdict(),
-            _padded(prefix.ids, self.translation_model.config.target_pad_id),
+            _to_dense(prefix.ids, self.translation_model.config.target_pad_id),
             prefix.lengths,
         )
         if options.required is None:
             return request, prefix.truncated
-        required, cut = self._read_phrases(options.required, known=True)
-        forbidden, more = self._read_phrases(options.forbidden, known=False)
+        required, required_cut = self._read_phrases(
+            options.required, known_only=True
+        )
+        forbidden, forbidden_cut = self._read_phrases(
+            options.forbidden, known_only=False
+        )
         request = request._replace(required=required, forbidden=forbidden)
-        return request, prefix.truncated | cut | more
+        return request, prefix.truncated | required_cut | forbidden_cut
 
-    def _read_phrases(self, text, known):
+    def _read_phrases(self, text, known_only):
         """Read tab-separated phrases; also return where some were left out.
 
-        With `known`, phrases with unknown words are left out.
+        With `known_only`, phrases with unknown words are left out.
         """
-        parts = tf.strings.split(text, "\t")
-        cut = parts.row_lengths() > MAX_PHRASES
-        parts = parts[:, :MAX_PHRASES]
-        read = self._read_target(parts.flat_values)
-        lengths = read.lengths
+        phrases = tf.strings.split(text, "\t")
+        cut = phrases.row_lengths() > MAX_PHRASES
+        phrases = phrases[:, :MAX_PHRASES]
+        tokenized = self._read_target(phrases.flat_values)
+        lengths = tokenized.lengths
         # A phrase that is too long is left out: its first words would be
         # another phrase.
-        left_out = read.truncated | (lengths > MAX_PHRASE_TOKENS)
-        if known:
-            left_out |= tf.reduce_any(read.ids == UNK_ID, axis=1)
+        left_out = tokenized.truncated | (lengths > MAX_PHRASE_TOKENS)
+        if known_only:
+            left_out |= tf.reduce_any(tokenized.ids == UNK_ID, axis=1)
         lengths = tf.where(left_out, 0, lengths)
-        lengths = parts.with_flat_values(lengths).to_tensor(0)
+        lengths = phrases.with_flat_values(lengths).to_tensor(0)
         # All phrases together must fit into a translation.
         fits = tf.cumsum(lengths, axis=1) <= self.decoding.max_source_length
         cut |= ~tf.reduce_all(fits, axis=1)
-        left_out = parts.with_flat_values(left_out).to_tensor(False)
+        left_out = phrases.with_flat_values(left_out).to_tensor(False)
         cut |= tf.reduce_any(left_out, axis=1)
-        ids = _padded(read.ids[:, :MAX_PHRASE_TOKENS], 0)
-        ids = parts.with_flat_values(ids).to_tensor(0)
+        ids = _to_dense(tokenized.ids[:, :MAX_PHRASE_TOKENS], 0)
+        ids = phrases.with_flat_values(ids).to_tensor(0)
         return Phrases(ids, tf.where(fits, lengths, 0)), cut
 
-    def _tokens(self, found, source_tokens, options, prefix):
+    def _target_tokens(self, hypotheses, source_tokens, options, prefix):
         """Return the words of hypotheses, with replacements if requested."""
-        tokens = self.target_tokenizer.lookup(found.ids)
+        tokens = self.target_tokenizer.lookup(hypotheses.ids)
         if options is None and not self.decoding.replace_unknown:
             return tokens
         replaced = self.unknown_words.replace(
-            found.ids, found.alignments, tokens, source_tokens
+            hypotheses.ids, hypotheses.alignments, tokens, source_tokens
         )
         if options is None:
             return replaced
-        chosen = tf.where(
+        is_replaced = tf.where(
             options.replace_unknown < 0,
             self.decoding.replace_unknown,
             options.replace_unknown > 0,
         )
-        tokens = tf.where(chosen[:, None, None], replaced, tokens)
+        tokens = tf.where(is_replaced[:, None, None], replaced, tokens)
         # Words of the prefix appear as they were given, known or not.
         batch, _, steps = tf.unstack(tf.shape(tokens))
-        given = prefix.tokens.to_tensor("", shape=[batch, steps])
-        imposed = tf.sequence_mask(prefix.lengths, steps)
-        return tf.where(imposed[:, None], given[:, None], tokens)
+        prefix_tokens = prefix.tokens.to_tensor("", shape=[batch, steps])
+        prefix_mask = tf.sequence_mask(prefix.lengths, steps)
+        return tf.where(prefix_mask[:, None], prefix_tokens[:, None], tokens)
 
-    def _join(self, tokens, lengths):
+    def _join_tokens(self, tokens, lengths):
         shape = tf.shape(tokens)
         rows = tf.reshape(tokens, [shape[0] * shape[1], shape[2]])
         ragged = tf.RaggedTensor.from_tensor(rows, tf.reshape(lengths, [-1]))
@@ -365,7 +376,7 @@ def _moses_graph(preprocessor):
     return None if preprocessor is None else MosesGraph(preprocessor)
 
 
-def _at_least_one(*tensors):
+def _pad_empty_batch(*tensors):
     """Return the batch size, and the tensors with at least one row.
 
     The recurrent layers of Keras fail on an empty batch.
@@ -383,7 +394,7 @@ def _float32(tensor):
     return tf.cast(tensor, tf.float32)
 
 
-def _padded(ragged, padding):
+def _to_dense(ragged, padding):
     """Return a dense tensor with at least one column."""
     rows, width = tf.unstack(ragged.bounding_shape(out_type=tf.int32))
     return ragged.to_tensor(padding, shape=[rows, tf.maximum(width, 1)])

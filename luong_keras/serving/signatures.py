@@ -79,7 +79,7 @@ def signatures(
     """
     numbers = contract_numbers(graph, limits or ServingLimits())
 
-    def made(function, name, *more):
+    def trace(function, name, *more):
         function = reading(function)
         if not traced:
             return function
@@ -87,37 +87,43 @@ def signatures(
             function, input_signature=[*specs(name), *more], autograph=False
         ).get_concrete_function()
 
-    def configured_search(text, num_return_sequences):
+    def search(text, num_return_sequences):
         return graph.translate_batch(
             text, num_return_sequences=num_return_sequences
         )
 
-    def with_options(text, *options):
+    def search_with_options(text, *options):
         return graph.translate_batch(text, SearchOptions(*options))
 
     # Each of these is one graph, which two signatures share.
-    search = made(configured_search, "translate", tf.TensorSpec([], tf.int32))
-    chosen = made(with_options, "translate_with_options")
-    forced = made(graph.score_batch, "score")
+    configured_search = trace(search, "translate", tf.TensorSpec([], tf.int32))
+    beam_search = trace(search_with_options, "translate_with_options")
+    scores = trace(graph.score_batch, "score")
 
-    every = made(with_options, "search")
+    option_search = trace(search_with_options, "search")
 
     def align(text, rank, beam_size, length_penalty, prefix, replace_unknown):
         rank = tf.clip_by_value(rank, 0, numbers["n_best"] - 1)
-        found = chosen(
+        outputs = beam_search(
             text, beam_size, rank + 1, length_penalty, prefix, replace_unknown
         )
-        return _one_rank(found, rank)
+        return _select_rank(outputs, rank)
 
     functions = {
-        "serving_default": lambda text: _best(search(text, tf.constant(1))),
-        "translate": lambda text: _texts(search(text, tf.constant(ALL))),
-        "translate_with_options": lambda *inputs: _texts(chosen(*inputs)),
-        "search": lambda *inputs: _texts(every(*inputs)),
+        "serving_default": lambda text: _best_outputs(
+            configured_search(text, tf.constant(1))
+        ),
+        "translate": lambda text: _text_outputs(
+            configured_search(text, tf.constant(ALL))
+        ),
+        "translate_with_options": lambda *inputs: _text_outputs(
+            beam_search(*inputs)
+        ),
+        "search": lambda *inputs: _text_outputs(option_search(*inputs)),
         "align": align,
-        "score": lambda *pairs: _without(_ALIGNMENT, forced(*pairs)),
-        "align_pair": forced,
-        "encode": made(graph.encode_batch, "encode"),
+        "score": lambda *pairs: _drop_outputs(_ALIGNMENT, scores(*pairs)),
+        "align_pair": scores,
+        "encode": trace(graph.encode_batch, "encode"),
     }
     limited = {
         name: within_limits(
@@ -160,60 +166,60 @@ def specs(name: str) -> list[tf.TensorSpec]:
     ]
 
 
-def _best(found):
+def _best_outputs(outputs):
     return {
-        "translation": found["translations"][:, 0],
-        "score": found["scores"][:, 0],
-        "truncated": _truncations(found)[:, 0],
+        "translation": outputs["translations"][:, 0],
+        "score": outputs["scores"][:, 0],
+        "truncated": _truncation_mask(outputs)[:, 0],
     }
 
 
-def _texts(found):
-    truncations = _truncations(found)
+def _text_outputs(outputs):
+    truncations = _truncation_mask(outputs)
     return {
-        "translations": found["translations"],
-        "scores": found["scores"],
+        "translations": outputs["translations"],
+        "scores": outputs["scores"],
         "truncations": truncations,
         "truncated": truncations[:, 0],
     }
 
 
-def _truncations(found):
+def _truncation_mask(outputs):
     """Return a mask (B, N), True if a sentence or its translation was cut."""
-    return found["truncated"][:, None] | found["unfinished"]
+    return outputs["truncated"][:, None] | outputs["unfinished"]
 
 
-def _without(names, found):
-    return {key: found[key] for key in found if key not in names}
+def _drop_outputs(names, outputs):
+    return {key: outputs[key] for key in outputs if key not in names}
 
 
-def _one_rank(found, rank):
+def _select_rank(outputs, rank):
     """Return the results of one translation per sentence.
 
     T is the largest length plus 1, for the step that produces `</s>`.
     """
-    last = tf.shape(found["scores"])[1] - 1
-    index = tf.minimum(rank, last)
-    taken = {
-        name: tf.gather(found[name], index, axis=1, batch_dims=1)
+    last = tf.shape(outputs["scores"])[1] - 1
+    selected_rank = tf.minimum(rank, last)
+    selected = {
+        name: tf.gather(outputs[name], selected_rank, axis=1, batch_dims=1)
         for name in _OF_A_RANK
     }
     # Searches with a small beam have fewer ranks.
-    taken = {
-        name: emptied(name, result, rank > last)
-        for name, result in taken.items()
+    selected = {
+        name: empty_rows(name, result, rank > last)
+        for name, result in selected.items()
     }
-    steps = tf.reduce_max(taken["lengths"]) + 1
+    steps = tf.reduce_max(selected["lengths"]) + 1
     return {
-        "translation": taken["translations"],
-        "score": taken["scores"],
-        "tokens": taken["tokens"][:, :steps],
-        "lengths": taken["lengths"],
-        "alignments": taken["alignments"][:, :steps],
-        "source_tokens": found["source_tokens"],
-        "source_lengths": found["source_lengths"],
+        "translation": selected["translations"],
+        "score": selected["scores"],
+        "tokens": selected["tokens"][:, :steps],
+        "lengths": selected["lengths"],
+        "alignments": selected["alignments"][:, :steps],
+        "source_tokens": outputs["source_tokens"],
+        "source_lengths": outputs["source_lengths"],
         "truncated": tf.gather(
-            _truncations(found), index, axis=1, batch_dims=1
+            _truncation_mask(outputs), selected_rank, axis=1, batch_dims=1
         ),
     }
 
@@ -236,9 +242,9 @@ def probes(sentences: list[bytes]) -> dict[str, dict[str, tf.Tensor]]:
         "temperature": tf.cast(tf.range(count) % 4 == 3, tf.float32),
     }
     pair = {"source": text, "target": tf.reverse(text, [0])}
-    known = {"text": text, **options, **pair}
+    columns = {"text": text, **options, **pair}
     return {
-        name: {key: known[key] for key in inputs}
+        name: {key: columns[key] for key in inputs}
         for name, inputs in INPUTS.items()
     }
 
@@ -266,14 +272,14 @@ def within_limits(
         `status` (B,), with one row for each of the B rows.
     """
 
-    def answer(*columns):
-        batch = _common_size(columns)
+    def limited(*columns):
+        batch = _batch_size(columns)
         columns = [column[:max_rows] for column in columns]
         texts = [column for column in columns if column.dtype == tf.string]
         too_long = tf.reduce_any(
             [tf.strings.length(text) > max_text_bytes for text in texts], axis=0
         )
-        found = function(
+        outputs = function(
             *(
                 tf.where(too_long, "", column)
                 if column.dtype == tf.string
@@ -281,21 +287,23 @@ def within_limits(
                 for column in columns
             )
         )
-        missing = batch - tf.shape(too_long)[0]
+        num_missing = batch - tf.shape(too_long)[0]
         results = {
-            name: _with_rows(
-                emptied(name, result, too_long), missing, _nothing(name, result)
+            name: _append_rows(
+                empty_rows(name, result, too_long),
+                num_missing,
+                _absent_value(name, result),
             )
-            for name, result in found.items()
+            for name, result in outputs.items()
         }
         status = tf.where(too_long, TEXT_TOO_LONG, OK)
-        results["status"] = _with_rows(status, missing, TOO_MANY_ROWS)
+        results["status"] = _append_rows(status, num_missing, TOO_MANY_ROWS)
         return results
 
-    return answer
+    return limited
 
 
-def emptied(name: str, result: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
+def empty_rows(name: str, result: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
     """Empty some rows of a result.
 
     Args:
@@ -304,10 +312,12 @@ def emptied(name: str, result: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
         rows: (B,) mask, True for the rows to empty.
     """
     shape = [-1] + [1] * (result.shape.rank - 1)
-    return tf.where(tf.reshape(rows, shape), _nothing(name, result), result)
+    return tf.where(
+        tf.reshape(rows, shape), _absent_value(name, result), result
+    )
 
 
-def _common_size(columns):
+def _batch_size(columns):
     """Return B, and check that all columns have this size."""
     batch = tf.shape(columns[0])[0]
     checks = [
@@ -323,13 +333,13 @@ def _common_size(columns):
         return tf.identity(batch)
 
 
-def _nothing(name, result):
+def _absent_value(name, result):
     if name in _SCORES:
         return tf.constant(ABSENT_SCORE, result.dtype)
     return tf.zeros([], result.dtype)
 
 
-def _with_rows(result, count, nothing):
+def _append_rows(result, count, value):
     """Append `count` rows filled with `nothing`."""
     shape = tf.concat([[count], tf.shape(result)[1:]], axis=0)
-    return tf.concat([result, tf.fill(shape, nothing)], axis=0)
+    return tf.concat([result, tf.fill(shape, value)], axis=0)

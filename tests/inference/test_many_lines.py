@@ -32,7 +32,7 @@ def translator():
 def concurrent(translator, monkeypatch):
     """Record how many batches run whenever one of them begins."""
     found, running, lock = [], set(), threading.Lock()
-    search = translator._line_search._plain
+    search = translator._line_search._configured_search
 
     def watched(text, count):
         with lock:
@@ -43,7 +43,7 @@ def concurrent(translator, monkeypatch):
             running.remove(text.ref())
         return answer
 
-    monkeypatch.setattr(translator._line_search, "_plain", watched)
+    monkeypatch.setattr(translator._line_search, "_configured_search", watched)
     return found
 
 
@@ -82,14 +82,14 @@ def test_searches_in_a_distribution_strategy_use_no_threads(
 
 
 def test_errors_of_a_batch_are_raised(translator, monkeypatch):
-    search = translator._line_search._plain
+    search = translator._line_search._configured_search
 
     def broken(text, count):
         if text.shape[0] == 1:  # the last batch
             raise MemoryError("no room")
         return search(text, count)
 
-    monkeypatch.setattr(translator._line_search, "_plain", broken)
+    monkeypatch.setattr(translator._line_search, "_configured_search", broken)
     with pytest.raises(MemoryError, match="no room"):
         translator.translate(LINES)
 

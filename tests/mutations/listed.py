@@ -585,8 +585,8 @@ MUTATIONS = [
     Mutation(
         "an over-long target not told",
         "inference/translation_graph.py",
-        "read.truncated | given.truncated",
-        "read.truncated",
+        "tokenized.truncated | target_tokens.truncated",
+        "tokenized.truncated",
         ("tests/inference/test_translation_graph.py",),
     ),
     Mutation(
@@ -600,8 +600,8 @@ MUTATIONS = [
     Mutation(
         "no room for the end after a whole translation as prefix",
         "inference/search_runner.py",
-        "room = request.prefix_lengths + 1",
-        "room = request.prefix_lengths",
+        "symbols = request.prefix_lengths + 1",
+        "symbols = request.prefix_lengths",
         ("tests/inference/test_translation_graph.py",),
     ),
     Mutation(
@@ -1245,7 +1245,7 @@ MUTATIONS = [
     Mutation(
         "threads where there are no graphs",
         "inference/line_search.py",
-        "threads = 1 if one else batches_at_once()",
+        "threads = 1 if is_sequential else batches_at_once()",
         "threads = batches_at_once()",
         ("tests/inference/test_many_lines.py",),
     ),

@@ -434,7 +434,9 @@ def test_lines_are_translated_in_batches_of_batch_size(
         sizes.append(len(lines))
         return translator.translate_batch(lines, num_return_sequences=count)
 
-    monkeypatch.setattr(translator._line_search, "_plain", recording)
+    monkeypatch.setattr(
+        translator._line_search, "_configured_search", recording
+    )
     assert len(translator.translate(["a"] * 7)) == 7
     # Threads translate the batches after the first.
     assert sorted(sizes) == [1, 3, 3]
@@ -514,7 +516,9 @@ def test_links_follow_the_alignment_step(translators, monkeypatch):
             "unfinished": tf.constant([[False]]),
         }
         monkeypatch.setattr(
-            translator._line_search, "_plain", lambda *_, a=answer: a
+            translator._line_search,
+            "_configured_search",
+            lambda *_, a=answer: a,
         )
         ((translation,),) = translator.nbest(["a b"])
         links = [tuple(link) for link in translation.links]
