@@ -27,7 +27,7 @@ from luong_keras.models import microbatches
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.presets import PRESETS
 from luong_keras.recipe import devices
-from luong_keras.recipe.training import optimizer, translation_loss
+from luong_keras.recipe.training import build_optimizer, translation_loss
 
 COLLECTIVES = re.compile(
     r" (all-reduce|all-gather|all-to-all|collective-permute|reduce-scatter)"
@@ -47,7 +47,7 @@ def compiled_step(preset: str, count: int, width: int, units: int | None):
     keras.utils.set_random_seed(1)
     model = TranslationModel(config.model).training_model
     model.compile(
-        optimizer(config),
+        build_optimizer(config),
         loss={"word": translation_loss(config), "hits": None},
         jit_compile=True,
     )

@@ -31,8 +31,8 @@ from luong_keras.models.translation_model import TranslationModel
 from luong_keras.presets import PRESETS
 from luong_keras.recipe.preparation import prepare_text
 from luong_keras.recipe.training import (
+    build_optimizer,
     inputs_and_targets,
-    optimizer,
     training_batches,
     translation_loss,
 )
@@ -223,7 +223,8 @@ def steps_of_a_model(config, batches: tf.data.Dataset) -> None:
     """Train a new model on these batches."""
     model = TranslationModel(config.model).training_model
     model.compile(
-        optimizer(config), loss={"word": translation_loss(config), "hits": None}
+        build_optimizer(config),
+        loss={"word": translation_loss(config), "hits": None},
     )
     model.fit(batches.map(inputs_and_targets), verbose=0)
 

@@ -36,7 +36,7 @@ def train(steps: list[int], units: int, pairs: int, backend: str) -> None:
     from luong_keras.recipe import devices
     from luong_keras.recipe.training import (
         FitBatches,
-        optimizer,
+        build_optimizer,
         training_batches,
         translation_loss,
     )
@@ -80,7 +80,7 @@ def train(steps: list[int], units: int, pairs: int, backend: str) -> None:
         )
         model = TranslationModel(config.model).training_model
         model.compile(
-            optimizer(config),
+            build_optimizer(config),
             loss={"word": translation_loss(config), "hits": None},
             jit_compile=on_jax,
         )

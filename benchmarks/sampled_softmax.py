@@ -65,7 +65,7 @@ def prepared(options):
     from luong_keras.training import RunFolder
 
     run = RunFolder(options.run)
-    config = run_config(options.run, own_files=False)
+    config = run_config(options.run, resolve_paths=False)
     model = dataclasses.replace(config.model, dropout=0.0)
     config = dataclasses.replace(config, model=model)
     pairs = read_text(run)[0].dev[: options.pairs]

@@ -62,7 +62,7 @@ def run(arguments: Lexicon) -> int:
     from luong_keras.alignment.dictionary import write_dictionary
     from luong_keras.alignment.word_pairs import aligned_word_pairs
     from luong_keras.data.corpus import Corpus
-    from luong_keras.recipe.aligned_text import given_links, model_links
+    from luong_keras.recipe.aligned_text import file_links, model_links
     from luong_keras.translator import Translator
 
     folder = RunFolder(arguments.run_dir)
@@ -73,7 +73,7 @@ def run(arguments: Lexicon) -> int:
     else:
         tokenizers = translator.source_tokenizer, translator.target_tokenizer
         source, target = arguments.files
-        sentences = given_links(tokenizers, source, target, arguments.links)
+        sentences = file_links(tokenizers, source, target, arguments.links)
     pairs = aligned_word_pairs(sentences, min_count=arguments.min_count)
     output = arguments.output or folder.shortlist
     write_dictionary(output, pairs)

@@ -55,7 +55,7 @@ def run(arguments: Report) -> int:
     counts = {"--examples": arguments.examples, "--samples": arguments.samples}
     at_least(1, **counts)
     for folder in arguments.runs:
-        run_config(folder, own_files=False)
+        run_config(folder, resolve_paths=False)
     from luong_keras.report.page import write_page
 
     default = RunFolder(arguments.runs[-1]).report

@@ -168,7 +168,7 @@ def parse(argv: Sequence[str]) -> Call:
             preset, base = starting_settings(values, run, preset)
         preset = preset or "small"
     elif (begun := _begun(arguments)) is not None:
-        base = run_config(begun, own_files=False)
+        base = run_config(begun, resolve_paths=False)
     if arguments.config is not None:
         base = with_values(base, read_values(arguments.config))
     config = with_values(base, values)

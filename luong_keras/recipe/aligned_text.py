@@ -77,36 +77,46 @@ def aligned_lines(
     for chunk in batches_of(pairs, CHUNK):
         words = [(len(s.split()), len(t.split())) for s, t in chunk]
         for pair, lengths in zip(chunk, words, strict=True):
-            _refuse_half(pair, lengths)
-        full = [place for place, (count, _) in enumerate(words) if count]
-        sources, targets = ([chunk[i][side] for i in full] for side in (0, 1))
-        found = aligned_pairs(translator, sources, targets, step)
-        reversed_pairs: list[AlignedPair | None] = [None] * len(found)
+            _check_both_sides(pair, lengths)
+        nonempty = [place for place, (count, _) in enumerate(words) if count]
+        sources, targets = (
+            [chunk[i][side] for i in nonempty] for side in (0, 1)
+        )
+        forward_pairs = aligned_pairs(translator, sources, targets, step)
+        backward_pairs: list[AlignedPair | None] = [None] * len(forward_pairs)
         if reverse is not None:
-            reversed_pairs = [*aligned_pairs(reverse, targets, sources, step)]
+            backward_pairs = [*aligned_pairs(reverse, targets, sources, step)]
         lines = dict(
-            zip(full, zip(found, reversed_pairs, strict=True), strict=True)
+            zip(
+                nonempty,
+                zip(forward_pairs, backward_pairs, strict=True),
+                strict=True,
+            )
         )
         empty = AlignedPair(frozenset(), False)
         for place, pair in enumerate(chunk):
-            none = empty, empty if reverse is not None else None
-            yield _line(pair.place, words[place], *lines.get(place, none))
+            unaligned = empty, empty if reverse is not None else None
+            yield _aligned_line(
+                pair.place, words[place], *lines.get(place, unaligned)
+            )
 
 
-def _line(
+def _aligned_line(
     place: str,
     lengths: tuple[int, int],
-    one: AlignedPair,
-    other: AlignedPair | None,
+    forward: AlignedPair,
+    reverse: AlignedPair | None,
 ) -> AlignedLine:
-    if other is None:
-        return AlignedLine(place, lengths, one.links, None, one.truncated)
-    backward = frozenset((i, j) for j, i in other.links)
-    truncated = one.truncated or other.truncated
-    return AlignedLine(place, lengths, one.links, backward, truncated)
+    if reverse is None:
+        return AlignedLine(
+            place, lengths, forward.links, None, forward.truncated
+        )
+    backward = frozenset((i, j) for j, i in reverse.links)
+    truncated = forward.truncated or reverse.truncated
+    return AlignedLine(place, lengths, forward.links, backward, truncated)
 
 
-def _refuse_half(pair: PlacedPair, lengths: tuple[int, int]) -> None:
+def _check_both_sides(pair: PlacedPair, lengths: tuple[int, int]) -> None:
     if bool(lengths[0]) == bool(lengths[1]):
         return
     side = "target" if lengths[0] else "source"
@@ -138,7 +148,7 @@ class GoldLinks:
         self._path = path
         self._one_based = one_based
         self._gold = parse_alignments(read_lines(path), one_based)
-        self._read = 0
+        self._lines_read = 0
         self.scores: dict[str, LinkScores] = {}
 
     def add(self, line: AlignedLine) -> None:
@@ -148,43 +158,43 @@ class GoldLinks:
             ValueError: if the file has no such line, or if a gold link of
                 the line leads outside its sentences.
         """
-        if self._read == len(self._gold):
+        if self._lines_read == len(self._gold):
             raise ValueError(
                 "Expected: a line of gold links for each pair of the text. "
                 f"Received: {counted(len(self._gold), 'line')} in "
                 f"{self._path}, and a text that continues with {line.place}."
             )
-        gold = self._gold[self._read]
-        self._read += 1
+        gold = self._gold[self._lines_read]
+        self._lines_read += 1
         for i, j in sorted(gold.possible):
             if i >= line.lengths[0] or j >= line.lengths[1]:
-                raise ValueError(self._outside((i, j), line))
-        for name, links in _ways(line).items():
+                raise ValueError(self._outside_message((i, j), line))
+        for name, links in _links_by_method(line).items():
             self.scores.setdefault(name, LinkScores()).add(links, gold)
 
     def check_end(self) -> None:
         """Raise ValueError if the file has more lines than the text."""
-        if self._read < len(self._gold):
+        if self._lines_read < len(self._gold):
             raise ValueError(
                 "Expected: a line of gold links for each pair of the text. "
                 f"Received: {counted(len(self._gold), 'line')} in "
-                f"{self._path}, and {counted(self._read, 'pair')}."
+                f"{self._path}, and {counted(self._lines_read, 'pair')}."
             )
 
-    def _outside(self, link: Link, line: AlignedLine) -> str:
+    def _outside_message(self, link: Link, line: AlignedLine) -> str:
         base = int(self._one_based)
-        shown = f"{link[0] + base}-{link[1] + base}"
+        received = f"{link[0] + base}-{link[1] + base}"
         maximum = [length - 1 + base for length in line.lengths]
         hint = "" if base else ", and whether the file counts from 1"
         return (
-            f"A link in line {self._read} of {self._path} leads outside its "
-            f"sentences ({line.place}). Expected: positions up to {maximum[0]} "
-            f"and {maximum[1]}. Received: {shown}. Check that the files have "
-            f"the same lines, words and direction{hint}."
+            f"A link in line {self._lines_read} of {self._path} leads outside "
+            f"its sentences ({line.place}). Expected: positions up to "
+            f"{maximum[0]} and {maximum[1]}. Received: {received}. Check that "
+            f"the files have the same lines, words and direction{hint}."
         )
 
 
-def _ways(line: AlignedLine) -> Mapping[str, Set[Link]]:
+def _links_by_method(line: AlignedLine) -> Mapping[str, Set[Link]]:
     if line.backward is None:
         return {"forward": line.forward}
     both = line.forward, line.backward
@@ -227,7 +237,7 @@ def model_links(
             "another program, by --links. Received: "
             "config.attention.kind='none'."
         )
-    known = [
+    vocabularies = [
         set(vocabulary_of(tokenizer))
         for tokenizer in (trained.source_tokenizer, trained.target_tokenizer)
     ]
@@ -244,8 +254,8 @@ def model_links(
                 cut += pair.truncated
                 links = enumerate(pair.alignments[:-1].argmax(axis=1))
                 yield (
-                    _named(pair.source_tokens, known[0]),
-                    _named(pair.tokens[:-1], known[1]),
+                    _replace_unknown(pair.source_tokens, vocabularies[0]),
+                    _replace_unknown(pair.tokens[:-1], vocabularies[1]),
                     [(int(i), j) for j, i in links],
                 )
                 advance(1)
@@ -256,7 +266,7 @@ def model_links(
         )
 
 
-def given_links(
+def file_links(
     tokenizers: Sequence[Tokenizer], source: Path, target: Path, links: Path
 ) -> Iterator[AlignedSentences]:
     """Convert the word links of files to links of tokens.
@@ -275,51 +285,53 @@ def given_links(
             outside its sentences, with the number of its line.
     """
     sides = [list(read_lines(path)) for path in (source, target)]
-    found = parse_links(read_lines(links))
-    if not len(sides[0]) == len(sides[1]) == len(found):
+    word_links = parse_links(read_lines(links))
+    if not len(sides[0]) == len(sides[1]) == len(word_links):
         raise ValueError(
             "Expected: as many lines in all three files. Received: "
             f"{len(sides[0])} in {source}, {len(sides[1])} in {target} and "
-            f"{len(found)} in {links}."
+            f"{len(word_links)} in {links}."
         )
     tokens = [
-        _tokens(tokenizer, lines)
+        _tokenize(tokenizer, lines)
         for tokenizer, lines in zip(tokenizers, sides, strict=True)
     ]
-    known = [set(vocabulary_of(tokenizer)) for tokenizer in tokenizers]
-    pairs = zip(*sides, *tokens, found, strict=True)
-    for number, (*lines, read, written, own) in enumerate(pairs, start=1):
+    vocabularies = [set(vocabulary_of(tokenizer)) for tokenizer in tokenizers]
+    pairs = zip(*sides, *tokens, word_links, strict=True)
+    for number, (*lines, source_tokens, target_tokens, pair_links) in enumerate(
+        pairs, start=1
+    ):
         words = [line.split() for line in lines]
-        if any(i >= len(words[0]) or j >= len(words[1]) for i, j in own):
+        if any(i >= len(words[0]) or j >= len(words[1]) for i, j in pair_links):
             raise ValueError(
                 f"A link in line {number} of {links} leads outside its "
                 f"sentences. Expected: positions below {len(words[0])} and "
-                f"{len(words[1])}. Received: {own}. Check that the files have "
-                "the same lines and direction."
+                f"{len(words[1])}. Received: {pair_links}. Check that the "
+                "files have the same lines and direction."
             )
         places = [
             nearest_word_positions(*pair)
-            for pair in ((read, words[0]), (written, words[1]))
+            for pair in ((source_tokens, words[0]), (target_tokens, words[1]))
         ]
-        wanted = set(own)
+        linked_words = set(pair_links)
         yield (
-            _named(read, known[0]),
-            _named(written, known[1]),
+            _replace_unknown(source_tokens, vocabularies[0]),
+            _replace_unknown(target_tokens, vocabularies[1]),
             [
                 (i, j)
                 for i, first in enumerate(places[0])
                 for j, second in enumerate(places[1])
-                if (first, second) in wanted
+                if (first, second) in linked_words
             ],
         )
 
 
-def _named(tokens: list[str], known: set[str]) -> list[str]:
+def _replace_unknown(tokens: list[str], vocabulary: set[str]) -> list[str]:
     """Replace unknown tokens by `<unk>`."""
-    return [token if token in known else UNK for token in tokens]
+    return [token if token in vocabulary else UNK for token in tokens]
 
 
-def _tokens(tokenizer: Tokenizer, lines: list[str]) -> list[list[str]]:
+def _tokenize(tokenizer: Tokenizer, lines: list[str]) -> list[list[str]]:
     return [
         [token.decode() for token in row]
         for batch in batches_of_lines(lines)

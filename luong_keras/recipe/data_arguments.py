@@ -67,8 +67,8 @@ def text_settings(
     Raises:
         ValueError: if an entry is not a pair of sentences.
     """
-    requested = given = requested or RequestedColumns()
-    parts = _sources(train, weighted)
+    requested = initial = requested or RequestedColumns()
+    parts = _split_sources(train, weighted)
     texts = {f"train.{i}": part for i, part in enumerate(parts, start=1)}
     if len(parts) == 1:
         texts = {"train": parts[0]}
@@ -77,21 +77,21 @@ def text_settings(
         if text is None:
             paths[name] = None
             continue
-        paths[name], languages = _named(text, name, run, requested)
+        paths[name], languages = _text_files(text, name, run, requested)
         if languages is not None:  # The next text is read in this direction.
             requested = dataclasses.replace(requested, languages=languages)
-    found = tuple(paths[name] for name in texts)
+    train_paths = tuple(paths[name] for name in texts)
     settings: dict[str, Any] = {
         "data.dataset": "files",
-        "data.train": found[0] if len(parts) == 1 else found,
+        "data.train": train_paths[0] if len(parts) == 1 else train_paths,
         "data.dev": paths["dev"],
         "data.test": paths["test"],
     }
     # A run that has begun keeps its languages.
-    if requested.languages != given.languages and not run.config.exists():
+    if requested.languages != initial.languages and not run.config.exists():
         source, target = requested.languages
         settings |= _language_settings(source, target)
-    return settings | _languages_of_names(settings["data.train"])
+    return settings | _languages_of_suffixes(settings["data.train"])
 
 
 def starting_settings(
@@ -112,7 +112,7 @@ def starting_settings(
         The name of the preset or None, and the settings.
     """
     if run is not None and run.config.exists():
-        return None, run_config(run.path, own_files=False)
+        return None, run_config(run.path, resolve_paths=False)
     init_from = checked_values(values).get("training.init_from")
     if init_from is not None:
         base = None if preset is None else for_user_text(PRESETS[preset])
@@ -129,55 +129,59 @@ def starting_settings(
     name, sizes = preset_for(pairs, characters)
     if data.tokenizer == "words":
         sizes = {}  # Only subword vocabularies have a recommended size.
-    whole = "at least " * (pairs == TINY_PAIRS)
+    at_least = "at least " * (pairs == TINY_PAIRS)
     flags = "".join(f" --set {key}={size}" for key, size in sizes.items())
-    print(f"{whole}{counted(pairs, 'training pair')}: --preset {name}{flags}")
+    print(
+        f"{at_least}{counted(pairs, 'training pair')}: --preset {name}{flags}"
+    )
     return name, for_user_text(with_values(PRESETS[name], sizes))
 
 
-def _languages_of_names(paths: Any) -> dict[str, str]:
+def _languages_of_suffixes(paths: Any) -> dict[str, str]:
     """Return the languages in the suffixes of a source and a target file."""
     if isinstance(paths, str) or not all(isinstance(p, str) for p in paths):
         return {}
     if len(several(paths)) > 1:
         return {}
     # WMT has names such as `newstest-src.en.sgm`.
-    plain = [without_compression(path).removesuffix(".sgm") for path in paths]
-    ends = [path[-3:] for path in plain]
-    if not all(re.fullmatch(r"\.[a-z]{2}", end) for end in ends):
+    names = [without_compression(path).removesuffix(".sgm") for path in paths]
+    suffixes = [path[-3:] for path in names]
+    if not all(re.fullmatch(r"\.[a-z]{2}", suffix) for suffix in suffixes):
         return {}
-    return _language_settings(ends[0][1:], ends[1][1:])
+    return _language_settings(suffixes[0][1:], suffixes[1][1:])
 
 
 def _language_settings(source: str, target: str) -> dict[str, str]:
     return {"data.source_language": source, "data.target_language": target}
 
 
-def _sources(text: Text, weighted: bool) -> list[Text]:
+def _split_sources(text: Text, weighted: bool) -> list[Text]:
     """Return the sources of a training text; usually it is one."""
     if not isinstance(text, list | tuple) or not text:
         return [text]
     # If one entry names a file, a pair of strings is a pair of files, too.
-    files = any(isinstance(t, str | Path) and is_columns(t) for t in text)
-    if not all(_is_source(thing, files) for thing in text):
+    has_files = any(
+        isinstance(item, str | Path) and is_columns(item) for item in text
+    )
+    if not all(_is_source(item, has_files) for item in text):
         return [text]
-    names = [str(t) if isinstance(t, Path) else t for t in text]
+    names = [str(item) if isinstance(item, Path) else item for item in text]
     if all(isinstance(name, str) for name in names):
-        given = several(names, weighted)
-        return [text] if given == [names] else list(given)
+        sources = several(names, weighted)
+        return [text] if sources == [names] else list(sources)
     return list(text)
 
 
-def _is_source(thing: Any, files: bool) -> bool:
+def _is_source(item: Any, has_files: bool) -> bool:
     """Test whether an object is a source, not a pair or a record."""
-    if isinstance(thing, str | Path):
+    if isinstance(item, str | Path):
         return True
-    if isinstance(thing, list | tuple):
-        return bool(thing) and (files or not isinstance(thing[0], str))
-    return type(thing) is not dict and object_kind(thing) is not None
+    if isinstance(item, list | tuple):
+        return bool(item) and (has_files or not isinstance(item[0], str))
+    return type(item) is not dict and object_kind(item) is not None
 
 
-def _named(
+def _text_files(
     text: Text, part: str, run: RunFolder, requested: RequestedColumns
 ) -> tuple[str | tuple[str, str], tuple[str, str] | None]:
     """Return the files of a part and, of pairs in memory, their languages.
@@ -206,19 +210,19 @@ def _named(
     pairs, fields = kind.read(text, requested)
     path = run.pairs / f"{part}.jsonl"
     if fields is None:
-        return _written(pairs, path, run), None
+        return _write_pairs(pairs, path, run), None
     if fields.note is not None:
         print(fields.note)
-    return _written(pairs, path, run), fields.languages
+    return _write_pairs(pairs, path, run), fields.languages
 
 
-def _written(
+def _write_pairs(
     pairs: Iterable[tuple[Any, Any]], path: Path, run: RunFolder
 ) -> str:
     """Write pairs to a file and return its path."""
     with atomic_path(path) as temporary:
         with open(temporary, "wb") as file:
-            for line in _lines(pairs):
+            for line in _encode_pairs(pairs):
                 file.write(line)
         if path.exists():
             same = filecmp.cmp(path, temporary, shallow=False)
@@ -231,7 +235,7 @@ def _written(
     return str(path)
 
 
-def _cell(value: Any, number: int) -> str:
+def _to_sentence(value: Any, number: int) -> str:
     """Convert a value to a sentence; a missing value is empty."""
     text = text_or_none(value)
     if text is None:
@@ -253,11 +257,11 @@ def _is_missing(value: Any) -> bool:
         return True
 
 
-def _lines(pairs: Iterable[tuple[Any, Any]]) -> Iterator[bytes]:
+def _encode_pairs(pairs: Iterable[tuple[Any, Any]]) -> Iterator[bytes]:
     """Yield lines of JSON, each a list of source and target."""
     number = 0
     for number, pair in enumerate(pairs, start=1):
-        cells = [_cell(text, number) for text in pair]
+        cells = [_to_sentence(text, number) for text in pair]
         try:
             yield json.dumps(cells, ensure_ascii=False).encode() + b"\n"
         except UnicodeEncodeError as error:

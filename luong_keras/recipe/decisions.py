@@ -22,10 +22,10 @@ from luong_keras.recipe.run_settings import run_config
 from luong_keras.training.run_folder import RunFolder
 
 _LANGUAGES = ("source_language", "target_language")
-_LINES = 1000  # lines of each source from which the script is detected
+_SCRIPT_LINES = 1000  # lines of each source from which the script is detected
 
 
-def kept_decisions(config: RunConfig, run: RunFolder) -> RunConfig:
+def restore_decisions(config: RunConfig, run: RunFolder) -> RunConfig:
     """Return settings with the choices of a resumed run.
 
     These are the languages, the sizes of the vocabularies, which may be
@@ -34,22 +34,22 @@ def kept_decisions(config: RunConfig, run: RunFolder) -> RunConfig:
     """
     if not run.config.exists():
         return config
-    old = run_config(run.path, own_files=False)
-    kept: dict[str, Any] = {
+    old = run_config(run.path, resolve_paths=False)
+    values: dict[str, Any] = {
         f"data.{name}": getattr(config.data, name) or getattr(old.data, name)
         for name in _LANGUAGES
     }
     for name in ("source_vocabulary_size", "target_vocabulary_size"):
-        kept[f"model.{name}"] = getattr(old.model, name)
+        values[f"model.{name}"] = getattr(old.model, name)
     if config.model.precision == "auto":
-        kept["model.precision"] = old.model.precision
+        values["model.precision"] = old.model.precision
     metric, before = config.training.metric, old.training.metric
     if metric == AUTO or before.startswith(f"{metric}:"):
-        kept["training.metric"] = before
+        values["training.metric"] = before
     if config.decoding.max_length_ratio is None:
         for name in ("max_length_ratio", "max_length_offset"):
-            kept[f"decoding.{name}"] = getattr(old.decoding, name)
-    return with_values(config, kept)
+            values[f"decoding.{name}"] = getattr(old.decoding, name)
+    return with_values(config, values)
 
 
 def decide_precision(config: RunConfig) -> RunConfig:
@@ -74,31 +74,36 @@ def decide_languages(config: RunConfig, run: RunFolder) -> RunConfig:
     if not unknown or run.config.exists():
         return config
     if data.dataset != "files" or _is_prefix(data.train):
-        known = dict(zip(_LANGUAGES, data.languages, strict=True))
-        return _changed(config, known, config.training.metric)
+        languages = dict(zip(_LANGUAGES, data.languages, strict=True))
+        return _with_decisions(config, languages, config.training.metric)
     if data.train is None:
         return config  # Reading the text raises the error.
     sources = text_sources(
         data.train, requested_columns(data), data.weights is not None
     )
-    named = next(filter(None, (source.languages for source in sources)), None)
-    given = data.source_language, data.target_language
-    if named not in (None, data.languages) and given == (None, None):
-        known = dict(zip(_LANGUAGES, named, strict=True))
-        return _changed(config, known, config.training.metric)
+    column_languages = next(
+        filter(None, (source.languages for source in sources)), None
+    )
+    requested = data.source_language, data.target_language
+    if column_languages not in (None, data.languages) and requested == (
+        None,
+        None,
+    ):
+        languages = dict(zip(_LANGUAGES, column_languages, strict=True))
+        return _with_decisions(config, languages, config.training.metric)
     pairs = [
         pair
         for source in sources
-        for pair in itertools.islice(read_text([source], True), _LINES)
+        for pair in itertools.islice(read_text([source], True), _SCRIPT_LINES)
         if None not in pair
     ]
-    found = {}
+    detected = {}
     for side, name in enumerate(_LANGUAGES):
         if name in unknown:
-            found[name] = language_of_script(pair[side] for pair in pairs)
-            if found[name] is not None:
-                print(f"data.{name} is {found[name]}, by the text's script")
-    return _changed(config, found, config.training.metric)
+            detected[name] = language_of_script(pair[side] for pair in pairs)
+            if detected[name] is not None:
+                print(f"data.{name} is {detected[name]}, by the text's script")
+    return _with_decisions(config, detected, config.training.metric)
 
 
 def decide_metric(
@@ -113,11 +118,11 @@ def decide_metric(
     """
     if run.config.exists():
         return config
-    metric, line = choose_metric(
-        config.training.metric, _target(config, references)
+    metric, message = choose_metric(
+        config.training.metric, _metric_target(config, references)
     )
-    print(line)
-    return _changed(config, {}, metric.setting)
+    print(message)
+    return _with_decisions(config, {}, metric.setting)
 
 
 def run_metric(
@@ -137,10 +142,10 @@ def run_metric(
         ImportError: if the package of the metric is missing.
     """
     setting = setting or config.training.metric
-    return find_metric(setting, _target(config, references))
+    return find_metric(setting, _metric_target(config, references))
 
 
-def _target(config: RunConfig, references: Sequence[str]) -> Target:
+def _metric_target(config: RunConfig, references: Sequence[str]) -> Target:
     data = config.data
     return Target(
         data.target_language,
@@ -150,7 +155,7 @@ def _target(config: RunConfig, references: Sequence[str]) -> Target:
     )
 
 
-def _changed(
+def _with_decisions(
     config: RunConfig, languages: dict[str, Any], metric: str
 ) -> RunConfig:
     values = {f"data.{name}": value for name, value in languages.items()}

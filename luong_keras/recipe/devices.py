@@ -62,12 +62,12 @@ class Devices:
 
     def any(self, here: bool) -> bool:
         """Test whether `here` is True in any process; all must call this."""
-        return bool(self._gathered(here).any())
+        return bool(self._gather(here).any())
 
     def from_first(self, value: float) -> float:
         """Return the value of the first process; all must call this."""
         # JAX has no float64 by default, so its bits are sent as integers.
-        bits = self._gathered(np.array([value], np.float64).view(np.uint32))
+        bits = self._gather(np.array([value], np.float64).view(np.uint32))
         return float(bits[0].view(np.float64)[0])
 
     def check_alike(self, number: int, what: str) -> None:
@@ -76,16 +76,16 @@ class Devices:
         Raises:
             ValueError: if they differ, with the number of each process.
         """
-        found = self._gathered(number).tolist()
-        if len(set(found)) > 1:
+        numbers = self._gather(number).tolist()
+        if len(set(numbers)) > 1:
             raise ValueError(
                 f"Expected: {what}, the same in all processes. Received, by "
-                f"process: {', '.join(map(str, found))}. Check that all of "
+                f"process: {', '.join(map(str, numbers))}. Check that all of "
                 "them see the same run folder, with its newest files, and "
                 "start them again."
             )
 
-    def _gathered(self, value: Any) -> np.ndarray:
+    def _gather(self, value: Any) -> np.ndarray:
         """Return the values of all processes, in their order."""
         if self.world == 1:
             return np.array([value])
@@ -178,8 +178,11 @@ def tensorflow_devices(strategy: str | None, count: int | None) -> Devices:
         ValueError: if several devices are requested without a strategy.
     """
     if strategy == "mirrored":
-        made = mirrored(count)
-        return Devices(count=made.num_replicas_in_sync, scope=made.scope)
+        mirrored_strategy = mirrored(count)
+        return Devices(
+            count=mirrored_strategy.num_replicas_in_sync,
+            scope=mirrored_strategy.scope,
+        )
     if count not in (None, 1):
         raise ValueError(
             "Expected: for several devices --backend jax, or --strategy "
@@ -213,17 +216,21 @@ def jax_devices(count: int | None) -> Devices:
         # This matters only on a machine without an accelerator.
         jax.config.update("jax_num_cpu_devices", count)
     _join_processes(os.environ)
-    here = jax.local_devices()
-    if count is not None and count > len(here):
+    local_devices = jax.local_devices()
+    if count is not None and count > len(local_devices):
         raise ValueError(
-            f"Expected: at most {counted(len(here), 'device')}, as this "
-            f"process has. Received: --devices {count}."
+            f"Expected: at most {counted(len(local_devices), 'device')}, as "
+            f"this process has. Received: --devices {count}."
         )
-    if count is not None and count < len(here) and jax.process_count() > 1:
+    if (
+        count is not None
+        and count < len(local_devices)
+        and jax.process_count() > 1
+    ):
         raise ValueError(
             "With several processes, each uses all the devices that it sees. "
-            f"Received: --devices {count} of {len(here)}. Leave it out, or "
-            "make fewer devices visible (CUDA_VISIBLE_DEVICES)."
+            f"Received: --devices {count} of {len(local_devices)}. Leave it "
+            "out, or make fewer devices visible (CUDA_VISIBLE_DEVICES)."
         )
     alone = jax.process_count() == 1
     return share_rows(jax.devices()[: count if alone else None])
@@ -302,26 +309,26 @@ def process_arguments(environment: Mapping[str, str]) -> dict | None:
     """
     names = (_ADDRESSES, _PROCESSES, _PROCESS)
     # An indexed Kubernetes job numbers its pods.
-    own = environment.get("JOB_COMPLETION_INDEX", "")
+    pod_index = environment.get("JOB_COMPLETION_INDEX", "")
     if environment.get(_ADDRESSES) and not environment.get(_PROCESS):
-        environment = {**environment, _PROCESS: own}
-    given = [name for name in names if environment.get(name)]
-    if not given:
+        environment = {**environment, _PROCESS: pod_index}
+    received = [name for name in names if environment.get(name)]
+    if not received:
         for name in ("SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE"):
             if int(environment.get(name) or 1) > 1:
                 return {}
         return None
-    if len(given) < len(names):
+    if len(received) < len(names):
         raise ValueError(
             f"Expected: {', '.join(names)}, all of them. Received: "
-            f"{', '.join(given)} only."
+            f"{', '.join(received)} only."
         )
-    first, *_ = environment[_ADDRESSES].split(",")
+    coordinator, *_ = environment[_ADDRESSES].split(",")
     try:
         processes, process = (int(environment[name]) for name in names[1:])
     except ValueError:
         processes, process = 0, 0
-    if ":" not in first or not 0 <= process < processes:
+    if ":" not in coordinator or not 0 <= process < processes:
         raise ValueError(
             f"Expected: in {_ADDRESSES} the address HOST:PORT of the first "
             f"process, in {_PROCESSES} how many there are, and in {_PROCESS} "
@@ -332,7 +339,7 @@ def process_arguments(environment: Mapping[str, str]) -> dict | None:
     if processes == 1:
         return None
     return {
-        "coordinator_address": first,
+        "coordinator_address": coordinator,
         "num_processes": processes,
         "process_id": process,
     }

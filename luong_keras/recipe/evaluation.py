@@ -30,7 +30,7 @@ from luong_keras.progress import progress_bar
 from luong_keras.text.preprocessing import Preprocessor, preprocessor
 from luong_keras.truncation import TruncationInParts, cut_pairs
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 class Evaluation:
@@ -66,7 +66,7 @@ class Evaluation:
         is tokenised already (`data.pretokenized`), BLEU uses its tokens.
         """
         best = self.translations(sources)
-        translations = [found.text for found in best]
+        translations = [translation.text for translation in best]
         results = text_scores(
             sources, translations, references, self.data, self.metrics
         )
@@ -78,24 +78,24 @@ class Evaluation:
 
     def translations(self, sources: Sequence[str]) -> list[Translation]:
         """Return the best translation of each source."""
-        found = with_progress(
+        nbest_lists = with_progress(
             self.translator.nbest, sources, what="translating"
         )
-        return [nbest[0] for nbest in found]
+        return [nbest[0] for nbest in nbest_lists]
 
     def tokenized(
         self, found: Sequence[Translation], references: References
     ) -> tuple[list[str], References]:
         """Return translations and references tokenised for BLEU."""
         if not (self.data.tokenize or self.data.pretokenized):
-            tokenize = _tokenizer(self.data)
+            tokenize = _bleu_preprocessor(self.data)
             texts = [tokenize(translation.text) for translation in found]
-            return texts, _of_each(tokenize, references)
+            return texts, _map_references(tokenize, references)
         # The translations are tokenised already: only references are prepared.
         prepare = preprocessor(self.data, self.data.target_language) or str
         return (
             self.translator.join([translation.tokens for translation in found]),
-            _of_each(prepare, references),
+            _map_references(prepare, references),
         )
 
     def perplexity(self, pairs: Sequence[tuple[str, str]]) -> float:
@@ -104,12 +104,12 @@ class Evaluation:
         Longer texts are cut: only the beginning counts. The number of cut
         texts is printed to standard error.
         """
-        found = self.forced(pairs)
-        cut = cut_pairs(found)
+        references = self.forced(pairs)
+        cut = cut_pairs(references)
         if cut.any:
             print(f"perplexity: {cut.message()}", file=sys.stderr)
-        total = sum(scored.log_probability for scored in found)
-        words = sum(len(scored.tokens) for scored in found)
+        total = sum(reference.log_probability for reference in references)
+        words = sum(len(reference.tokens) for reference in references)
         return float(np.exp(-total / words))
 
     def forced(
@@ -146,8 +146,8 @@ class Evaluation:
         rows = zip(
             scored, map(words, sources), map(words, targets), strict=True
         )
-        found = [links_of_words(*row, step) for row in rows]
-        return alignment_error_rate(found, parse_alignments(links))
+        model_links = [links_of_words(*row, step) for row in rows]
+        return alignment_error_rate(model_links, parse_alignments(links))
 
 
 def text_scores(
@@ -172,13 +172,15 @@ def text_scores(
         the name of the setting, such as `bleu:zh`; the number of sentences.
 
     Example:
-        >>> found = text_scores(["a b"], ["x y"], [["z", "x y"]], DataConfig(),
-        ...                     ["exact_match"])
-        >>> found["exact_match"], found["sentences"]
+        >>> scores = text_scores(["a b"], ["x y"], [["z", "x y"]], DataConfig(),
+        ...                      ["exact_match"])
+        >>> scores["exact_match"], scores["sentences"]
         ({'score': 100.0}, 1)
     """
     tokenizer = data.bleu_tokenizer
-    found = bleu_scores(translations, references, _tokenizer(data), tokenizer)
+    scores = bleu_scores(
+        translations, references, _bleu_preprocessor(data), tokenizer
+    )
     groups = bleu_by_length(
         [len(source.split()) for source in sources],
         translations,
@@ -192,7 +194,7 @@ def text_scores(
         references=by_position(references)[0],
         pretokenized=data.pretokenized,
     )
-    others = {}
+    metric_scores = {}
     for setting in ("bleu", *metrics):
         try:
             metric = find_metric(setting, target)
@@ -203,16 +205,18 @@ def text_scores(
             )
             continue
         if metric.score is not None and metric.setting != f"bleu:{tokenizer}":
-            others[metric.setting] = metric.scored(translations, references)
+            metric_scores[metric.setting] = metric.scored(
+                translations, references
+            )
     return {
-        **{name: score._asdict() for name, score in found.items()},
-        **others,
+        **{name: score._asdict() for name, score in scores.items()},
+        **metric_scores,
         "bleu_by_length": [group._asdict() for group in groups],
         "sentences": len(translations),
     }
 
 
-def _tokenizer(data: DataConfig) -> Preprocessor:
+def _bleu_preprocessor(data: DataConfig) -> Preprocessor:
     """Return the preprocessor that tokenises text for `bleu_tokenized`."""
     return Preprocessor(
         data.target_language,
@@ -222,13 +226,15 @@ def _tokenizer(data: DataConfig) -> Preprocessor:
     )
 
 
-def _of_each(
-    change: Callable[[str], str], references: References
+def _map_references(
+    function: Callable[[str], str], references: References
 ) -> References:
     """Apply a function to each reference, one or several per sentence."""
     return [
-        change(one) if isinstance(one, str) else [change(text) for text in one]
-        for one in references
+        function(reference)
+        if isinstance(reference, str)
+        else [function(text) for text in reference]
+        for reference in references
     ]
 
 
@@ -278,21 +284,21 @@ def bleu_scores(
         ),
         "bleu_tokenized": corpus_bleu(
             [tokenize(line) for line in hypotheses],
-            _of_each(tokenize, references),
+            _map_references(tokenize, references),
             tokenize="none",
         ),
     }
 
 
 def with_progress(
-    answer: Callable[..., list[Answer]], *columns: Sequence[str], what: str
-) -> list[Answer]:
+    method: Callable[..., list[Result]], *columns: Sequence[str], what: str
+) -> list[Result]:
     """Run a method of a translator on all rows, with a progress bar.
 
     Warnings about cut texts become one line on standard error.
 
     Args:
-        answer: a method of a translator that takes `advance`.
+        method: a method of a translator that takes `advance`.
         columns: the arguments of the method, one text per row.
         what: the name of the step, for the bar.
 
@@ -309,7 +315,7 @@ def with_progress(
         progress_bar(what, len(columns[0])) as advance,
         TruncationInParts() as cut,
     ):
-        answers = answer(*columns, advance=advance)
+        results = method(*columns, advance=advance)
     if cut.places.any:
         print(f"{what}: {cut.places.message()}", file=sys.stderr)
-    return answers
+    return results

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from luong_keras.text.tokenizer import Tokenizer
 
 # Settings of the text that the weights depend on.
-_TEXT = (
+_TEXT_SETTINGS = (
     "data.source_language",
     "data.target_language",
     "data.tokenizer",
@@ -49,16 +49,16 @@ _TEXT = (
     "data.pretokenized",
 )
 # Settings of the model that weights do not depend on.
-_FREE = (
+_FREE_SETTINGS = (
     "model.dropout",
     "model.dropout_style",
     "model.initial_range",
     "model.precision",
 )
 # Files that are copied from the parent run.
-_KEPT = ("*_vocabulary.*", "LICEN[CS]E*", "NOTICE*")
+_COPIED_FILES = ("*_vocabulary.*", "LICEN[CS]E*", "NOTICE*")
 # Settings of the parent's text and search, reset in the new run.
-_RESET = {
+_RESET_SETTINGS = {
     "data.columns": None,
     "data.weights": None,
     "data.train_size": None,
@@ -69,12 +69,12 @@ _RESET = {
     "decoding.shortlist": None,
     "training.frozen": (),
 }
-_SIZES = ("source_vocabulary_size", "target_vocabulary_size")
+_VOCABULARY_SIZES = ("source_vocabulary_size", "target_vocabulary_size")
 # The folder in `assets.extra` through which an export can be a parent.
-_PARENT = "parent"
-_NAMES = "weights.json"
+_PARENT_FOLDER = "parent"
+_WEIGHT_NAMES_FILE = "weights.json"
 # Paths on this machine, which an export must not contain.
-_PATHS = ("data.train", "data.dev", "data.test", "training.init_from")
+_PATH_SETTINGS = ("data.train", "data.dev", "data.test", "training.init_from")
 
 
 def inherited_settings(
@@ -96,12 +96,15 @@ def inherited_settings(
         ValueError: if `init_from` is not a training run.
     """
     parent, _ = _find_parent(init_from)
-    old = run_config(parent.path, own_files=False)
+    old = run_config(parent.path, resolve_paths=False)
     if base is None:
-        return with_values(old, _RESET)
+        return with_values(old, _RESET_SETTINGS)
     values = leaf_values(config_to_dict(old))
-    kept = {name: values[name] for name in (*_TEXT, *_model_names(values))}
-    return with_values(base, kept)
+    inherited = {
+        name: values[name]
+        for name in (*_TEXT_SETTINGS, *_model_settings(values))
+    }
+    return with_values(base, inherited)
 
 
 def prepare_initial_weights(config: RunConfig, run: RunFolder) -> None:
@@ -132,8 +135,8 @@ def prepare_initial_weights(config: RunConfig, run: RunFolder) -> None:
     new = leaf_values(config_to_dict(config))
     different = [
         f"{name}: {old[name]!r} → {new[name]!r}"
-        for name in (*_TEXT, *_model_names(old))
-        if name not in _FREE and old[name] != new[name]
+        for name in (*_TEXT_SETTINGS, *_model_settings(old))
+        if name not in _FREE_SETTINGS and old[name] != new[name]
     ]
     if different:
         raise ValueError(
@@ -150,10 +153,10 @@ def prepare_initial_weights(config: RunConfig, run: RunFolder) -> None:
             "weights": weights.name,
             "sha256": hashlib.sha256(weights.read_bytes()).hexdigest(),
             "data": read_json(parent.data, "a hash of the data", ""),
-            **{name: old[f"model.{name}"] for name in _SIZES},
+            **{name: old[f"model.{name}"] for name in _VOCABULARY_SIZES},
         },
     )
-    for file in _kept_files(parent):
+    for file in _files_to_copy(parent):
         with atomic_path(run.path / file.name) as temporary:
             shutil.copyfile(file, temporary)
     if weights.name.endswith(".weights.h5"):
@@ -180,17 +183,19 @@ def parent_files(
     """
     run = RunFolder(folder)
     config = with_values(
-        run_config(folder, own_files=False),
-        {**_RESET, **dict.fromkeys(_PATHS)},
+        run_config(folder, resolve_paths=False),
+        {**_RESET_SETTINGS, **dict.fromkeys(_PATH_SETTINGS)},
     )
     names = [weight.path for weight in translation_model.model.weights]
     files = {
         run.config.name: json.dumps(config_to_dict(config)).encode(),
-        _NAMES: json.dumps({"paths": names}).encode(),
+        _WEIGHT_NAMES_FILE: json.dumps({"paths": names}).encode(),
     }
-    for file in filter(Path.is_file, (run.data, *_kept_files(run))):
+    for file in filter(Path.is_file, (run.data, *_files_to_copy(run))):
         files[file.name] = file.read_bytes()
-    return {f"{_PARENT}/{name}": content for name, content in files.items()}
+    return {
+        f"{_PARENT_FOLDER}/{name}": content for name, content in files.items()
+    }
 
 
 def print_unknown_tokens(
@@ -240,18 +245,20 @@ def load_initial_weights(
 
     if not run.initial_weights.exists():
         return
-    found = read_json(run.parent, "the parent of the run", "Use a new folder.")
+    parent = read_json(run.parent, "the parent of the run", "Use a new folder.")
     model = translation_model.model
-    sizes = {name: found[name] for name in _SIZES}
+    sizes = {name: parent[name] for name in _VOCABULARY_SIZES}
     old = dataclasses.replace(translation_model.config, **sizes)
     if old == translation_model.config:
         load_weights(model, run.initial_weights)
         return
-    small = TranslationModel(old).model
-    load_weights(small, run.initial_weights)
-    for variable, given in zip(model.weights, small.weights, strict=True):
+    small_model = TranslationModel(old).model
+    load_weights(small_model, run.initial_weights)
+    for variable, initial in zip(
+        model.weights, small_model.weights, strict=True
+    ):
         values = np.array(ops.convert_to_numpy(variable))
-        values[tuple(map(slice, given.shape))] = ops.convert_to_numpy(given)
+        values[tuple(map(slice, initial.shape))] = ops.convert_to_numpy(initial)
         variable.assign(values)
 
 
@@ -276,20 +283,20 @@ def freeze(model: keras.Model, patterns: Sequence[str]) -> None:
     """
     weights = model.weights
     for pattern in patterns:
-        found = [
+        matches = [
             weight
             for weight in weights
             if fnmatch.fnmatchcase(weight.path, pattern)
             or fnmatch.fnmatchcase(weight.path, f"{pattern}/*")
         ]
-        if not found:
+        if not matches:
             names = sorted({weight.path.split("/")[0] for weight in weights})
             raise ValueError(
                 "A pattern of training.frozen must fit weights, which are in "
                 f"{', '.join(names)}. Received: {pattern!r}."
                 f"{did_you_mean(pattern, names)}"
             )
-        for weight in found:
+        for weight in matches:
             weight.trainable = False
     if not model.trainable_variables:
         raise ValueError(
@@ -302,7 +309,7 @@ def _find_parent(init_from: str | Path) -> tuple[RunFolder, Path]:
     """Find the folder of a run, or inside its export, and its weights."""
     path = Path(init_from)
     if (path / "saved_model.pb").exists():
-        run = RunFolder(path / "assets.extra" / _PARENT)
+        run = RunFolder(path / "assets.extra" / _PARENT_FOLDER)
         if not run.config.exists():
             raise ValueError(
                 "training.init_from is the folder of a training run, a file "
@@ -314,7 +321,7 @@ def _find_parent(init_from: str | Path) -> tuple[RunFolder, Path]:
         return run, path / "variables" / "variables.data-00000-of-00001"
     if not path.name.endswith(".weights.h5"):
         run = RunFolder(path)
-        settings = run_config(path, own_files=False)
+        settings = run_config(path, resolve_paths=False)
         return run, run.weights(settings.training.final_weights)
     if not no_link(path).exists():
         raise FileNotFoundError(
@@ -326,10 +333,10 @@ def _find_parent(init_from: str | Path) -> tuple[RunFolder, Path]:
     ), path
 
 
-def _kept_files(run: RunFolder) -> list[Path]:
+def _files_to_copy(run: RunFolder) -> list[Path]:
     """List the vocabulary and licence files of a run, without folders."""
-    found = itertools.chain(*map(run.path.glob, _KEPT))
-    return [no_link(file) for file in found if file.is_file()]
+    paths = itertools.chain(*map(run.path.glob, _COPIED_FILES))
+    return [no_link(path) for path in paths if path.is_file()]
 
 
 def _copy_exported_weights(parent: RunFolder, path: Path) -> None:
@@ -340,11 +347,13 @@ def _copy_exported_weights(parent: RunFolder, path: Path) -> None:
 
     model = TranslationModel(run_config(parent.path, False).model).model
     exported = exported_weights(parent.path.parents[1])
-    names = read_json(parent.path / _NAMES, "paths of weights", "Export anew.")
+    names = read_json(
+        parent.path / _WEIGHT_NAMES_FILE, "paths of weights", "Export anew."
+    )
     for weight, name in zip(model.weights, names["paths"], strict=True):
         weight.assign(exported[name])
     save_weights(model, path)
 
 
-def _model_names(values: Iterable[str]) -> list[str]:
+def _model_settings(values: Iterable[str]) -> list[str]:
     return [name for name in values if name.startswith("model.")]

@@ -30,11 +30,11 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
         ValueError: if the files exist and hold another text. The run folder
             is then left unchanged.
     """
-    begun = run.data.exists()
-    has_pairs = begun and run.dev.exists() and run.test.exists()
-    corpus = _kept_corpus(config, run) if begun else None
+    has_begun = run.data.exists()
+    has_pairs = has_begun and run.dev.exists() and run.test.exists()
+    corpus = _open_kept_corpus(config, run) if has_begun else None
     if has_pairs and corpus is not None:
-        datasets = _kept_pairs(corpus, run)
+        datasets = _read_datasets(corpus, run)
     else:
         datasets = load_datasets(
             config.data,
@@ -42,9 +42,9 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
         )
         corpus = corpus or prepare_corpus(datasets, config, run.corpus)
         if has_pairs:
-            datasets = _kept_pairs(corpus, run)
+            datasets = _read_datasets(corpus, run)
         else:
-            _keep_pairs(datasets, run)
+            _write_pairs(datasets, run)
     if datasets.note is not None:
         print(datasets.note)
     print(f"{counted(len(corpus), 'training pair')}; skipped: {corpus.skipped}")
@@ -78,7 +78,7 @@ def read_text(run: RunFolder) -> tuple[Datasets, Corpus]:
         FileNotFoundError: if the folder holds no such text.
     """
     corpus = Corpus.open(run.corpus)
-    return _kept_pairs(corpus, run), corpus
+    return _read_datasets(corpus, run), corpus
 
 
 def prepare_corpus(
@@ -100,7 +100,7 @@ def prepare_corpus(
         )
 
 
-def _keep_pairs(datasets: Datasets, run: RunFolder) -> None:
+def _write_pairs(datasets: Datasets, run: RunFolder) -> None:
     links: Sequence[str | None] = [None] * len(datasets.test)
     links = datasets.test_links or links
     test = [
@@ -119,20 +119,20 @@ def evaluation_pairs(config: DataConfig, run: RunFolder) -> Datasets:
     if not (run.data.exists() and run.dev.exists() and run.test.exists()):
         return load_datasets(config)
     run.check_pairs()
-    return Datasets(list, "", **_kept_parts(run))
+    return Datasets(list, "", **_read_pairs(run))
 
 
-def _kept_pairs(corpus: Corpus, run: RunFolder) -> Datasets:
+def _read_datasets(corpus: Corpus, run: RunFolder) -> Datasets:
     def train() -> Iterator[tuple[str, str]]:
         sides = corpus.side_lines("source"), corpus.side_lines("target")
         return zip(*sides, strict=True)
 
-    return Datasets(train, corpus.description["key"], **_kept_parts(run))
+    return Datasets(train, corpus.description["key"], **_read_pairs(run))
 
 
-def _kept_parts(run: RunFolder) -> dict[str, Any]:
+def _read_pairs(run: RunFolder) -> dict[str, Any]:
     """Read the development and test pairs of a run folder."""
-    dev, test = _texts(run.dev, 2), _texts(run.test, 3)
+    dev, test = _read_rows(run.dev, 2), _read_rows(run.test, 3)
     links = [link for *_, link in test if link is not None]
     return {
         "dev": [(source, target) for source, target in dev],
@@ -141,7 +141,7 @@ def _kept_parts(run: RunFolder) -> dict[str, Any]:
     }
 
 
-def _kept_corpus(config: RunConfig, run: RunFolder) -> Corpus | None:
+def _open_kept_corpus(config: RunConfig, run: RunFolder) -> Corpus | None:
     """Open the training text of a run; None if it is missing or damaged."""
     try:
         corpus = Corpus.open(run.corpus)
@@ -160,13 +160,15 @@ def _check_same_text(corpus: Corpus, config: RunConfig, run: RunFolder):
     """Check that changed files still hold the training text of the run."""
     print("The files of the text have changed since; comparing them.")
     with tempfile.TemporaryDirectory(prefix=".corpus-", dir=run.path) as folder:
-        now = prepare_corpus(load_datasets(config.data), config, Path(folder))
-        if now.fingerprint == corpus.fingerprint:
+        new_corpus = prepare_corpus(
+            load_datasets(config.data), config, Path(folder)
+        )
+        if new_corpus.fingerprint == corpus.fingerprint:
             return
     raise ValueError(OTHER_TEXT.format(run.path))
 
 
-def _texts(path: Path, columns: int) -> list[list[str]]:
+def _read_rows(path: Path, columns: int) -> list[list[str]]:
     return read_json_lines(
         path,
         f"{columns} texts",

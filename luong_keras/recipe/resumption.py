@@ -59,7 +59,8 @@ MAY_CHANGE = (
 
 # The values of settings that are newer than the run.
 _DEFAULTS = config_to_dict(RunConfig())
-_SECONDS = 10  # between two records: a killed call loses at most this time
+# Between two records: a killed call loses at most this time.
+_RECORD_SECONDS = 10
 
 
 def check_resumable(config: RunConfig, run: RunFolder) -> None:
@@ -122,29 +123,29 @@ def is_finished(config: RunConfig, run: RunFolder) -> bool:
     """
     if not run.finished.exists():
         return False
-    found = read_json(
+    record = read_json(
         run.finished,
         "what was scored and exported",
         "Remove it: the run is scored and exported again.",
     )
     return (
-        found["epochs"] == config.training.epochs
-        and found.get("trained") == trained_epochs(run)
-        and found.get("weights") == config.training.final_weights
-        and config_from_dict(found["decoding"], DecodingConfig)
+        record["epochs"] == config.training.epochs
+        and record.get("trained") == trained_epochs(run)
+        and record.get("weights") == config.training.final_weights
+        and config_from_dict(record["decoding"], DecodingConfig)
         == with_relative_paths(config, run).decoding
     )
 
 
 def mark_finished(config: RunConfig, run: RunFolder) -> None:
     """Record what was scored and exported."""
-    found = {
+    record = {
         "epochs": config.training.epochs,
         "trained": trained_epochs(run),
         "weights": config.training.final_weights,
         "decoding": config_to_dict(with_relative_paths(config, run).decoding),
     }
-    write_json(run.finished, found)
+    write_json(run.finished, record)
 
 
 @contextlib.contextmanager
@@ -166,13 +167,13 @@ def session(
     no_link(path, in_place=True)
     began, start = datetime.datetime.now(datetime.UTC), time.monotonic()
     before = read_json_lines(path, appended=True)
-    this_machine = machine(devices)
-    last = start - _SECONDS
+    this_machine = describe_machine(devices)
+    last = start - _RECORD_SECONDS
 
     def write(at_once: bool = False) -> None:
         nonlocal last
         now = time.monotonic()
-        if steps() and (at_once or now - last >= _SECONDS):
+        if steps() and (at_once or now - last >= _RECORD_SECONDS):
             last = now
             line = {
                 "steps": steps(),
@@ -188,16 +189,16 @@ def session(
         write(at_once=True)
 
 
-def machine(devices: Devices) -> dict[str, str]:
+def describe_machine(devices: Devices) -> dict[str, str]:
     """Describe the hardware and software, without host names."""
     backend = keras.backend.backend()
     names = ("keras", backend)
     # The metadata may be those of another package, such as tensorflow-cpu.
     modules = [(name, importlib.import_module(name)) for name in names]
     versions = [f"{name} {module.__version__}" for name, module in modules]
-    found = {
-        "processor": f"{_processor()}, {available_cores()} cores",
-        "memory": _memory(),
+    facts = {
+        "processor": f"{_processor_name()}, {available_cores()} cores",
+        "memory": _memory_size(),
         "devices": ", ".join(device_names(devices)),
         "processes": str(devices.world),
         "system": f"{platform.system()} {platform.machine()}",
@@ -209,10 +210,10 @@ def machine(devices: Devices) -> dict[str, str]:
             ]
         ),
     }
-    return {name: text for name, text in found.items() if text}
+    return {name: text for name, text in facts.items() if text}
 
 
-def _processor() -> str:
+def _processor_name() -> str:
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             name, _, value = line.partition(":")
@@ -221,7 +222,7 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def _memory() -> str:
+def _memory_size() -> str:
     with contextlib.suppress(OSError, ValueError):
         pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         return f"{pages / 1e9:.0f} GB"

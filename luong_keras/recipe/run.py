@@ -27,7 +27,7 @@ from luong_keras.recipe.decisions import (
     decide_languages,
     decide_metric,
     decide_precision,
-    kept_decisions,
+    restore_decisions,
     run_metric,
 )
 from luong_keras.recipe.devices import (
@@ -60,7 +60,7 @@ from luong_keras.recipe.vocabularies import (
     fit_length_limit,
     fit_vocabulary_sizes,
     prepare_tokenizers,
-    print_rewritten,
+    print_rewritten_references,
 )
 from luong_keras.serving.export import export_saved_model, next_version
 from luong_keras.serving.saved_model_checks import CHECKS
@@ -107,13 +107,15 @@ def run_recipe(
         if devices.writes:
             stack.enter_context(locked(run.path))
         else:
-            nowhere = stack.enter_context(open(os.devnull, "w"))
-            stack.enter_context(contextlib.redirect_stdout(nowhere))
+            null = stack.enter_context(open(os.devnull, "w"))
+            stack.enter_context(contextlib.redirect_stdout(null))
         stack.enter_context(report_lost_processes(devices))
-        return _run(config, run, deadline, devices, callbacks, train_only)
+        return _run_stages(
+            config, run, deadline, devices, callbacks, train_only
+        )
 
 
-def _run(
+def _run_stages(
     config: RunConfig,
     run: RunFolder,
     deadline: float | None,
@@ -123,11 +125,11 @@ def _run(
 ) -> bool:
     keras.utils.set_random_seed(config.training.seed)
     if devices.writes:
-        prepared = _prepare(config, run)
+        prepared = _prepare_run(config, run)
     # The other processes read what the first one has written.
     devices.wait("prepared")
     if not devices.writes:
-        prepared = _read_prepared(config, run)
+        prepared = _read_prepared_run(config, run)
     config, datasets, tokenizers, batches = prepared
     _print_batches(batches, devices)
     print_epochs(config, run)
@@ -155,9 +157,9 @@ def _run(
     return True
 
 
-def _prepare(config: RunConfig, run: RunFolder):
+def _prepare_run(config: RunConfig, run: RunFolder):
     """Make or read the settings, pairs, tokenizers and batches."""
-    config = kept_decisions(config, run)
+    config = restore_decisions(config, run)
     config = decide_precision(config)
     check_resumable(config, run)
     prepare_initial_weights(config, run)
@@ -168,7 +170,7 @@ def _prepare(config: RunConfig, run: RunFolder):
     datasets, corpus = prepare_text(config, run)
     references = [target for _, target in datasets.dev]
     config = decide_metric(config, run, references)
-    print_rewritten(references, config, run)
+    print_rewritten_references(references, config, run)
     tokenizers = prepare_tokenizers(corpus, config, run)
     config = fit_vocabulary_sizes(config, *tokenizers)
     count_lengths(corpus, tokenizers, config)
@@ -180,9 +182,9 @@ def _prepare(config: RunConfig, run: RunFolder):
     return config, datasets, tokenizers, batches
 
 
-def _read_prepared(config: RunConfig, run: RunFolder):
-    """Read what `_prepare` wrote, in a process that writes nothing."""
-    config = kept_decisions(config, run)
+def _read_prepared_run(config: RunConfig, run: RunFolder):
+    """Read what `_prepare_run` wrote, in a process that writes nothing."""
+    config = restore_decisions(config, run)
     check_resumable(config, run)
     datasets, corpus = read_text(run)
     tokenizers = prepare_tokenizers(corpus, config, run)

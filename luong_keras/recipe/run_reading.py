@@ -53,22 +53,24 @@ def load_run(
         run_folder = [run_folder]
     runs = [
         # With search settings from the caller, no word list is read.
-        _read_run(folder, weights, precision, own_files=decoding is None)
+        _load_single_run(
+            folder, weights, precision, resolve_paths=decoding is None
+        )
         for folder in run_folder
     ]
-    models, tokenizers, settings = zip(*runs, strict=True)
-    prepared = [preprocessors(config.data) for config in settings]
-    for folder, own in zip(run_folder, prepared, strict=True):
-        if own != prepared[0]:
+    models, tokenizers, configs = zip(*runs, strict=True)
+    preprocessor_pairs = [preprocessors(config.data) for config in configs]
+    for folder, pair in zip(run_folder, preprocessor_pairs, strict=True):
+        if pair != preprocessor_pairs[0]:
             raise ValueError(
                 "The runs of an ensemble must have their text prepared "
-                f"alike. Expected: {prepared[0]}, as {run_folder[0]}. "
-                f"Received: {own} in {folder}. Train it with the same "
-                "settings of `data`."
+                f"alike. Expected: {preprocessor_pairs[0]}, as "
+                f"{run_folder[0]}. Received: {pair} in {folder}. Train it with "
+                "the same settings of `data`."
             )
     for folder, pair in zip(run_folder[1:], tokenizers[1:], strict=True):
-        for own, first in zip(pair, tokenizers[0], strict=True):
-            if own.fingerprint != first.fingerprint:
+        for tokenizer, first in zip(pair, tokenizers[0], strict=True):
+            if tokenizer.fingerprint != first.fingerprint:
                 raise ValueError(
                     "The runs of an ensemble must have the same "
                     f"vocabularies. Received: {folder}, whose vocabularies "
@@ -76,13 +78,13 @@ def load_run(
                     "corpus of that run."
                 )
     source, target = tokenizers[0]
-    search = decoding or settings[0].decoding
-    return list(models), source, target, search, *prepared[0]
+    search = decoding or configs[0].decoding
+    return list(models), source, target, search, *preprocessor_pairs[0]
 
 
-def _read_run(folder, weights, precision, own_files):
+def _load_single_run(folder, weights, precision, resolve_paths):
     """Load the model, the two tokenizers and the settings of a run."""
-    config = run_config(folder, own_files)
+    config = run_config(folder, resolve_paths)
     run = RunFolder(folder)
     path = run.weights(weights or config.training.final_weights)
     model_config = config.model

@@ -30,71 +30,74 @@ def copy_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:
         ValueError: if a file is malformed.
     """
     for name, read in _READERS.items():
-        given = getattr(config.decoding, name)
-        if given is None:
+        setting = getattr(config.decoding, name)
+        if setting is None:
             continue
-        path, own = Path(given), getattr(run, name)
+        path, copy_path = Path(setting), getattr(run, name)
         # The name may come from the written settings of this run.
-        if given == own.name and (own.is_file() or not path.is_file()):
-            inside = safe_join(run.path, given)
-            if path.is_file() and path.read_bytes() != inside.read_bytes():
+        if setting == copy_path.name and (
+            copy_path.is_file() or not path.is_file()
+        ):
+            inner_path = safe_join(run.path, setting)
+            if path.is_file() and path.read_bytes() != inner_path.read_bytes():
                 raise ValueError(
-                    f"decoding.{name}={given} may be {own}, or {path.resolve()}"
-                    ", which is different. Expected: "
-                    f"decoding.{name}={own} or decoding.{name}=./{given}."
+                    f"decoding.{name}={setting} may be {copy_path}, or "
+                    f"{path.resolve()}, which is different. Expected: "
+                    f"decoding.{name}={copy_path} or "
+                    f"decoding.{name}=./{setting}."
                 )
-            path = inside
+            path = inner_path
         read(path)
-        if path.resolve() != own.resolve():
+        if path.resolve() != copy_path.resolve():
             run.path.mkdir(parents=True, exist_ok=True)
-            write_text(own, path.read_text(encoding="utf-8"))
-        config = with_values(config, {f"decoding.{name}": str(own)})
+            write_text(copy_path, path.read_text(encoding="utf-8"))
+        config = with_values(config, {f"decoding.{name}": str(copy_path)})
     return config
 
 
 def with_relative_paths(config: RunConfig, run: RunFolder) -> RunConfig:
     """Return settings with paths relative to the run folder."""
     for name in _READERS:
-        own = getattr(run, name)
-        if getattr(config.decoding, name) == str(own):
-            config = with_values(config, {f"decoding.{name}": own.name})
+        copy_path = getattr(run, name)
+        if getattr(config.decoding, name) == str(copy_path):
+            config = with_values(config, {f"decoding.{name}": copy_path.name})
     return config
 
 
-def own_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:
+def with_absolute_paths(config: RunConfig, run: RunFolder) -> RunConfig:
     """Return settings with the full paths of word lists in the run folder.
 
     Raises:
         ValueError: if a word list is outside the run folder.
     """
     for name in _READERS:
-        given = getattr(config.decoding, name)
-        if given is None:
+        setting = getattr(config.decoding, name)
+        if setting is None:
             continue
         try:
-            path = safe_join(run.path, given)
+            path = safe_join(run.path, setting)
         except ValueError as error:
-            own = getattr(run, name)
+            copy_path = getattr(run, name)
             raise ValueError(
                 f"{run.config}, decoding.{name}: {error} A run may read only "
-                "files in its folder, because it may come from somebody "
-                f"else. If you trust the file, copy it to {own} and write "
-                f'"{name}": "{own.name}" into {run.config}; or pass it in '
-                "Python: Translator.from_run(..., "
+                "files in its folder, because it may come from somebody else. "
+                f"If you trust the file, copy it to {copy_path} and write "
+                f'"{name}": "{copy_path.name}" into {run.config}; or pass it '
+                "in Python: Translator.from_run(..., "
                 f"decoding=DecodingConfig({name}=...))."
             ) from None
         config = with_values(config, {f"decoding.{name}": str(path)})
     return config
 
 
-def run_config(folder: str | Path, own_files: bool = True) -> RunConfig:
+def run_config(folder: str | Path, resolve_paths: bool = True) -> RunConfig:
     """Read the settings of a run.
 
     Args:
         folder: the folder of the run.
-        own_files: whether to resolve the paths of the word lists, which must
-            be in the folder; otherwise the paths stay as written, and must
-            not be read.
+        resolve_paths: whether to resolve the paths of the word lists, which
+            must be in the folder; otherwise the paths stay as written, and
+            must not be read.
 
     Raises:
         FileNotFoundError: if the folder holds no run.
@@ -112,4 +115,4 @@ def run_config(folder: str | Path, own_files: bool = True) -> RunConfig:
         config = config_from_dict(values)
     except ValueError as error:
         raise ValueError(f"{run.config}: {error}") from None
-    return own_word_lists(config, run) if own_files else config
+    return with_absolute_paths(config, run) if resolve_paths else config

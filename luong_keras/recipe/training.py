@@ -20,7 +20,10 @@ from luong_keras.evaluation.metrics.metric import Metric
 from luong_keras.recipe.decisions import run_metric
 from luong_keras.recipe.devices import ONE_DEVICE, Devices
 from luong_keras.recipe.resumption import session
-from luong_keras.recipe.validation_callbacks import shown_progress, validation
+from luong_keras.recipe.validation_callbacks import (
+    progress_callback,
+    validation_callbacks,
+)
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.text.tokenizer import Tokenizer
 from luong_keras.training.epoch_logs import TokensPerSecond
@@ -102,10 +105,10 @@ def translation_loss(config: RunConfig) -> TranslationLoss:
     )
 
 
-def optimizer(config: RunConfig) -> keras.optimizers.Optimizer:
+def build_optimizer(config: RunConfig) -> keras.optimizers.Optimizer:
     """Return the optimizer, with loss scaling if gradients are float16."""
     training = config.training
-    made = make_optimizer(
+    optimizer = make_optimizer(
         training.optimizer,
         training.learning_rate,
         training.clip_norm,
@@ -113,8 +116,8 @@ def optimizer(config: RunConfig) -> keras.optimizers.Optimizer:
         on_nonfinite="skip" if training.max_skipped else "note",
     )
     if config.model.precision in ("float16", "mixed_float16"):
-        return keras.optimizers.LossScaleOptimizer(made)
-    return made
+        return keras.optimizers.LossScaleOptimizer(optimizer)
+    return optimizer
 
 
 def learning_rate_schedule(
@@ -182,7 +185,7 @@ def train(
     )
     model.parallel_microbatches = training.parallel_microbatches
     model.compile(
-        optimizer(config),
+        build_optimizer(config),
         loss={"word": translation_loss(config), "hits": None},
         metrics={
             "word": [TokenPerplexity(), TokenCount(name="count")],
@@ -197,19 +200,28 @@ def train(
     dev = validation_batches(tokenizers, datasets.dev, config, devices)
     started = time.perf_counter()
     with contextlib.ExitStack() as stack:
-        parts = (translation_model, tokenizers, datasets.dev, config)
-        validated, logs = validation(*parts, run, devices, metric)
+        validation, logs = validation_callbacks(
+            translation_model,
+            tokenizers,
+            datasets.dev,
+            config,
+            run,
+            devices,
+            metric,
+        )
         if devices.writes:
-            progress = stack.enter_context(shown_progress(run, dev, metric))
+            progress = stack.enter_context(progress_callback(run, dev, metric))
             steps = functools.partial(getattr, progress, "steps_done")
-            note = stack.enter_context(session(run.sessions, devices, steps))
-            noted = keras.callbacks.LambdaCallback(
-                on_train_batch_end=lambda batch, logs: note(),
-                on_epoch_end=lambda epoch, logs: note(),
+            write_session = stack.enter_context(
+                session(run.sessions, devices, steps)
             )
-            logs = [*logs, *callbacks, progress, noted]
+            session_callback = keras.callbacks.LambdaCallback(
+                on_train_batch_end=lambda batch, logs: write_session(),
+                on_epoch_end=lambda epoch, logs: write_session(),
+            )
+            logs = [*logs, *callbacks, progress, session_callback]
         if training.init_from is not None and not run.snapshot.exists():
-            validated.on_epoch_end(-1)  # scores the parent's weights
+            validation.on_epoch_end(-1)  # scores the parent's weights
         fit(
             model,
             FitBatches(batches, devices, model.microbatches),
@@ -225,7 +237,7 @@ def train(
                     describe=functools.partial(describe_batch, batches),
                 ),
                 TokensPerSecond(count="word_count"),
-                validated,
+                validation,
                 learning_rate_schedule(training, metric),
                 *weight_files(
                     translation_model.model,
@@ -311,7 +323,7 @@ def describe_batch(batches: TrainingBatches, step: int) -> str:
 
 def validation_batches(tokenizers, dev, config, devices=ONE_DEVICE):
     """Return batches of the development pairs, for validation."""
-    prepare = [found or str for found in preprocessors(config.data)]
+    prepare = [function or str for function in preprocessors(config.data)]
     batches = EvaluationBatches(
         [prepare[0](source) for source, _ in dev],
         tokenizers[0],

@@ -29,7 +29,7 @@ from luong_keras.truncation import TruncationWarning
 from luong_keras.with_tensorflow import tf
 
 
-def validation(
+def validation_callbacks(
     translation_model,
     tokenizers,
     dev: Sequence[tuple[str, str]],
@@ -64,11 +64,11 @@ def validation(
         )
         return callback, []
     greedy = config.decoding.with_(beam_size=1, stack_size=None)
-    kind: type = JaxTranslator if devices.on_jax else TextTranslator
-    translator = kind(
+    translator_class: type = JaxTranslator if devices.on_jax else TextTranslator
+    translator = translator_class(
         translation_model, *tokenizers, greedy, *preprocessors(config.data)
     )
-    validated = TranslationValidation(
+    callback = TranslationValidation(
         functools.partial(
             with_progress,
             translator.translate,
@@ -82,14 +82,14 @@ def validation(
         output_folder=run.samples,
         agree=devices.from_first,
     )
-    return validated, [
+    return callback, [
         JsonLinesLog(run.log),
         keras.callbacks.TensorBoard(run.tensorboard),
-        TensorBoardSamples(run.tensorboard / "samples", validated, translator),
+        TensorBoardSamples(run.tensorboard / "samples", callback, translator),
     ]
 
 
-def shown_progress(run: RunFolder, dev, metric: Metric) -> TrainingProgress:
+def progress_callback(run: RunFolder, dev, metric: Metric) -> TrainingProgress:
     """Return the progress callback of a new or resumed run.
 
     Args:
@@ -145,12 +145,12 @@ class TensorBoardSamples(keras.callbacks.Callback):
         if self._writer is None:
             self._writer = tf.summary.create_file_writer(self.folder)
         with self._writer.as_default(step=epoch):
-            tf.summary.text("translations", self._table(places))
+            tf.summary.text("translations", self._markdown_table(places))
             number, last = epoch + 1, (self.params or {}).get("epochs")
             if self.translator.translation_model.has_attention and (
                 number.bit_count() == 1 or number == last
             ):
-                self._draw(epoch, places)
+                self._write_images(epoch, places)
         self._writer.flush()
 
     def on_train_end(self, logs: Mapping[str, Any] | None = None) -> None:
@@ -159,7 +159,7 @@ class TensorBoardSamples(keras.callbacks.Callback):
             self._writer.close()
             self._writer = None
 
-    def _table(self, places: Sequence[int]) -> str:
+    def _markdown_table(self, places: Sequence[int]) -> str:
         """Return the samples as a Markdown table."""
         validation = self.validation
         rows = ["| source | reference | translation |", "| --- " * 3 + "|"]
@@ -169,14 +169,14 @@ class TensorBoardSamples(keras.callbacks.Callback):
                 validation.references[place],
                 validation.translations[place],
             )
-            rows.append(f"| {' | '.join(map(_plain, cells))} |")
+            rows.append(f"| {' | '.join(map(_escape_markdown, cells))} |")
         return "\n".join(rows)
 
-    def _draw(self, epoch: int, places: Sequence[int]) -> None:
+    def _write_images(self, epoch: int, places: Sequence[int]) -> None:
         sources = [self.validation.sources[place] for place in places]
-        found = _translations(self.translator, sources)
+        translations = _best_translations(self.translator, sources)
         for number, (source, best) in enumerate(
-            zip(sources, found, strict=True), start=1
+            zip(sources, translations, strict=True), start=1
         ):
             if not best.tokens or not best.source_tokens:
                 continue
@@ -189,11 +189,11 @@ class TensorBoardSamples(keras.callbacks.Callback):
             tf.summary.image(
                 f"alignment {number}",
                 image[None, :, :, :3],
-                description=_plain(source),
+                description=_escape_markdown(source),
             )
 
 
-def _translations(
+def _best_translations(
     translator: TextTranslator | JaxTranslator, lines: list[str]
 ) -> list[Translation]:
     if isinstance(translator, TextTranslator):
@@ -201,20 +201,22 @@ def _translations(
             # The validation has reported cut sentences already.
             warnings.simplefilter("ignore", TruncationWarning)
             return [nbest[0] for nbest in translator.nbest(lines)]
-    found: list[Translation] = []
+    translations: list[Translation] = []
     size = translator.decoding.batch_size
     for start in range(0, len(lines), size):
         batch = lines[start : start + size]
-        answer = translator.translate_batch(tf.constant(batch))
+        outputs = translator.translate_batch(tf.constant(batch))
         # Some values are JAX arrays.
-        arrays = {name: np.asarray(value) for name, value in answer.items()}
-        found += [translations_of(arrays, row)[0] for row in range(len(batch))]
-    return found
+        arrays = {name: np.asarray(value) for name, value in outputs.items()}
+        translations += [
+            translations_of(arrays, row)[0] for row in range(len(batch))
+        ]
+    return translations
 
 
-def _plain(text: str) -> str:
+def _escape_markdown(text: str) -> str:
     """Escape a text for Markdown."""
     text = html.escape(" ".join(text.split()), quote=False)
-    for sign in "\\|`*_[]":
-        text = text.replace(sign, f"\\{sign}")
+    for character in "\\|`*_[]":
+        text = text.replace(character, f"\\{character}")
     return text

@@ -36,7 +36,7 @@ _LINES_PER_CALL = 8192
 # Tokens by which the maximum length exceeds 99.9 % of the training pairs.
 _LIMIT_ROOM = 10
 # The file, next to the text, that records what the vocabularies depend on.
-_ORIGIN = "vocabularies.json"
+_ORIGIN_FILE = "vocabularies.json"
 # Fixed: the vocabulary must not depend on the seed of the training.
 _SAMPLE_SEED = (0, 0)
 
@@ -45,19 +45,25 @@ def prepare_tokenizers(corpus: Corpus, config: RunConfig, run: RunFolder):
     """Load the two tokenizers of the run, or train them on the corpus."""
     names = ("source_vocabulary", "target_vocabulary")
     data, model = config.data, config.model
-    begun = all((run.path / f"{name}.json").exists() for name in names)
+    is_saved = all((run.path / f"{name}.json").exists() for name in names)
     inherited = config.training.init_from is not None
-    origin, noted = _origin(corpus, config), run.corpus / _ORIGIN
+    origin, origin_path = (
+        _describe_origin(corpus, config),
+        run.corpus / _ORIGIN_FILE,
+    )
     if run.config.exists():
-        kept = True
+        is_current = True
     elif inherited:
-        kept = not data.new_words
+        is_current = not data.new_words
     else:
         # An earlier, interrupted call may have had other settings.
-        kept = noted.exists() and noted.read_text(encoding="utf-8") == origin
-    if begun and kept:
+        is_current = (
+            origin_path.exists()
+            and origin_path.read_text(encoding="utf-8") == origin
+        )
+    if is_saved and is_current:
         return [load_tokenizer(run.path, name) for name in names]
-    noted.unlink(missing_ok=True)
+    origin_path.unlink(missing_ok=True)
     sizes = (model.source_vocabulary_size, model.target_vocabulary_size)
     sides = (["source"], ["target"])
     if data.joint_vocabulary:
@@ -66,27 +72,29 @@ def prepare_tokenizers(corpus: Corpus, config: RunConfig, run: RunFolder):
     for name, size, parts in zip(names, sizes, sides, strict=True):
         if data.joint_vocabulary and tokenizers:
             tokenizer = tokenizers[0]
-        elif begun and inherited:
+        elif is_saved and inherited:
             # No tokenizer is loaded: TensorFlow shares tables by file name.
             path = safe_join(run.path, f"{name}{WordTokenizer.file_suffix}")
             old = read_vocabulary(path)[len(SPECIAL_TOKENS) :]
-            found = _words(corpus, parts, None, data)
-            known = set(old)
-            new = [word for word in found.words if word not in known]
+            text_tokenizer = _train_word_tokenizer(corpus, parts, None, data)
+            old_words = set(old)
+            new = [
+                word for word in text_tokenizer.words if word not in old_words
+            ]
             tokenizer = WordTokenizer.from_words(
-                [*old, *new[: data.new_words]], **found.options
+                [*old, *new[: data.new_words]], **text_tokenizer.options
             )
         elif data.tokenizer == "sentencepiece":
-            tokenizer = _subwords(corpus, parts, size, data)
+            tokenizer = _train_subword_tokenizer(corpus, parts, size, data)
         else:
-            tokenizer = _words(corpus, parts, size, data)
+            tokenizer = _train_word_tokenizer(corpus, parts, size, data)
         tokenizer.save(run.path, name)
         tokenizers.append(tokenizer)
-    write_text(noted, origin)
+    write_text(origin_path, origin)
     return tokenizers
 
 
-def _origin(corpus: Corpus, config: RunConfig) -> str:
+def _describe_origin(corpus: Corpus, config: RunConfig) -> str:
     """Describe everything that the vocabularies depend on, as JSON."""
     sizes = (
         config.model.source_vocabulary_size,
@@ -124,7 +132,7 @@ def count_lengths(
             token_ids(corpus, side, tokenizer, threads, progress)
 
 
-def _words(
+def _train_word_tokenizer(
     corpus: Corpus,
     sides: Sequence[str],
     size: int | None,
@@ -141,7 +149,7 @@ def _words(
     )
 
 
-def _subwords(
+def _train_subword_tokenizer(
     corpus: Corpus, sides: Sequence[str], size: int, data: DataConfig
 ) -> SentencePieceTokenizer:
     """Train on the requested number of subwords, or the nearest possible."""
@@ -187,20 +195,20 @@ def sampled_lines(
         for side in sides:
             yield from corpus.side_lines(side)
         return
-    chosen = np.sort(
+    indices = np.sort(
         shuffled_range(0, maximum, len(sides) * count, seed=_SAMPLE_SEED)
     )
     for number, side in enumerate(sides):
         first, last = np.searchsorted(
-            chosen, [number * count, (number + 1) * count]
+            indices, [number * count, (number + 1) * count]
         )
-        places = chosen[first:last] - number * count
+        places = indices[first:last] - number * count
         for start in range(0, len(places), _LINES_PER_CALL):
             lines = corpus.side(side, places[start : start + _LINES_PER_CALL])
             yield from (line.decode() for line in lines)
 
 
-def print_rewritten(
+def print_rewritten_references(
     references: Sequence[str], config: RunConfig, run: RunFolder
 ) -> None:
     """Print how many references the default normalization would rewrite.
@@ -214,8 +222,11 @@ def print_rewritten(
         run: the folder of the run; a run that has begun prints nothing.
     """
     data, rule = config.data, SentencePieceConfig().normalization
-    begun = run.config.exists() or data.tokenizer != "sentencepiece"
-    if begun or data.sentencepiece.normalization != rule:
+    if (
+        run.config.exists()
+        or data.tokenizer != "sentencepiece"
+        or data.sentencepiece.normalization != rule
+    ):
         return
     with needs("sentencepiece"):
         import sentencepiece
@@ -227,17 +238,17 @@ def print_rewritten(
         " ".join((prepared(line) if prepared else line).split())
         for line in references
     ]
-    found = [
+    rewritten = [
         (text, normal)
         for text in texts
         if (normal := normalizer.normalize(text).strip()) != text
     ]
-    if found:
+    if rewritten:
         print(
-            f"{len(found):,} of {len(texts):,} references of data.dev have "
+            f"{len(rewritten):,} of {len(texts):,} references of data.dev have "
             "characters that the subwords rewrite, so no translation has them: "
-            f"{found[0][0][:40]!r} becomes {found[0][1][:40]!r}. To keep them: "
-            "--set data.sentencepiece.normalization=identity"
+            f"{rewritten[0][0][:40]!r} becomes {rewritten[0][1][:40]!r}. To "
+            "keep them: --set data.sentencepiece.normalization=identity"
         )
 
 

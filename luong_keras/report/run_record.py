@@ -87,7 +87,7 @@ def read_run(folder: str | Path, name: str | None = None) -> RunRecord:
         ValueError: if the files do not belong together, or are links.
     """
     run = RunFolder(folder)
-    config = run_config(folder, own_files=False)
+    config = run_config(folder, resolve_paths=False)
     pairs = read_json_lines(run.test) if no_link(run.test).exists() else []
     translations = _lines(run.translations)
     if translations and len(translations) != len(pairs):

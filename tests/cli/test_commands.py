@@ -16,7 +16,7 @@ from luong_keras.cli import translate
 from luong_keras.cli.main import main
 from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.evaluation.translation_scores import paired_test
-from luong_keras.recipe.aligned_text import given_links
+from luong_keras.recipe.aligned_text import file_links
 from luong_keras.recipe.run_reading import load_run
 from luong_keras.serving.limits import ServingLimits
 from luong_keras.special_tokens import SPECIAL_TOKENS
@@ -354,7 +354,7 @@ def test_given_links_of_words_that_a_tokenizer_lower_cases(tmp_path):
         vocabulary.write_text("\n".join([*SPECIAL_TOKENS, *side]) + "\n")
         tokenizers.append(WordTokenizer(vocabulary, lowercase=True))
     paths = (tmp_path / name for name in ("en", "de", "links"))
-    (found,) = given_links(tokenizers, *paths)
+    (found,) = file_links(tokenizers, *paths)
     # "CAT!" and "Katze!" are one word each.
     links = [(0, 0), (1, 1), (1, 2), (2, 1), (2, 2)]
     assert found == (*words, links)

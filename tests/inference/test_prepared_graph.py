@@ -79,7 +79,9 @@ def translator_of(monkeypatch, eager):
             for words in (SOURCE_WORDS, TARGET_WORDS)
         ]
         monkeypatch.setattr(
-            run_reading, "_read_run", lambda *_, **__: (model, pair, config)
+            run_reading,
+            "_load_single_run",
+            lambda *_, **__: (model, pair, config),
         )
         return Translator.from_run("run")
 

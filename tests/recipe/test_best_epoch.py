@@ -11,7 +11,7 @@ from luong_keras.cli.main import main
 from luong_keras.evaluation import Metric
 from luong_keras.evaluation.metrics import registry
 from luong_keras.recipe.run_settings import run_config
-from luong_keras.recipe.validation_callbacks import shown_progress
+from luong_keras.recipe.validation_callbacks import progress_callback
 from luong_keras.report.page import write_page
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator
@@ -205,9 +205,9 @@ def test_resumed_runs_show_the_best_score(tmp_path, metric, best):
     ]
     found = registry.find_metric(metric)
     batches = tf.data.Dataset.range(3)
-    assert shown_progress(run, batches, found).best is None
+    assert progress_callback(run, batches, found).best is None
     run.log.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert shown_progress(run, batches, found).best == best
+    assert progress_callback(run, batches, found).best == best
 
 
 def test_unknown_metrics_are_refused_before_the_text_is_read(tmp_path, quick):

@@ -137,7 +137,7 @@ def test_runs_start_with_the_weights_of_the_parent(base, capsys):
 def test_runs_start_with_the_final_weights_of_the_parent(base):
     parent = RunFolder(base)
     values = {"training.final_weights": "last"}
-    config = with_values(run_config(base, own_files=False), values)
+    config = with_values(run_config(base, resolve_paths=False), values)
     parent.config.write_text(json.dumps(config_to_dict(config)))
     parent.last_weights.write_bytes(b"the last")
     run = RunFolder(base.parent / "tuned")

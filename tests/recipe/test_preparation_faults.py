@@ -67,7 +67,7 @@ def state(run):
 
 
 def prepare(run):
-    config, datasets, _, batches = recipe._prepare(CONFIG, run)
+    config, datasets, _, batches = recipe._prepare_run(CONFIG, run)
     return batches.fingerprint, config, datasets.dev, datasets.test
 
 

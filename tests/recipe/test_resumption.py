@@ -12,7 +12,7 @@ import tensorflow as tf
 from luong_keras.config import RunConfig
 from luong_keras.config.values import config_to_dict, override
 from luong_keras.recipe import decisions, resumption
-from luong_keras.recipe.decisions import decide_precision, kept_decisions
+from luong_keras.recipe.decisions import decide_precision, restore_decisions
 from luong_keras.recipe.devices import ONE_DEVICE
 from luong_keras.recipe.resumption import (
     MAY_CHANGE,
@@ -55,7 +55,7 @@ def write_log(run, epochs):
 )
 def test_settings_that_may_change_are_accepted(run, assignment):
     changed = override(RunConfig(), [assignment])
-    check_resumable(kept_decisions(changed, run), run)
+    check_resumable(restore_decisions(changed, run), run)
 
 
 @pytest.mark.parametrize(
@@ -173,17 +173,17 @@ def test_automatic_precision_is_decided_once(run, tmp_path, monkeypatch):
     measured = iter(["mixed_bfloat16", "float32"])
     monkeypatch.setattr(decisions, "decided", lambda _: next(measured))
     fresh = RunFolder(tmp_path / "fresh")
-    decided = decide_precision(kept_decisions(auto, fresh))
+    decided = decide_precision(restore_decisions(auto, fresh))
     assert decided.model.precision == "mixed_bfloat16"
     fresh.path.mkdir()
     write_config(decided, fresh)
     # Another machine would choose float32.
-    again = decide_precision(kept_decisions(auto, fresh))
+    again = decide_precision(restore_decisions(auto, fresh))
     assert again == decided
     check_resumable(again, fresh)
     # A run with another precision keeps it.
-    assert decide_precision(kept_decisions(auto, run)) == RunConfig()
-    assert decide_precision(kept_decisions(decided, run)) == decided
+    assert decide_precision(restore_decisions(auto, run)) == RunConfig()
+    assert decide_precision(restore_decisions(decided, run)) == decided
     with pytest.raises(ValueError, match="precision: 'float32' → 'mixed_bfl"):
         check_resumable(decided, run)
 
@@ -191,18 +191,18 @@ def test_automatic_precision_is_decided_once(run, tmp_path, monkeypatch):
 def test_decisions_of_a_run_are_kept(tmp_path):
     run = RunFolder(tmp_path / "begun")
     config = override(RunConfig(), ["data.dataset=files"])
-    assert kept_decisions(config, run) == config
+    assert restore_decisions(config, run) == config
     decided = ["data.target_language=zh", "training.metric=bleu:char"]
     write_config(override(config, decided), run)
     for metric in ("auto", "bleu", "bleu:char"):
         given = override(config, [f"training.metric={metric}"])
-        kept = kept_decisions(given, run)
+        kept = restore_decisions(given, run)
         assert kept.training.metric == "bleu:char"
         assert kept.data.target_language == "zh"
         check_resumable(kept, run)
     other = override(config, ["training.metric=chrf"])
     with pytest.raises(ValueError, match="training.metric: 'bleu:char' →"):
-        check_resumable(kept_decisions(other, run), run)
+        check_resumable(restore_decisions(other, run), run)
 
 
 def lines(path):
@@ -213,7 +213,7 @@ def lines(path):
 def test_killed_sessions_are_recorded(tmp_path, monkeypatch):
     path = tmp_path / "sessions.jsonl"
     steps = iter(range(1, 100))
-    monkeypatch.setattr(resumption, "_SECONDS", 0)
+    monkeypatch.setattr(resumption, "_RECORD_SECONDS", 0)
     with session(path, ONE_DEVICE, lambda: next(steps)) as note:
         note()
         (first,) = lines(path)
@@ -236,7 +236,7 @@ def test_machines_are_described_without_metadata_of_packages(monkeypatch):
 
     # As with tensorflow-cpu, which installs the package `tensorflow`.
     monkeypatch.setattr(importlib.metadata, "version", missing)
-    software = resumption.machine(ONE_DEVICE)["software"]
+    software = resumption.describe_machine(ONE_DEVICE)["software"]
     assert f"tensorflow {tf.__version__}" in software
 
 

@@ -138,7 +138,7 @@ def test_runs_cannot_name_files_outside_their_folder(run, path):
     for part in (path, str(run.config), f"copy it to {run.dictionary}"):
         assert part in str(refused.value)
     # The path is not read if the caller gives the decoding settings.
-    found = run_config(run.path, own_files=False)
+    found = run_config(run.path, resolve_paths=False)
     assert found.decoding.dictionary == path
 
 
@@ -203,11 +203,11 @@ def test_given_decoding_settings_need_no_files_of_the_folder(
     write_config(settings("/etc/passwd"), run)
     calls = []
 
-    def stop(folder, weights, precision, own_files):
-        calls.append(own_files)
+    def stop(folder, weights, precision, resolve_paths):
+        calls.append(resolve_paths)
         raise InterruptedError
 
-    monkeypatch.setattr(run_reading, "_read_run", stop)
+    monkeypatch.setattr(run_reading, "_load_single_run", stop)
     given = dataclasses.replace(DecodingConfig(), dictionary=str(elsewhere))
     for decoding in (given, None):
         with pytest.raises(InterruptedError):

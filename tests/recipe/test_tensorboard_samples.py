@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from luong_keras.recipe.validation_callbacks import (
     TensorBoardSamples,
-    _translations,
+    _best_translations,
 )
 from luong_keras.training.epoch_logs import TranslationValidation
 from tests.serving.tiny_translator import tiny_translator
@@ -78,7 +78,7 @@ def test_results_on_jax_are_drawn_too(written):
             names = ("alignments", "lengths", "scores")
             return found | {name: found[name].numpy() for name in names}
 
-    drawn = _translations(JaxTranslator(), SOURCES[:3])
+    drawn = _best_translations(JaxTranslator(), SOURCES[:3])
     expected = [nbest[0] for nbest in translator.nbest(SOURCES[:3])]
     assert [t.tokens for t in drawn] == [t.tokens for t in expected]
     for one, other in zip(drawn, expected, strict=True):

@@ -16,7 +16,7 @@ from luong_keras.recipe import run as recipe
 from luong_keras.recipe.preparation import prepare_text
 from luong_keras.recipe.vocabularies import (
     prepare_tokenizers,
-    print_rewritten,
+    print_rewritten_references,
 )
 from luong_keras.text.loading import load_tokenizer
 from luong_keras.text.sentencepiece_tokenizer import SentencePieceTokenizer
@@ -227,6 +227,6 @@ def test_references_changed_by_the_subwords_are_reported(
     subwords = {"data.dataset": "files", "data.tokenizer": "sentencepiece"}
     config = with_values(RunConfig(), subwords | settings)
     references = [" ein  Satz, ß.", "真的吗？ A", "น้ำ"]
-    print_rewritten(references, config, RunFolder(tmp_path))
+    print_rewritten_references(references, config, RunFolder(tmp_path))
     printed = capsys.readouterr().out
     assert line in printed and bool(line) == bool(printed)
