@@ -14,7 +14,7 @@ from tyro.conf import FlagCreatePairsOff, Positional
 
 from luong_keras.alignment.links import format_links
 from luong_keras.alignment.symmetrization import Method, symmetrize
-from luong_keras.cli.parsing import Own, parse_arguments
+from luong_keras.cli.parsing import Option, parse_arguments
 from luong_keras.config import RunConfig
 from luong_keras.data.text_files import given_pairs
 from luong_keras.files.atomic_file import atomic_path
@@ -46,26 +46,26 @@ class Align:
     # the folder of the run
     run_dir: Path
     # the folder of a run that translates from the target to the source language
-    reverse_run: Own[Path | None] = None
+    reverse_run: Option[Path | None] = None
     # the method that merges the links of both directions; default:
     # grow-diag-final
-    symmetrize: Own[Method | None] = None
+    symmetrize: Option[Method | None] = None
     # decoder step whose attention weights align a word: the step that produces
     # it, or the one that reads it; default: each run's decoding.alignment_step
-    step: Own[Literal["produces", "reads"] | None] = None
+    step: Option[Literal["produces", "reads"] | None] = None
     # the file to write; default: standard output
-    output: Own[Path | None] = None
+    output: Option[Path | None] = None
     # a file of gold links, i-j a sure and ipj a possible one; prints the
     # alignment error rate, precision and recall
-    gold: Own[Path | None] = None
+    gold: Option[Path | None] = None
     # positions in the gold file count from 1
     gold_one_based: FlagCreatePairsOff[bool] = False
     # maximum number of words or subwords to read per side; default: each run's
     # decoding.max_source_length
-    max_source_length: Own[int | None] = None
+    max_source_length: Option[int | None] = None
     # best, last, average, or an epoch such as epoch-7; default: the weights
     # that each run scored and exported, by default the best
-    weights: Own[str | None] = None
+    weights: Option[str | None] = None
 
 
 parse = functools.partial(parse_arguments, Align, "luong-keras align")
@@ -74,22 +74,24 @@ parse = functools.partial(parse_arguments, Align, "luong-keras align")
 def run(arguments: Align) -> int:
     """Align the pairs and write one line per pair."""
     config = run_config(arguments.run_dir)
-    reverse_config = _reverse_config(arguments, config)
+    reverse_config = _read_reverse_config(arguments, config)
     pairs = given_pairs(arguments.files, config.data)
     from luong_keras.recipe.aligned_text import GoldLinks, aligned_lines
 
     gold = None
     if arguments.gold is not None:
         gold = GoldLinks(arguments.gold, arguments.gold_one_based)
-    translator = _translator(arguments, arguments.run_dir, config)
+    translator = _load_translator(arguments, arguments.run_dir, config)
     reverse = None
     if arguments.reverse_run is not None and reverse_config is not None:
-        reverse = _translator(arguments, arguments.reverse_run, reverse_config)
+        reverse = _load_translator(
+            arguments, arguments.reverse_run, reverse_config
+        )
     lines = aligned_lines(pairs, translator, reverse, arguments.step)
     method = arguments.symmetrize or "grow-diag-final"
     # For each note, the number of pairs and the place of the first.
     pairs_read, notes = 0, dict[str, list[Any]]()
-    with _opened(arguments.output) as file:
+    with _open_output(arguments.output) as file:
         for line in with_bar(lines, "aligning words"):
             links = line.forward
             if line.backward is not None:
@@ -109,10 +111,11 @@ def run(arguments: Align) -> int:
             f"{count} of {pairs_read} pairs (first {first}): {what}",
             file=sys.stderr,
         )
-    for name, found in gold.scores.items() if gold is not None else ():
+    for name, scores in gold.scores.items() if gold is not None else ():
         print(
-            f"{name:20} AER {100 * found.error_rate:.2f} %, precision "
-            f"{100 * found.precision:.2f} %, recall {100 * found.recall:.2f} %",
+            f"{name:20} AER {100 * scores.error_rate:.2f} %, "
+            f"precision {100 * scores.precision:.2f} %, "
+            f"recall {100 * scores.recall:.2f} %",
             file=sys.stderr,
         )
     if arguments.output is not None:
@@ -120,7 +123,9 @@ def run(arguments: Align) -> int:
     return 0
 
 
-def _reverse_config(arguments: Align, config: RunConfig) -> RunConfig | None:
+def _read_reverse_config(
+    arguments: Align, config: RunConfig
+) -> RunConfig | None:
     """Return the settings of the run of the other direction, or None."""
     if arguments.reverse_run is None:
         if arguments.symmetrize is not None:
@@ -130,19 +135,19 @@ def _reverse_config(arguments: Align, config: RunConfig) -> RunConfig | None:
                 "the other direction, --reverse-run, or leave it out."
             )
         return None
-    found = run_config(arguments.reverse_run)
-    wanted = config.data.languages[::-1]
-    received = found.data.languages
-    if received != wanted:
+    reverse = run_config(arguments.reverse_run)
+    expected = config.data.languages[::-1]
+    received = reverse.data.languages
+    if received != expected:
         raise ValueError(
             "Expected: as --reverse-run, a run of the other direction, from "
-            f"{wanted[0]} to {wanted[1]}. Received: {arguments.reverse_run}, "
-            f"from {received[0]} to {received[1]}."
+            f"{expected[0]} to {expected[1]}. Received: "
+            f"{arguments.reverse_run}, from {received[0]} to {received[1]}."
         )
-    return found
+    return reverse
 
 
-def _translator(
+def _load_translator(
     arguments: Align, folder: Path, config: RunConfig
 ) -> Translator:
     from luong_keras.translator import Translator
@@ -154,7 +159,7 @@ def _translator(
 
 
 @contextlib.contextmanager
-def _opened(path: Path | None) -> Iterator[IO[str]]:
+def _open_output(path: Path | None) -> Iterator[IO[str]]:
     """Open standard output, or a file that appears once it is complete."""
     if path is None:
         yield sys.stdout

@@ -19,7 +19,7 @@ from tyro.conf import (
     UseAppendAction,
 )
 
-from luong_keras.cli.parsing import Own, parse_arguments
+from luong_keras.cli.parsing import Option, parse_arguments
 from luong_keras.config.checks import at_least
 from luong_keras.evaluation.plots import plot_alignment
 from luong_keras.inference.search_options import BEAM_OPTIONS, SEARCH_OPTIONS
@@ -54,45 +54,45 @@ class Ask:
     """
 
     # sentences, one per argument; default: the lines of standard input
-    sentences: Own[Positional[tuple[str, ...]]] = ()
+    sentences: Option[Positional[tuple[str, ...]]] = ()
     # http://HOST:PORT, https://…, grpc://HOST:PORT or grpcs://…
     url: str = "http://localhost:8501"
     # name of the model on the server
     model: str = "translator"
     # the number of a version; default: the newest
-    version: Own[int | None] = None
+    version: Option[int | None] = None
     # the label of a version, instead of the number
-    label: Own[str | None] = None
+    label: Option[str | None] = None
     # hypotheses of the beam; default: as exported
-    beam_size: Own[int | None] = None
+    beam_size: Option[int | None] = None
     # 0: sum of log-probabilities, 1: their mean; default: as exported
-    length_penalty: Own[float | None] = None
+    length_penalty: Option[float | None] = None
     # text that all translations must begin with
-    prefix: Own[str | None] = None
+    prefix: Option[str | None] = None
     # penalty for source words that get no attention, such as 0.2
-    coverage_penalty: Own[float | None] = None
+    coverage_penalty: Option[float | None] = None
     # no translation repeats a sequence of this many words; 0: no such limit
-    no_repeat_ngram: Own[int | None] = None
+    no_repeat_ngram: Option[int | None] = None
     # above 0: draw --n-best samples at random, at this temperature
-    temperature: Own[float | None] = None
+    temperature: Option[float | None] = None
     # samples: draw from this many most probable words
-    top_k: Own[int | None] = None
+    top_k: Option[int | None] = None
     # samples: draw from the fewest words that together have this probability
-    top_p: Own[float | None] = None
+    top_p: Option[float | None] = None
     # seed of samples
-    seed: Own[int | None] = None
+    seed: Option[int | None] = None
     # phrases that all translations must have, separated by tabs
-    required: Own[str | None] = None
+    required: Option[str | None] = None
     # phrases that no translation may have, likewise
-    forbidden: Own[str | None] = None
+    forbidden: Option[str | None] = None
     # translations per sentence
     n_best: int = 1
     # also print the links [source position, target position] of each word
     alignments: FlagCreatePairsOff[bool] = False
     # file for a picture of the attention weights of the first sentence
-    plot: Own[Path | None] = None
+    plot: Option[Path | None] = None
     # a file of translations to score, with one line per sentence
-    score: Own[Path | None] = None
+    score: Option[Path | None] = None
     # decoder step whose weights make the links of a word, as
     # decoding.alignment_step of the run
     alignment_step: Literal["produces", "reads"] = "produces"
@@ -100,19 +100,19 @@ class Ask:
     timeout: float = 30.0
     # seconds for one attempt, which is not retried if it takes longer; default:
     # no limit
-    request_timeout: Own[float | None] = None
+    request_timeout: Option[float | None] = None
     # sentences per request
     batch_size: int = 32
     # requests at the same time; with 1, and --batch-size 1, each line is
     # answered before the next is read, as on a terminal
     concurrency: int = 4
     # NAME:VALUE, a header of each request; may be repeated
-    header: Own[UseAppendAction[tuple[str, ...]]] = ()
+    header: Option[UseAppendAction[tuple[str, ...]]] = ()
     # certificates of authorities that may have signed the server's certificate
-    ca_certificate: Own[Path | None] = None
+    ca_certificate: Option[Path | None] = None
     # certificate of the client, and its key if it is in another file
-    client_certificate: Own[Path | None] = None
-    client_key: Own[Path | None] = None
+    client_certificate: Option[Path | None] = None
+    client_key: Option[Path | None] = None
 
 
 def parse(argv: Sequence[str]) -> Ask:
@@ -134,7 +134,7 @@ def run(arguments: Ask) -> int:
     at_least(1, **{"--n-best": arguments.n_best})
     _check_options(arguments)
     try:
-        _answer(arguments)
+        _ask_server(arguments)
     except TranslationServerError as error:
         raise OSError(str(error)) from error
     return 0
@@ -143,18 +143,22 @@ def run(arguments: Ask) -> int:
 def _check_options(arguments: Ask) -> None:
     """Check that the search options allow alignments."""
     if arguments.score is None and (arguments.alignments or arguments.plot):
-        others = [n for n in _search(arguments) if n not in BEAM_OPTIONS]
-        if others:
-            given = ", ".join(f"--{name.replace('_', '-')}" for name in others)
+        names = [
+            name
+            for name in _search_options(arguments)
+            if name not in BEAM_OPTIONS
+        ]
+        if names:
+            flags = ", ".join(f"--{name.replace('_', '-')}" for name in names)
             raise ValueError(
                 "Expected with --alignments or --plot: a beam search with no "
                 "option but --beam-size, --length-penalty and --prefix. "
-                f"Received: {given}."
+                f"Received: {flags}."
             )
 
 
-def _answer(arguments: Ask) -> None:
-    lines = iter(arguments.sentences or _lines_of_input())
+def _ask_server(arguments: Ask) -> None:
+    lines = iter(arguments.sentences or _read_standard_input())
     with (
         _one_line_warnings(),
         TranslationClient(
@@ -167,47 +171,49 @@ def _answer(arguments: Ask) -> None:
             batch_size=arguments.batch_size,
             concurrency=arguments.concurrency,
             alignment_step=arguments.alignment_step,
-            headers=_headers(arguments.header),
+            headers=_parse_headers(arguments.header),
             ca_certificate=arguments.ca_certificate,
             client_certificate=arguments.client_certificate,
             client_key=arguments.client_key,
         ) as client,
     ):
-        pairs = _with_targets(lines, arguments.score)
+        pairs = _pair_with_targets(lines, arguments.score)
         if arguments.plot is not None:
             pairs = draw_first(client, pairs, arguments)
         print_answers(client, pairs, arguments)
 
 
-def _lines_of_input() -> Iterator[str]:
+def _read_standard_input() -> Iterator[str]:
     # Only a line feed ends a line, as for `wc -l`.
     sys.stdin.reconfigure(  # type: ignore[union-attr]
         encoding="utf-8", errors="replace", newline="\n"
     )
-    return _without_ends(sys.stdin)
+    return _strip_line_ends(sys.stdin)
 
 
-def _without_ends(file) -> Iterator[str]:
+def _strip_line_ends(file) -> Iterator[str]:
     for line in file:
         yield line.removesuffix("\n").removesuffix("\r")
 
 
-def _with_targets(
+def _pair_with_targets(
     lines: Iterator[str], file: Path | None
 ) -> Iterator[tuple[str, str]]:
     """Yield each sentence with the translation to score, or "" without file."""
     if file is None:
         yield from ((line, "") for line in lines)
         return
-    with open(file, encoding="utf-8", errors="replace", newline="\n") as opened:
-        pairs = itertools.zip_longest(lines, _without_ends(opened))
+    with open(
+        file, encoding="utf-8", errors="replace", newline="\n"
+    ) as targets:
+        pairs = itertools.zip_longest(lines, _strip_line_ends(targets))
         for count, (line, target) in enumerate(pairs):
             if line is None or target is None:
                 sentences = counted(count, "sentence")
                 received = f"{sentences}, and more lines in {file}"
                 if target is None:
-                    read = counted(count, "line")
-                    received = f"{read} in {file}, and more sentences"
+                    target_lines = counted(count, "line")
+                    received = f"{target_lines} in {file}, and more sentences"
                 raise ValueError(
                     "Expected: a translation of each sentence. Received: "
                     f"{received}."
@@ -215,10 +221,10 @@ def _with_targets(
             yield line, target
 
 
-def _headers(given: Sequence[str]) -> dict[str, str]:
+def _parse_headers(texts: Sequence[str]) -> dict[str, str]:
     headers = {}
-    for header in given:
-        name, colon, value = header.partition(":")
+    for text in texts:
+        name, colon, value = text.partition(":")
         if not colon:
             raise ValueError(
                 "Expected: --header NAME:VALUE. Received: one without a "
@@ -246,13 +252,13 @@ def print_answers(
     client: TranslationClient, pairs: Pairs, arguments: Ask
 ) -> None:
     """Print a line per sentence, in order."""
-    if arguments.score is None and not _as_json(arguments):
+    if arguments.score is None and not _prints_json(arguments):
         sources = (source for source, _ in pairs)
-        answers = client.translate_lines(sources, **_search(arguments))
+        answers = client.translate_lines(sources, **_search_options(arguments))
     else:
         size = arguments.batch_size * arguments.concurrency
         parts = iter(lambda: list(itertools.islice(pairs, size)), [])
-        answers = _answers_in_parts(client, parts, arguments)
+        answers = _answer_parts(client, parts, arguments)
     # On a terminal the printed lines show the progress.
     quiet = contextlib.nullcontext(lambda count: None)
     with quiet if sys.stdout.isatty() else progress_bar("asking") as advance:
@@ -269,23 +275,23 @@ def draw_first(
     first = next(pairs, None)
     if first is None:
         return pairs
-    drawn: Translation | ScoredTranslation
+    translation: Translation | ScoredTranslation
     if arguments.score is not None:
-        (drawn,) = client.align_pairs(first[:1], first[1:])
+        (translation,) = client.align_pairs(first[:1], first[1:])
     else:
-        (drawn,) = client.align(first[:1], **_search(arguments))
-    if drawn.tokens and drawn.source_tokens:
+        (translation,) = client.align(first[:1], **_search_options(arguments))
+    if translation.tokens and translation.source_tokens:
         assert arguments.plot is not None
         plot_alignment(
-            drawn.source_tokens,
-            drawn.tokens,
-            drawn.alignments,
+            translation.source_tokens,
+            translation.tokens,
+            translation.alignments,
             arguments.plot,
         )
     return itertools.chain([first], pairs)
 
 
-def _answers_in_parts(
+def _answer_parts(
     client: TranslationClient,
     parts: Iterator[list[tuple[str, str]]],
     arguments: Ask,
@@ -296,59 +302,65 @@ def _answers_in_parts(
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", TruncationWarning)
-                found = _answers(client, part, arguments)
+                answers = _answer_part(client, part, arguments)
         except TextTooLongError as error:
             raise TextTooLongError(
                 [first + place for place in error.places],
                 error.size,
                 error.limit,
             ) from None
-        for place, (answer, truncated) in enumerate(found, first):
+        for place, (answer, truncated) in enumerate(answers, first):
             places.add(place, truncated)
             yield answer
         first += len(part)
     places.warn(stacklevel=1)
 
 
-def _answers(
+def _answer_part(
     client: TranslationClient, part: list[tuple[str, str]], arguments: Ask
 ) -> list[tuple[str, bool]]:
     """Return the line to print per pair, and whether the pair was cut."""
     sources = [source for source, _ in part]
     if arguments.score is not None:
         scored = client.score(sources, [target for _, target in part])
-        return [(f"{one.log_probability:.6f}", one.truncated) for one in scored]
-    options = _search(arguments)
-    found: list[list[Any]]
+        return [
+            (f"{translation.log_probability:.6f}", translation.truncated)
+            for translation in scored
+        ]
+    options = _search_options(arguments)
+    nbest_lists: list[list[Any]]
     if arguments.alignments:
         ranks = range(min(arguments.n_best, client.contract().n_best))
-        aligned = [client.align(sources, x, **options) for x in ranks]
-        found = [
-            [one for one in nbest if one.score > ABSENT_SCORE]
+        aligned = [client.align(sources, rank, **options) for rank in ranks]
+        nbest_lists = [
+            [result for result in nbest if result.score > ABSENT_SCORE]
             for nbest in zip(*aligned, strict=True)
         ]
     else:
-        found = list(client.nbest(sources, n_best=arguments.n_best, **options))
+        nbest_lists = list(
+            client.nbest(sources, n_best=arguments.n_best, **options)
+        )
     links = {"links": True} if arguments.alignments else {}
     return [
         (
             json.dumps(
-                [one.as_dict(**links) for one in nbest], ensure_ascii=False
+                [translation.as_dict(**links) for translation in nbest],
+                ensure_ascii=False,
             ),
-            any(one.truncated for one in nbest),
+            any(translation.truncated for translation in nbest),
         )
-        for nbest in found
+        for nbest in nbest_lists
     ]
 
 
-def _as_json(arguments: Ask) -> bool:
+def _prints_json(arguments: Ask) -> bool:
     return arguments.n_best != 1 or arguments.alignments
 
 
-def _search(arguments: Ask) -> Any:
+def _search_options(arguments: Ask) -> Any:
     options = {
         name: getattr(arguments, name)
         for name in SEARCH_OPTIONS
         if name not in ("n_best", "replace_unknown")
     }
-    return {name: x for name, x in options.items() if x is not None}
+    return {name: value for name, value in options.items() if value is not None}

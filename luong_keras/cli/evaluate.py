@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal
 
 from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes, Positional, arg
 
-from luong_keras.cli.parsing import Own, parse_arguments
-from luong_keras.cli.settings_flags import SearchFlags, changed_search
+from luong_keras.cli.parsing import Option, parse_arguments
+from luong_keras.cli.settings_flags import SearchFlags, override_search
 from luong_keras.config import DataConfig
 from luong_keras.data.text_files import given_pairs
 from luong_keras.recipe.run_settings import run_config
@@ -36,24 +36,24 @@ class Evaluate:
         arg(metavar="[FILE [FILE]]", help_behavior_hint=""),
     ] = ()
     # the folder of the run
-    run_dir: Own[Path | None] = None
+    run_dir: Option[Path | None] = None
     # a file of translations of the pairs, to score instead of a run
-    translations: Own[Path | None] = None
+    translations: Option[Path | None] = None
     # files of further references, with one line per pair
-    references: Own[tuple[Path, ...]] = ()
+    references: Option[tuple[Path, ...]] = ()
     # another run, or a file of translations, to compare with by a paired test
-    baseline: Own[Path | None] = None
+    baseline: Option[Path | None] = None
     # best, last, average, or an epoch such as epoch-7; default: the weights
     # that the run scored and exported, by default the best
-    weights: Own[str | None] = None
+    weights: Option[str | None] = None
     # scores in addition to BLEU: chrf, ter, exact_match, or BLEU in a
     # tokenization, as bleu:zh; default: the metric that chose the run's best
     # epoch
-    metric: Own[tuple[str, ...]] = ()
+    metric: Option[tuple[str, ...]] = ()
     # pairs of the run to score
     part: Literal["dev", "test"] = "test"
     # for runs on WMT text: sacreBLEU's name of another test set, such as wmt15
-    test_set: Own[str | None] = None
+    test_set: Option[str | None] = None
     # settings of the search; default: the run's
     search: OmitArgPrefixes[SearchFlags] = field(default_factory=SearchFlags)
     # leave unknown words as <unk>
@@ -83,17 +83,17 @@ def run(arguments: Evaluate) -> int:
     from luong_keras.training.run_folder import RunFolder
 
     _check_metrics(arguments, data)
-    name, pairs, links = _pairs(arguments, data)
+    name, pairs, links = _load_pairs(arguments, data)
     sources, targets = map(list, zip(*pairs, strict=True))
-    references = _with_others(targets, arguments.references)
+    references = _join_references(targets, arguments.references)
     results: dict[str, Any] = {"set": name}
     if arguments.translations is not None:
-        translations = _lines(arguments.translations, len(pairs))
+        translations = _read_lines_per_pair(arguments.translations, len(pairs))
         results["translations"] = str(arguments.translations)
         results |= text_scores(sources, translations, references, data, metrics)
     else:
         assert arguments.run_dir is not None and config is not None
-        decoding = changed_search(
+        decoding = override_search(
             config.decoding,
             arguments.search,
             replace_unknown=False if arguments.no_replacement else None,
@@ -104,22 +104,22 @@ def run(arguments: Evaluate) -> int:
             arguments.run_dir, arguments.weights, decoding
         )
         evaluation = Evaluation(translator, data, metrics)
-        found, translations = evaluation.scores(sources, references)
-        found["perplexity"] = evaluation.perplexity(pairs)
+        scores, translations = evaluation.scores(sources, references)
+        scores["perplexity"] = evaluation.perplexity(pairs)
         if links is not None and translator.translation_model.has_attention:
-            found["aer"] = evaluation.alignment_error_rate(pairs, links)
+            scores["aer"] = evaluation.alignment_error_rate(pairs, links)
         results["weights"] = arguments.weights or config.training.final_weights
         results["decoding"] = dataclasses.asdict(decoding)
-        results |= found
+        results |= scores
     if arguments.baseline is not None:
         results["baseline"] = str(arguments.baseline)
-        results["compared"] = _compared(
+        results["compared"] = _compare_with_baseline(
             arguments.baseline, sources, translations, references, data
         )
     if arguments.json:
         print(json.dumps(results, ensure_ascii=False))
     else:
-        print("\n\n".join(map(text_table, _tables(results))))
+        print("\n\n".join(map(text_table, _result_tables(results))))
     if arguments.run_dir is not None and arguments.translations is None:
         # After the scores, because the run may be read-only.
         sys.stdout.flush()
@@ -127,7 +127,7 @@ def run(arguments: Evaluate) -> int:
     return 0
 
 
-def _pairs(
+def _load_pairs(
     arguments: Evaluate, data: DataConfig
 ) -> tuple[str, Sequence[Any], Sequence[str] | None]:
     """Return the name of the pairs, the pairs, and the links of the words."""
@@ -143,21 +143,21 @@ def _pairs(
     from luong_keras.training.run_folder import RunFolder
 
     assert arguments.run_dir is not None
-    given = arguments.test_set
-    if given is not None:
-        data = dataclasses.replace(data, test=given)
+    test_set = arguments.test_set
+    if test_set is not None:
+        data = dataclasses.replace(data, test=test_set)
     # The run keeps only its own test set.
     datasets = (
         load_datasets(data)
-        if given
+        if test_set
         else evaluation_pairs(data, RunFolder(arguments.run_dir))
     )
     if arguments.part == "dev":
         return "dev", datasets.dev, None
-    return given or "test", datasets.test, datasets.test_links
+    return test_set or "test", datasets.test, datasets.test_links
 
 
-def _lines(path: Path, count: int) -> list[str]:
+def _read_lines_per_pair(path: Path, count: int) -> list[str]:
     """Read a file with one line per pair."""
     from luong_keras.data.parallel_text import read_lines, without_compression
 
@@ -176,15 +176,17 @@ def _lines(path: Path, count: int) -> list[str]:
     return lines
 
 
-def _with_others(targets: Sequence[str], files: Sequence[Path]) -> Any:
+def _join_references(targets: Sequence[str], files: Sequence[Path]) -> Any:
     """Return the references; with further files, a list per pair."""
     if not files:
         return targets
-    others = [_lines(path, len(targets)) for path in files]
-    return [list(several) for several in zip(targets, *others, strict=True)]
+    columns = [_read_lines_per_pair(path, len(targets)) for path in files]
+    return [
+        list(references) for references in zip(targets, *columns, strict=True)
+    ]
 
 
-def _compared(
+def _compare_with_baseline(
     baseline: Path,
     sources: Sequence[str],
     translations: Sequence[str],
@@ -202,17 +204,19 @@ def _compared(
     from luong_keras.translator import Translator
 
     if baseline.is_dir():
-        other = Evaluation(Translator.from_run(baseline), data)
-        theirs = [found.text for found in other.translations(sources)]
+        evaluation = Evaluation(Translator.from_run(baseline), data)
+        baseline_translations = [
+            translation.text for translation in evaluation.translations(sources)
+        ]
     else:
-        theirs = _lines(baseline, len(sources))
+        baseline_translations = _read_lines_per_pair(baseline, len(sources))
     target = Target(
         data.target_language,
         references=by_position(references)[0],
         pretokenized=data.pretokenized,
     )
     scores = paired_test(
-        theirs,
+        baseline_translations,
         translations,
         references,
         lowercase=data.lowercase,
@@ -221,7 +225,7 @@ def _compared(
     return [score._asdict() for score in scores]
 
 
-def _tables(results: dict[str, Any]) -> list[list[tuple[str, ...]]]:
+def _result_tables(results: dict[str, Any]) -> list[list[tuple[str, ...]]]:
     """Return tables of the facts, the scores and the comparison."""
     search = results.get("decoding", {})
     sentences = counted(results["sentences"], "sentence")
@@ -234,23 +238,23 @@ def _tables(results: dict[str, Any]) -> list[list[tuple[str, ...]]]:
         and f"{search['search']}, beam size {search['beam_size']}",
     }
     scores: list[tuple[str, ...]] = [("score", "", "signature")]
-    for name, found in results.items():
-        if isinstance(found, dict) and "score" in found:
-            value = f"{found['score']:.2f}"
-            scores.append((name, value, found.get("signature", "")))
+    for name, result in results.items():
+        if isinstance(result, dict) and "score" in result:
+            value = f"{result['score']:.2f}"
+            scores.append((name, value, result.get("signature", "")))
         elif name in ("perplexity", "aer"):
-            scores.append((name, f"{found:.4g}", ""))
-    shown = [(name, str(fact)) for name, fact in facts.items() if fact]
-    tables: list[list[tuple[str, ...]]] = [[*shown], scores]
+            scores.append((name, f"{result:.4g}", ""))
+    fact_rows = [(name, str(fact)) for name, fact in facts.items() if fact]
+    tables: list[list[tuple[str, ...]]] = [[*fact_rows], scores]
     if "compared" in results:
         rows: list[tuple[str, ...]] = [("score", "baseline", "this", "p")]
-        for one in results["compared"]:
+        for score in results["compared"]:
             rows.append(
                 (
-                    one["metric"],
-                    f"{one['first']:.2f} ± {one['first_interval']:.2f}",
-                    f"{one['second']:.2f} ± {one['second_interval']:.2f}",
-                    f"{one['p_value']:.3f}",
+                    score["metric"],
+                    f"{score['first']:.2f} ± {score['first_interval']:.2f}",
+                    f"{score['second']:.2f} ± {score['second_interval']:.2f}",
+                    f"{score['p_value']:.3f}",
                 )
             )
         tables.append(rows)
@@ -268,8 +272,8 @@ def _check_system(arguments: Evaluate) -> None:
             f"{'' if arguments.files else ', no pairs'}."
         )
     if file is not None:
-        searched = dataclasses.asdict(arguments.search)
-        flags = [name for name, value in searched.items() if value is not None]
+        search = dataclasses.asdict(arguments.search)
+        flags = [name for name, value in search.items() if value is not None]
         flags += ["weights"] if arguments.weights else []
         flags += ["no_replacement"] if arguments.no_replacement else []
         if flags:

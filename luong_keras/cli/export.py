@@ -11,8 +11,8 @@ from typing import Literal
 
 from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes
 
-from luong_keras.cli.parsing import Own, parse_arguments
-from luong_keras.cli.settings_flags import SearchFlags, changed_search
+from luong_keras.cli.parsing import Option, parse_arguments
+from luong_keras.cli.settings_flags import SearchFlags, override_search
 from luong_keras.progress import bar_of_lines
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.serving.limits import ServingLimits
@@ -33,24 +33,24 @@ class Export:
     output: Path
     # best, last, average, or an epoch such as epoch-7; default: the weights
     # that the run scored and exported, by default the best
-    weights: Own[str | None] = None
+    weights: Option[str | None] = None
     # settings of the search; default: the run's
     search: OmitArgPrefixes[SearchFlags] = field(default_factory=SearchFlags)
     # largest beam that a request may use; default: the run's, or the beam size
-    max_beam_size: Own[int | None] = None
+    max_beam_size: Option[int | None] = None
     # number of rows of a batch that are translated; the server's
     # max_batch_size must not be larger
-    max_rows: Own[int] = ServingLimits.max_rows
+    max_rows: Option[int] = ServingLimits.max_rows
     # maximum number of source tokens; longer sources are cut; default: the
     # run's
-    max_source_length: Own[int | None] = None
+    max_source_length: Option[int | None] = None
     # precision of the computation; default: the precision of training. A CPU
     # is slow in float16, in which a GPU may have trained
-    precision: Own[
+    precision: Option[
         Literal["float32", "mixed_bfloat16", "mixed_float16"] | None
     ] = None
     # write weights rounded to this type, of half the size
-    weights_dtype: Own[Literal["bfloat16", "float16"] | None] = None
+    weights_dtype: Option[Literal["bfloat16", "float16"] | None] = None
     # write the product of the target embedding and the decoder's input weights:
     # the export is larger and a few percent faster; not with --weights-dtype
     fold_embedding: FlagCreatePairsOff[bool] = False
@@ -61,9 +61,9 @@ parse = functools.partial(parse_arguments, Export, "luong-keras export")
 
 def run(arguments: Export) -> int:
     """Export, and print information for clients; return 1 if a check fails."""
-    _check(arguments)
+    _check_arguments(arguments)
     config = run_config(arguments.run_dir[0])
-    decoding = changed_search(
+    decoding = override_search(
         config.decoding,
         arguments.search,
         max_beam_size=arguments.max_beam_size,
@@ -95,7 +95,7 @@ def run(arguments: Export) -> int:
     return 0
 
 
-def _check(arguments: Export) -> None:
+def _check_arguments(arguments: Export) -> None:
     """Check the arguments that need no model."""
     version = arguments.output.name
     if not re.fullmatch("0|[1-9][0-9]*", version):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tyro.conf import Positional
 
-from luong_keras.cli.parsing import Own, parse_arguments
+from luong_keras.cli.parsing import Option, parse_arguments
 from luong_keras.config.checks import at_least
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.tables import counted
@@ -29,18 +29,18 @@ class Lexicon:
     run_dir: Path
     # with --links: a source and a target file, prepared as the run prepares
     # its text
-    files: Own[Positional[tuple[Path, ...]]] = ()
+    files: Option[Positional[tuple[Path, ...]]] = ()
     # links of each line of the files, such as 0-0 1-2
-    links: Own[Path | None] = None
+    links: Option[Path | None] = None
     # the file to write; default: shortlist.txt in the folder of the run
-    output: Own[Path | None] = None
+    output: Option[Path | None] = None
     # maximum number of training pairs to count in, spread over the text
     pairs: int = 100_000
     # minimum number of times that two words must be aligned
     min_count: int = 1
     # best, last, average, or an epoch such as epoch-7; default: the weights
     # that the run scored and exported, by default the best
-    weights: Own[str | None] = None
+    weights: Option[str | None] = None
 
 
 parse = functools.partial(parse_arguments, Lexicon, "luong-keras lexicon")

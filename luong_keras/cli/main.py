@@ -77,9 +77,9 @@ def _main(argv: Sequence[str] | None) -> int:
             f"{name}.{did_you_mean(name, COMMANDS)}",
         )
     if not own_process:
-        return _run(name, argv)
+        return _run_command(name, argv)
     with without_startup_noise(argv):
-        return _run(name, argv)
+        return _run_command(name, argv)
 
 
 def usage() -> str:
@@ -93,7 +93,7 @@ def usage() -> str:
     )
 
 
-def _run(name: str, argv: list[str]) -> int:
+def _run_command(name: str, argv: list[str]) -> int:
     program = f"luong-keras {name}"
     debug = "--debug" in argv
     argv = [argument for argument in argv if argument != "--debug"]
@@ -154,8 +154,8 @@ def without_startup_noise(arguments: list[str]) -> Iterator[None]:
     Args:
         arguments: arguments of the command.
     """
-    asked = "--debug" in arguments or os.environ.get(_LEVEL, "2") in "01"
-    if asked or not hasattr(os, "fork"):
+    unfiltered = "--debug" in arguments or os.environ.get(_LEVEL, "2") in "01"
+    if unfiltered or not hasattr(os, "fork"):
         yield
         return
     terminal = os.dup(2)
@@ -170,7 +170,7 @@ def without_startup_noise(arguments: list[str]) -> Iterator[None]:
     os.close(passed_on)
     os.dup2(writing, 2)
     os.close(writing)
-    before = sys.stderr
+    stderr = sys.stderr
     sys.stderr = os.fdopen(
         terminal, "w", buffering=1, errors="backslashreplace", closefd=False
     )
@@ -178,7 +178,7 @@ def without_startup_noise(arguments: list[str]) -> Iterator[None]:
         yield
     finally:
         sys.stderr.flush()
-        sys.stderr = before
+        sys.stderr = stderr
         with contextlib.suppress(BrokenPipeError):
             os.write(2, _END)
         os.dup2(terminal, 2)

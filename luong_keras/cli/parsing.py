@@ -29,7 +29,7 @@ _CHOICE = re.compile(
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\.\w+)*=")
 Value = TypeVar("Value")
 # An option whose comment describes the default instead of None.
-Own = Annotated[
+Option = Annotated[
     Value, tyro.conf.DisallowNone, tyro.conf.arg(help_behavior_hint="")
 ]
 
@@ -49,27 +49,29 @@ def parse_arguments(
             is an address such as `gs://bucket/model`.
         SystemExit: after `--help`.
     """
-    said = io.StringIO()
-    with contextlib.redirect_stderr(said):
+    messages = io.StringIO()
+    with contextlib.redirect_stderr(messages):
         try:
-            found = tyro.cli(kind, prog=program, args=list(argv))
-            _check_paths(found)
-            return found
+            arguments = tyro.cli(kind, prog=program, args=list(argv))
+            _check_paths(arguments)
+            return arguments
         except SystemExit as stop:
             if not stop.code:
                 raise
-    raise ValueError(f"{_one_line(said.getvalue())} See {program} --help.")
+    raise ValueError(
+        f"{_format_error(messages.getvalue())} See {program} --help."
+    )
 
 
-def _check_paths(found: Any) -> None:
+def _check_paths(arguments: Any) -> None:
     """Check that all paths are paths of this machine."""
-    for value in vars(found).values():
-        for each in value if isinstance(value, tuple) else (value,):
-            if isinstance(each, Path):
-                local(each)
+    for value in vars(arguments).values():
+        for item in value if isinstance(value, tuple) else (value,):
+            if isinstance(item, Path):
+                local(item)
 
 
-def _one_line(text: str) -> str:
+def _format_error(text: str) -> str:
     """Return the text of tyro's error boxes as one line."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", text)
     sections: list[list[str]] = [[]]
@@ -82,9 +84,9 @@ def _one_line(text: str) -> str:
             sections.append([])
     sections = [section for section in sections if section] or [[text]]
     message = " ".join(sections[0]).strip().removesuffix(".") + "."
-    known = _VALUE.match(message) or _CHOICE.match(message)
-    if known:
-        return _wrong_value(**known.groupdict())
+    match = _VALUE.match(message) or _CHOICE.match(message)
+    if match:
+        return _format_wrong_value(**match.groupdict())
     for lines in sections[1:]:
         flags = [line for line in lines[1:] if line.startswith("--")]
         if lines[0].startswith("Perhaps") and flags:
@@ -94,7 +96,7 @@ def _one_line(text: str) -> str:
     return message
 
 
-def _wrong_value(flag: str, expected: str, received: str) -> str:
+def _format_wrong_value(flag: str, expected: str, received: str) -> str:
     choices = [c for c in re.findall(r"'([^']*)'", expected) if c != "None"]
     if choices:
         expected = f"one of {', '.join(choices)}"

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
-from luong_keras.cli.parsing import Own, parse_arguments
+from luong_keras.cli.parsing import Option, parse_arguments
 from luong_keras.config.checks import at_least
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.training.run_folder import RunFolder
@@ -32,7 +32,7 @@ class Report:
     ]
     # the file to write; default: report.html in the folder of the run, or of
     # the second run
-    output: Own[Path | None] = None
+    output: Option[Path | None] = None
     # number of translations of each kind to show
     examples: int = 5
     # draw no alignments, and load no models

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tyro.conf import Positional
 
-from luong_keras.cli.parsing import Own, parse_arguments
+from luong_keras.cli.parsing import Option, parse_arguments
 from luong_keras.data.text_files import given_pairs
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.tables import counted
@@ -34,7 +34,7 @@ class Score:
     run_dir: Path
     # best, last, average, or an epoch such as epoch-7; default: the weights
     # that the run scored and exported, by default the best
-    weights: Own[str | None] = None
+    weights: Option[str | None] = None
 
 
 parse = functools.partial(parse_arguments, Score, "luong-keras score")
@@ -49,19 +49,19 @@ def run(arguments: Score) -> int:
     from luong_keras.translator import Translator
 
     translator = Translator.from_run(arguments.run_dir, arguments.weights)
-    found = translator.score(sources, targets)
-    for scored in found:
-        words = len(scored.tokens)
-        perplexity = math.exp(-scored.log_probability / words)
-        print(f"{scored.log_probability:.4f}\t{words}\t{perplexity:.3f}")
-    total = sum(scored.log_probability for scored in found)
-    words = sum(len(scored.tokens) for scored in found)
-    cut = cut_pairs(found)
+    scores = translator.score(sources, targets)
+    for score in scores:
+        words = len(score.tokens)
+        perplexity = math.exp(-score.log_probability / words)
+        print(f"{score.log_probability:.4f}\t{words}\t{perplexity:.3f}")
+    total = sum(score.log_probability for score in scores)
+    words = sum(len(score.tokens) for score in scores)
+    cut = cut_pairs(scores)
     if cut.any:
         print(f"luong-keras score: warning: {cut.message()}", file=sys.stderr)
     print(
         f"perplexity {math.exp(-total / words):.3f} of "
-        f"{counted(words, 'word')} in {counted(len(found), 'pair')}",
+        f"{counted(words, 'word')} in {counted(len(scores), 'pair')}",
         file=sys.stderr,
     )
     return 0

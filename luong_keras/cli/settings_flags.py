@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from luong_keras.cli.parsing import Own
+from luong_keras.cli.parsing import Option
 from luong_keras.config import DecodingConfig, RunConfig
 from luong_keras.config.values import LEAVES, SHORT_NAMES, expected
 from luong_keras.suggestions import did_you_mean
@@ -28,7 +28,7 @@ def settings_flags(arguments: type, config: RunConfig) -> type:
         (field.name, field.type, getattr(config, field.name))
         for field in dataclasses.fields(RunConfig)
     ]
-    made = dataclasses.make_dataclass(
+    flags_class = dataclasses.make_dataclass(
         arguments.__name__,
         fields,
         bases=(arguments,),
@@ -36,11 +36,11 @@ def settings_flags(arguments: type, config: RunConfig) -> type:
         frozen=True,
     )
     # Tyro reads the help from the comments of this module's source.
-    made.__module__ = arguments.__module__
-    return made
+    flags_class.__module__ = arguments.__module__
+    return flags_class
 
 
-def taken_settings(argv: Sequence[str]) -> tuple[list[str], list[str]]:
+def split_settings(argv: Sequence[str]) -> tuple[list[str], list[str]]:
     """Split arguments into assignments of settings and other arguments.
 
     The value of a list may be one word or several.
@@ -54,14 +54,14 @@ def taken_settings(argv: Sequence[str]) -> tuple[list[str], list[str]]:
         >>> taken_settings(["--model.no-bidirectional", "pairs.tsv"])
         (['model.bidirectional=false'], ['pairs.tsv'])
     """
-    assignments, others, words = [], [], list(argv)
+    assignments, remaining, words = [], [], list(argv)
     while words:
         flag, equals, value = words[0].partition("=")
         if not _FLAG.fullmatch(flag):
-            others.append(words.pop(0))
+            remaining.append(words.pop(0))
             continue
         del words[0]
-        name, negated = _setting(flag)
+        name, negated = _parse_flag(flag)
         if negated and equals:
             raise ValueError(
                 f"Expected: {flag} without a value. Received: {flag}={value}."
@@ -69,12 +69,12 @@ def taken_settings(argv: Sequence[str]) -> tuple[list[str], list[str]]:
         if negated:
             value = "false"
         elif not equals:
-            value = _value(flag, LEAVES[name], words)
+            value = _take_value(flag, LEAVES[name], words)
         assignments.append(f"{name}={value}")
-    return assignments, others
+    return assignments, remaining
 
 
-def _setting(flag: str) -> tuple[str, bool]:
+def _parse_flag(flag: str) -> tuple[str, bool]:
     """Return the setting that a flag names, and whether it is negated."""
     name = flag[2:].replace("-", "_")
     (name,) = SHORT_NAMES.get(name, (name,))
@@ -82,7 +82,7 @@ def _setting(flag: str) -> tuple[str, bool]:
     if name not in LEAVES and LEAVES.get(positive) is bool:
         return positive, True
     if name not in LEAVES:
-        flags = [f"--{known.replace('_', '-')}" for known in LEAVES]
+        flags = [f"--{leaf.replace('_', '-')}" for leaf in LEAVES]
         raise ValueError(
             f"Unrecognized options: {flag}.{did_you_mean(flag, flags)} "
             "--help-all has all settings."
@@ -90,14 +90,14 @@ def _setting(flag: str) -> tuple[str, bool]:
     return name, False
 
 
-def _value(flag: str, annotation: typing.Any, words: list[str]) -> str:
+def _take_value(flag: str, annotation: typing.Any, words: list[str]) -> str:
     """Take the value of a flag from the words after it."""
     if annotation is bool:
-        given = words and words[0].lower() in ("true", "false")
-        return words.pop(0).lower() if given else "true"
-    most = _most_words(annotation)
+        is_explicit = words and words[0].lower() in ("true", "false")
+        return words.pop(0).lower() if is_explicit else "true"
+    max_words = _max_words(annotation)
     values: list[str] = []
-    while words and len(values) < most and not words[0].startswith("--"):
+    while words and len(values) < max_words and not words[0].startswith("--"):
         values.append(words.pop(0))
         if set(values[0]) & {",", "["}:
             break
@@ -108,11 +108,11 @@ def _value(flag: str, annotation: typing.Any, words: list[str]) -> str:
     return values[0] if len(values) == 1 else json.dumps(values)
 
 
-def _most_words(annotation: typing.Any) -> float:
+def _max_words(annotation: typing.Any) -> float:
     """Return the maximum number of words of a value."""
     parts = typing.get_args(annotation)
     if isinstance(annotation, types.UnionType):
-        return max(map(_most_words, parts))
+        return max(map(_max_words, parts))
     if typing.get_origin(annotation) is not tuple:
         return 1
     return float("inf") if ... in parts else len(parts)
@@ -123,50 +123,50 @@ class SearchFlags:
     """Settings of the search, by default those of the run."""
 
     # hypotheses of the beam, or samples per sentence
-    beam_size: Own[int | None] = None
+    beam_size: Option[int | None] = None
     # beam: the best hypotheses; sampling: random samples, one per sentence, or
     # the number given by --beam-size or translate's --n-best
-    search: Own[Literal["beam", "sampling"] | None] = None
+    search: Option[Literal["beam", "sampling"] | None] = None
     # with --search sampling: below 1 probable words become more probable
-    temperature: Own[float | None] = None
+    temperature: Option[float | None] = None
     # with --search sampling: draw from this many most probable words
-    top_k: Own[int | None] = None
+    top_k: Option[int | None] = None
     # with --search sampling: draw from the fewest words that together have this
     # probability
-    top_p: Own[float | None] = None
+    top_p: Option[float | None] = None
     # with --search sampling: another seed draws other samples
-    seed: Own[int | None] = None
+    seed: Option[int | None] = None
     # 0: sum of log-probabilities, 1: their mean
-    length_penalty: Own[float | None] = None
+    length_penalty: Option[float | None] = None
     # power: length**x; google: ((5 + length) / 6)**x
-    length_penalty_form: Own[Literal["power", "google"] | None] = None
+    length_penalty_form: Option[Literal["power", "google"] | None] = None
     # penalty for source words that get no attention, such as 0.2
-    coverage_penalty: Own[float | None] = None
+    coverage_penalty: Option[float | None] = None
     # no translation repeats a sequence of this many words
-    no_repeat_ngram: Own[int | None] = None
+    no_repeat_ngram: Option[int | None] = None
     # minimum number of words of a translation: this x (source length + 1)
-    min_length_ratio: Own[float | None] = None
+    min_length_ratio: Option[float | None] = None
     # maximum number of symbols of a translation: this x source length + offset,
     # or without an offset this x (source length + 1)
-    max_length_ratio: Own[float | None] = None
+    max_length_ratio: Option[float | None] = None
     # see --max-length-ratio
-    max_length_offset: Own[float | None] = None
+    max_length_offset: Option[float | None] = None
     # a file of `luong-keras lexicon`: translate each batch only with the words
     # that it lists for the source words, and with frequent words
-    shortlist: Own[str | None] = None
+    shortlist: Option[str | None] = None
 
 
-def changed_search(
-    decoding: DecodingConfig, flags: SearchFlags, **others: Any
+def override_search(
+    decoding: DecodingConfig, flags: SearchFlags, **overrides: Any
 ) -> DecodingConfig:
     """Return the search of a run, changed by the command line.
 
     Args:
         decoding: the search of the run.
         flags: flags of the command line; None changes nothing.
-        **others: further arguments of `DecodingConfig.with_`, likewise.
+        **overrides: further arguments of `DecodingConfig.with_`, likewise.
     """
-    given = dataclasses.asdict(flags) | others
+    changes = dataclasses.asdict(flags) | overrides
     return decoding.with_(
-        **{name: value for name, value in given.items() if value is not None}
+        **{name: value for name, value in changes.items() if value is not None}
     )

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from tyro.conf import DisallowNone, Positional, UseAppendAction, arg
 
 from luong_keras.cli.parsing import parse_arguments, spread_assignments
-from luong_keras.cli.settings_flags import settings_flags, taken_settings
+from luong_keras.cli.settings_flags import settings_flags, split_settings
 from luong_keras.config import RunConfig
 from luong_keras.config.checks import at_least
 from luong_keras.config.values import (
@@ -37,13 +37,13 @@ from luong_keras.text.threads import divide_cores
 from luong_keras.training.run_folder import RunFolder
 
 PROGRAM = "luong-keras train"
-_OWN = arg(help_behavior_hint="(default: the preset's)")
-OwnInt = Annotated[int | None, DisallowNone, _OWN]
-OwnFloat = Annotated[float | None, DisallowNone, _OWN]
+_PRESET_HINT = arg(help_behavior_hint="(default: the preset's)")
+PresetInt = Annotated[int | None, DisallowNone, _PRESET_HINT]
+PresetFloat = Annotated[float | None, DisallowNone, _PRESET_HINT]
 # The comment of the option describes the default instead of None.
 _FILES = arg(metavar="FILE [FILE]", help_behavior_hint="")
-_SAID = arg(help_behavior_hint="")
-_UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+_NO_HINT = arg(help_behavior_hint="")
+_SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _PARTS = re.compile(r"(\d+(?:\.\d+)?)([dhms])")
 
 
@@ -73,10 +73,10 @@ class Train:
         Literal["paper", "authors", "small", "small-fast", "tiny", "demo"]
         | None,
         DisallowNone,
-        _SAID,
+        _NO_HINT,
     ] = None
     # folder of the run; default: runs/PRESET
-    run_dir: Annotated[Path | None, DisallowNone, _SAID] = None
+    run_dir: Annotated[Path | None, DisallowNone, _NO_HINT] = None
     # pairs that choose the best epoch: one file of both sides, or two files; by
     # default a share of the training pairs is held out
     dev: Annotated[tuple[str, ...], _FILES] = ()
@@ -84,96 +84,103 @@ class Train:
     test: Annotated[tuple[str, ...], _FILES] = ()
     # phrasebook (built in), files, wmt14_translate, or another builder of
     # tensorflow_datasets; default: the preset's
-    dataset: Annotated[str | None, DisallowNone, _SAID] = None
+    dataset: Annotated[str | None, DisallowNone, _NO_HINT] = None
     # stop with a snapshot after this time, such as 3h or 90m; the same
     # command continues
-    stop_after: Annotated[str | None, DisallowNone, _SAID] = None
+    stop_after: Annotated[str | None, DisallowNone, _NO_HINT] = None
     # backend of training: tensorflow, or jax on all devices that it finds,
     # including those of several processes; after jax, tensorflow scores and
     # exports the model. Default: tensorflow
     backend: Annotated[
-        Literal["tensorflow", "jax"] | None, DisallowNone, _SAID
+        Literal["tensorflow", "jax"] | None, DisallowNone, _NO_HINT
     ] = None
     # with tensorflow, mirrored: train on several devices of this machine, each
     # with a share of each batch
-    strategy: Annotated[Literal["mirrored"] | None, DisallowNone, _SAID] = None
+    strategy: Annotated[Literal["mirrored"] | None, DisallowNone, _NO_HINT] = (
+        None
+    )
     # number of devices of this machine, with --backend jax or --strategy
     # mirrored; default: all GPUs, or the CPU as one device. Otherwise one
     # device trains
-    devices: Annotated[int | None, DisallowNone, _SAID] = None
+    devices: Annotated[int | None, DisallowNone, _NO_HINT] = None
     # file of settings in YAML or JSON, such as the config.json of another run
-    config: Annotated[Path | None, DisallowNone, _SAID] = None
+    config: Annotated[Path | None, DisallowNone, _NO_HINT] = None
     # any settings, such as model.units=512; may be repeated
     settings: Annotated[
         UseAppendAction[tuple[str, ...]],
         arg(name="set", metavar="KEY=VALUE …", help_behavior_hint=""),
     ] = ()
     # fine-tuning: the parent run, one of its weight files or its export
-    init_from: Annotated[str | None, DisallowNone, _SAID] = None
+    init_from: Annotated[str | None, DisallowNone, _NO_HINT] = None
     # total number of epochs, including those of earlier calls
-    epochs: OwnInt = None
+    epochs: PresetInt = None
     # pairs per step
-    batch_size: OwnInt = None
+    batch_size: PresetInt = None
     # learning rate of the first epoch
-    learning_rate: OwnFloat = None
+    learning_rate: PresetFloat = None
     # optimizer of the weights
-    optimizer: Annotated[Literal["sgd", "adam"] | None, DisallowNone, _OWN] = (
-        None
-    )
+    optimizer: Annotated[
+        Literal["sgd", "adam"] | None, DisallowNone, _PRESET_HINT
+    ] = None
     # seed of the initial weights and of the order of the pairs
-    seed: OwnInt = None
+    seed: PresetInt = None
     # metric that chooses the best epoch: auto, bleu, chrf, ter, exact_match,
     # token_accuracy or loss; bleu may name a tokenization, as bleu:zh
-    metric: Annotated[str | None, DisallowNone, _OWN] = None
+    metric: Annotated[str | None, DisallowNone, _PRESET_HINT] = None
     # units of the recurrent layers
-    units: OwnInt = None
+    units: PresetInt = None
     # size of the word embeddings
-    embedding_size: OwnInt = None
+    embedding_size: PresetInt = None
     # number of layers of the encoder, and of the decoder
-    layers: OwnInt = None
+    layers: PresetInt = None
     # share of activations set to zero in training
-    dropout: OwnFloat = None
+    dropout: PresetFloat = None
     # auto, float32, mixed_bfloat16, mixed_float16 or float64
-    precision: Annotated[str | None, DisallowNone, _OWN] = None
+    precision: Annotated[str | None, DisallowNone, _PRESET_HINT] = None
     # words or subwords of each language, or of both together
-    vocabulary_size: OwnInt = None
+    vocabulary_size: PresetInt = None
     # maximum number of tokens; longer training pairs are left out
-    max_length: OwnInt = None
+    max_length: PresetInt = None
     # for files of both sides: the source and the target column, or language
-    columns: Annotated[tuple[str, str] | None, DisallowNone, _OWN] = None
+    columns: Annotated[tuple[str, str] | None, DisallowNone, _PRESET_HINT] = (
+        None
+    )
     # number of hypotheses of the search that translates the test set
-    beam_size: OwnInt = None
+    beam_size: PresetInt = None
     # 0: sum of log-probabilities, 1: their mean
-    length_penalty: OwnFloat = None
+    length_penalty: PresetFloat = None
 
 
 def parse(argv: Sequence[str]) -> Call:
     """Parse a command line into a training call."""
     argv = spread_assignments(argv)
     if "--help-all" in argv:
-        named = re.search(r"--preset[= ](\S+)", " ".join(argv))
-        base = PRESETS.get(named[1] if named else "demo", RunConfig())
+        match = re.search(r"--preset[= ](\S+)", " ".join(argv))
+        base = PRESETS.get(match[1] if match else "demo", RunConfig())
         parse_arguments(settings_flags(Train, base), PROGRAM, ["--help"])
     if "-h" in argv or "--help" in argv:
         _print_short_help()
-    arguments, values = _read(argv)
+    arguments, values = _parse_settings(argv)
     preset: str | None = arguments.preset
     base = PRESETS[preset or "demo"]
     if arguments.text:
         base = for_user_text(PRESETS[preset or "small"])
-        own = preset is None and arguments.config is None
-        if own or values.get("training.init_from") is not None:
+        if (preset is None and arguments.config is None) or values.get(
+            "training.init_from"
+        ) is not None:
             run_dir = arguments.run_dir
             run = None if run_dir is None else RunFolder(run_dir)
             preset, base = starting_settings(values, run, preset)
         preset = preset or "small"
-    elif (begun := _begun(arguments)) is not None:
-        base = run_config(begun, resolve_paths=False)
+    elif (existing := _existing_run(arguments)) is not None:
+        base = run_config(existing, resolve_paths=False)
     if arguments.config is not None:
         base = with_values(base, read_values(arguments.config))
     config = with_values(base, values)
-    own = arguments.config is not None or _begun(arguments) is not None
-    if preset is None and arguments.dataset is None and not own:
+    has_settings = (
+        arguments.config is not None or _existing_run(arguments) is not None
+    )
+    if preset is None and arguments.dataset is None and not has_settings:
         print(
             "No --preset: training the demo on the built-in corpus. For "
             "WMT14 English-German as in the paper: --preset paper (downloads "
@@ -192,46 +199,48 @@ def parse(argv: Sequence[str]) -> Call:
     )
 
 
-def _begun(arguments: Train) -> Path | None:
+def _existing_run(arguments: Train) -> Path | None:
     """Return the folder of an existing run, if only it says what to train."""
-    folder, others = arguments.run_dir, (arguments.preset, arguments.config)
-    if folder is None or others != (None, None):
+    folder = arguments.run_dir
+    if folder is None or (arguments.preset, arguments.config) != (None, None):
         return None
     return folder if RunFolder(folder).config.exists() else None
 
 
-def _read(argv: list[str]) -> tuple[Train, dict[str, Any]]:
+def _parse_settings(argv: list[str]) -> tuple[Train, dict[str, Any]]:
     """Parse the command line, and collect the settings that it gives."""
-    assignments, others = taken_settings(argv)
-    arguments = parse_arguments(Train, PROGRAM, others)
+    assignments, remaining = split_settings(argv)
+    arguments = parse_arguments(Train, PROGRAM, remaining)
     # Flags override --set.
     assignments[:0] = arguments.settings
     values = checked_values(parse_assignments(assignments))
-    named = _named_text(arguments)
+    text_values = _text_values(arguments)
     # --set may name a part of the text that no flag names.
-    values = {n: v for n, v in named.items() if v is None} | values
-    values |= {n: v for n, v in named.items() if v is not None}
-    for name, fulls in SHORT_NAMES.items():
+    values = {n: v for n, v in text_values.items() if v is None} | values
+    values |= {n: v for n, v in text_values.items() if v is not None}
+    for name, full_names in SHORT_NAMES.items():
         if (value := getattr(arguments, name)) is not None:
-            values |= dict.fromkeys(fulls, value)
+            values |= dict.fromkeys(full_names, value)
     return arguments, values
 
 
-def _named_text(arguments: Train) -> dict[str, Any]:
+def _text_values(arguments: Train) -> dict[str, Any]:
     """Return the settings that name the data."""
     folder = RunFolder(arguments.run_dir or ".")
     # An existing run keeps its text, so the files may have moved.
-    begun = arguments.run_dir is not None and folder.data.exists()
-    given = {
-        name: _files(name, getattr(arguments, name), must_exist=not begun)
+    has_begun = arguments.run_dir is not None and folder.data.exists()
+    paths = {
+        name: _check_files(
+            name, getattr(arguments, name), must_exist=not has_begun
+        )
         for name in ("text", "dev", "test")
     }
     values: dict[str, Any] = {}
-    if given["text"] is not None:
+    if paths["text"] is not None:
         values |= text_settings(
-            folder, given["text"], given["dev"], given["test"]
+            folder, paths["text"], paths["dev"], paths["test"]
         )
-    elif given["dev"] is not None or given["test"] is not None:
+    elif paths["dev"] is not None or paths["test"] is not None:
         raise ValueError(
             "--dev and --test belong to text of your own. Expected: the "
             "training text as well, as in `luong-keras train pairs.tsv`. "
@@ -244,23 +253,23 @@ def _named_text(arguments: Train) -> dict[str, Any]:
     return values
 
 
-def _files(
+def _check_files(
     name: str, paths: tuple[str, ...], must_exist: bool
 ) -> str | tuple[str, ...] | None:
     """Check the files of a part of the text, and return one path or several."""
     if not paths:
         return None
-    whole = sum(map(is_columns, paths))  # number of files with both sides
-    many = name == "text" and whole == len(paths)
-    if not many and (len(paths), whole) not in ((1, 1), (2, 0)):
+    count = sum(map(is_columns, paths))  # number of files with both sides
+    is_list = name == "text" and count == len(paths)
+    if not is_list and (len(paths), count) not in ((1, 1), (2, 0)):
         raise ValueError(
             f"Expected: as {name} {ONE_OR_TWO}. Received: {' '.join(paths)}."
         )
-    given = paths[0] if len(paths) == 1 else paths
+    files = paths[0] if len(paths) == 1 else paths
     if must_exist:
-        for one in several(given):
-            text_files(one, ())
-    return given
+        for source in several(files):
+            text_files(source, ())
+    return files
 
 
 def _print_short_help() -> None:
@@ -289,7 +298,7 @@ def seconds(text: str) -> float:
             "Expected: a duration of days, hours, minutes or seconds, such as "
             f"3h, 90m or 1h30m. Received: {text!r}."
         )
-    return sum(float(n) * _UNITS[unit] for n, unit in _PARTS.findall(text))
+    return sum(float(n) * _SECONDS[unit] for n, unit in _PARTS.findall(text))
 
 
 class Call(NamedTuple):
@@ -323,7 +332,7 @@ def run(call: Call) -> int:
         ValueError: if the parts of the call contradict each other.
         ImportError: if the backend is not installed.
     """
-    _check(call)
+    _check_call(call)
     # Keras reads the variable when it is imported, which is now.
     os.environ["KERAS_BACKEND"] = call.backend
     if call.config.training.parallel_microbatches > 1:
@@ -344,20 +353,20 @@ def run(call: Call) -> int:
             from luong_keras.ops.backends import enable_float64
 
             enable_float64()
-        given = devices.jax_devices(call.devices)
+        run_devices = devices.jax_devices(call.devices)
     else:
-        given = devices.tensorflow_devices(call.strategy, call.devices)
-    trained = run_recipe(call.config, call.folder, call.stop_after, given)
-    if given.on_jax:
-        devices.leave_processes(given)
-        if trained and given.writes:
+        run_devices = devices.tensorflow_devices(call.strategy, call.devices)
+    trained = run_recipe(call.config, call.folder, call.stop_after, run_devices)
+    if run_devices.on_jax:
+        devices.leave_processes(run_devices)
+        if trained and run_devices.writes:
             _continue_on_tensorflow(call.folder)
     # An interrupted run has printed so, and the same command continues it.
-    asked = trained or call.stop_after is not None
-    return 0 if asked else devices.EXIT_STOPPED
+    is_expected = trained or call.stop_after is not None
+    return 0 if is_expected else devices.EXIT_STOPPED
 
 
-def _check(call: Call) -> None:
+def _check_call(call: Call) -> None:
     if call.backend not in ("tensorflow", "jax"):
         raise ValueError(
             "`luong-keras train` runs on tensorflow or jax. Received: "

@@ -20,8 +20,8 @@ from tyro.conf import (
     arg,
 )
 
-from luong_keras.cli.parsing import Own, parse_arguments
-from luong_keras.cli.settings_flags import SearchFlags, changed_search
+from luong_keras.cli.parsing import Option, parse_arguments
+from luong_keras.cli.settings_flags import SearchFlags, override_search
 from luong_keras.config.checks import at_least
 from luong_keras.progress import Advance, progress_bar
 from luong_keras.recipe.run_settings import run_config
@@ -49,26 +49,26 @@ class Translate:
     ]
     # UTF-8 files, one sentence per line, plain or compressed (.gz, .xz, .zst
     # or .bz2); default: standard input
-    files: Own[Positional[tuple[Path, ...]]] = ()
+    files: Option[Positional[tuple[Path, ...]]] = ()
     # best, last, average, or an epoch such as epoch-7; default: the weights
     # that the run scored and exported, by default the best
-    weights: Own[str | None] = None
+    weights: Option[str | None] = None
     # settings of the search; default: the run's
     search: OmitArgPrefixes[SearchFlags] = field(default_factory=SearchFlags)
     # a file of phrases that translations must have: one line per sentence, with
     # tabs between phrases
-    required: Own[Path | None] = None
+    required: Option[Path | None] = None
     # a file of phrases that translations must not have, likewise
-    forbidden: Own[Path | None] = None
+    forbidden: Option[Path | None] = None
     # of 30 samples, or of the hypotheses of --search if given, print the one
     # that is most similar to the others by this measure
-    minimum_bayes_risk: Own[Literal["chrf", "bleu"] | None] = None
+    minimum_bayes_risk: Option[Literal["chrf", "bleu"] | None] = None
     # translations per sentence; without --beam-size also the number of samples
     # of --search sampling
     n_best: int = 1
     # maximum number of words or subwords to read per sentence; default: the
     # run's decoding.max_source_length
-    max_source_length: Own[int | None] = None
+    max_source_length: Option[int | None] = None
     # also print the links [source position, target position] of each word
     alignments: FlagCreatePairsOff[bool] = False
     # instead of reading text, translate the test set with the run's newest
@@ -87,24 +87,24 @@ def run(arguments: Translate) -> int:
             "none."
         )
     at_least(1, **{"--n-best": arguments.n_best})
-    _check(arguments)
+    _check_ignored_arguments(arguments)
     config = run_config(arguments.run_dir[0])
     flags = arguments.search
     if arguments.minimum_bayes_risk is not None and flags.search is None:
         size = flags.beam_size or SAMPLES
         flags = replace(flags, search="sampling", beam_size=size)
-    decoding = changed_search(
+    decoding = override_search(
         config.decoding,
         flags,
         n_best=arguments.n_best,
         max_source_length=arguments.max_source_length,
     )
     size = BATCHES * decoding.batch_size
-    parts, total, options = _input_parts(size), None, {}
+    parts, total, options = _read_input_parts(size), None, {}
     if arguments.files or arguments.required or arguments.forbidden:
-        text = list(_lines(arguments.files, parts))
+        text = list(_read_lines(arguments.files, parts))
         total = len(text)
-        options = _phrases(arguments, total)
+        options = _read_phrases(arguments, total)
         parts = (text[i : i + size] for i in range(0, total, size))
     # Read before the model is built, so that errors in the input come first.
     first = [] if arguments.check_export else next(parts, [])
@@ -118,12 +118,16 @@ def run(arguments: Translate) -> int:
     if arguments.check_export:
         return check_export(translator, arguments.run_dir[0], config)
     start = 0
-    with _bar(total) as advance, TruncationInParts() as cut:
+    with _translation_bar(total) as advance, TruncationInParts() as cut:
         for lines in itertools.chain([first], parts):
             cut.part = range(start, start + len(lines))
             part = slice(start, start + len(lines))
-            own = {name: column[part] for name, column in options.items()}
-            for answer in _answers(translator, lines, own, arguments):
+            part_options = {
+                name: column[part] for name, column in options.items()
+            }
+            for answer in _translate_lines(
+                translator, lines, part_options, arguments
+            ):
                 print(answer)
                 advance(1)
             # Keep these translations, even if later ones fail.
@@ -137,37 +141,41 @@ def run(arguments: Translate) -> int:
     return 0
 
 
-def _check(arguments: Translate) -> None:
+def _check_ignored_arguments(arguments: Translate) -> None:
     """Check that no argument is given that would be ignored."""
-    others: tuple[str, ...] = ("n_best", "alignments")
+    names: tuple[str, ...] = ("n_best", "alignments")
     if arguments.check_export:
-        what = "--check-export"
-        others += ("files", "required", "forbidden", "minimum_bayes_risk")
+        flag = "--check-export"
+        names += ("files", "required", "forbidden", "minimum_bayes_risk")
     elif arguments.minimum_bayes_risk is not None:
-        what = "--minimum-bayes-risk"
+        flag = "--minimum-bayes-risk"
     else:
         return
-    given = [
+    ignored = [
         "files" if name == "files" else f"--{name.replace('_', '-')}"
-        for name in others
+        for name in names
         if getattr(arguments, name) != getattr(Translate, name)
     ]
     if arguments.check_export and len(arguments.run_dir) > 1:
-        given.append("more than one --run-dir")
-    if given:
+        ignored.append("more than one --run-dir")
+    if ignored:
         raise ValueError(
-            f"{what} does not read {', '.join(given)}. Leave one of them out."
+            f"{flag} does not read {', '.join(ignored)}. Leave one of them out."
         )
 
 
-def _bar(lines: int | None) -> contextlib.AbstractContextManager[Advance]:
+def _translation_bar(
+    lines: int | None,
+) -> contextlib.AbstractContextManager[Advance]:
     """Show a progress bar, unless the translations go to a terminal."""
     if sys.stdout.isatty():
         return contextlib.nullcontext(lambda count: None)
     return progress_bar("translating", lines)
 
 
-def _answers(translator, lines, options, arguments: Translate) -> Iterator[str]:
+def _translate_lines(
+    translator, lines, options, arguments: Translate
+) -> Iterator[str]:
     """Yield the output for each line."""
     if arguments.minimum_bayes_risk is not None:
         utility = arguments.minimum_bayes_risk
@@ -175,34 +183,34 @@ def _answers(translator, lines, options, arguments: Translate) -> Iterator[str]:
     elif arguments.n_best == 1 and not arguments.alignments:
         yield from translator.translate(lines, **options)
     else:
-        for found in translator.nbest(lines, **options):
+        for nbest in translator.nbest(lines, **options):
             entries = [
                 translation.as_dict(links=arguments.alignments)
-                for translation in found[: arguments.n_best]
+                for translation in nbest[: arguments.n_best]
             ]
             yield json.dumps(entries, ensure_ascii=False)
 
 
-def _phrases(arguments: Translate, count: int) -> dict[str, list[str]]:
+def _read_phrases(arguments: Translate, count: int) -> dict[str, list[str]]:
     """Read the files of required and forbidden phrases."""
     from luong_keras.data.parallel_text import read_lines
 
-    found = {}
+    phrases = {}
     for name in ("required", "forbidden"):
         path = getattr(arguments, name)
         if path is None:
             continue
-        found[name] = list(read_lines(path))
-        if len(found[name]) != count:
+        phrases[name] = list(read_lines(path))
+        if len(phrases[name]) != count:
             raise ValueError(
                 f"Expected: in --{name} a line for each of the {count} "
-                f"sentences. Received: {counted(len(found[name]), 'line')} in "
-                f"{path}."
+                f"sentences. Received: {counted(len(phrases[name]), 'line')} "
+                f"in {path}."
             )
-    return found
+    return phrases
 
 
-def _lines(
+def _read_lines(
     files: tuple[Path, ...], parts: Iterator[list[str]]
 ) -> Iterator[str]:
     """Yield all lines of the files, or of standard input without files."""
@@ -214,7 +222,7 @@ def _lines(
         yield from itertools.chain.from_iterable(parts)
 
 
-def _input_parts(size: int) -> Iterator[list[str]]:
+def _read_input_parts(size: int) -> Iterator[list[str]]:
     """Yield available lines of standard input, at most `size` at a time."""
     from luong_keras.data.parallel_text import decode_line
 
