@@ -19,7 +19,7 @@ class Settings:
     __pydantic_config__ = {"extra": "forbid", "allow_inf_nan": False}
 
     def __post_init__(self):
-        for name, choices in _choices(type(self)).items():
+        for name, choices in _choices_by_setting(type(self)).items():
             choice = getattr(self, name)
             if choice not in choices:
                 raise ValueError(
@@ -73,14 +73,14 @@ def check_share(config, name: str) -> None:
 
 
 @functools.cache
-def _choices(kind: type) -> dict[str, tuple[Any, ...]]:
+def _choices_by_setting(kind: type) -> dict[str, tuple[Any, ...]]:
     """Map each setting with a `Literal` annotation to its choices."""
-    found = {}
+    choices_by_name = {}
     for name, hint in typing.get_type_hints(kind).items():
         if choices := choices_of(hint):
             none = (None,) if type(None) in typing.get_args(hint) else ()
-            found[name] = (*choices, *none)
-    return found
+            choices_by_name[name] = (*choices, *none)
+    return choices_by_name
 
 
 def choices_of(annotation: Any) -> tuple[Any, ...]:

@@ -186,13 +186,13 @@ def check_tokenizer(data) -> None:
             f"tokenizer='sentencepiece'. Received: {subwords} with {kind}."
         )
     names = ("tokenize", "normalize_punctuation")
-    others = [f"{name}=True" for name in names if getattr(data, name)]
-    others += [kind] * (data.tokenizer != "words")
-    if data.pretokenized and others:
+    conflicts = [f"{name}=True" for name in names if getattr(data, name)]
+    conflicts += [kind] * (data.tokenizer != "words")
+    if data.pretokenized and conflicts:
         raise ValueError(
             "The tokens of pretokenized text stay as they are. Expected: "
             "tokenizer='words', without tokenize and normalize_punctuation. "
-            f"Received: pretokenized=True with {' and '.join(others)}."
+            f"Received: pretokenized=True with {' and '.join(conflicts)}."
         )
 
 

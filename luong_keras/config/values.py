@@ -53,23 +53,25 @@ def config_from_dict(values: dict[str, Any], kind: type = RunConfig):
         ValueError: for an unknown name or a value of the wrong type; the
             message has the full name of each.
     """
-    pydantic, leaves = _pydantic(), dict(_leaf_types(kind))
-    given = leaf_values(values) if isinstance(values, Mapping) else {}
+    pydantic, leaves = _import_pydantic(), dict(_leaf_types(kind))
+    received = leaf_values(values) if isinstance(values, Mapping) else {}
     # Pydantic accepts true as the number 1.
     problems = [
         f"{name}: Expected {expected(leaves[name])}. Received: {value}."
-        for name, value in given.items()
+        for name, value in received.items()
         if isinstance(value, bool)
         and name in leaves
         and not _fits(value, leaves[name])
     ]
     try:
-        found = pydantic.TypeAdapter(kind).validate_python(values)
+        config = pydantic.TypeAdapter(kind).validate_python(values)
     except pydantic.ValidationError as error:
-        problems += [_problem(e, leaves) for e in error.errors()]
+        problems += [
+            _describe_problem(problem, leaves) for problem in error.errors()
+        ]
     if problems:
-        raise _wrong(problems)
-    return found
+        raise _settings_error(problems)
+    return config
 
 
 def leaf_values(values: Mapping[str, Any], prefix="") -> dict[str, Any]:
@@ -103,10 +105,10 @@ def with_values(config: RunConfig, values: Mapping[str, Any]) -> RunConfig:
         >>> config.model.units, config.training.epochs
         (64, 3)
     """
-    given = checked_values(values)
+    changes = checked_values(values)
     nested = config_to_dict(config)
     search = {}
-    for name, value in given.items():
+    for name, value in changes.items():
         *path, last = name.split(".")
         if path == ["decoding"]:
             search[last] = value
@@ -118,7 +120,7 @@ def with_values(config: RunConfig, values: Mapping[str, Any]) -> RunConfig:
     try:
         nested["decoding"] = config_to_dict(config.decoding.with_(**search))
     except ValueError as error:
-        raise _wrong([f"decoding: {error}"]) from None
+        raise _settings_error([f"decoding: {error}"]) from None
     return config_from_dict(nested)
 
 
@@ -129,18 +131,18 @@ def checked_values(values: Mapping[str, Any]) -> dict[str, Any]:
         ValueError: for unknown names and values of the wrong type; one message
             lists all wrong values.
     """
-    given: dict[str, Any] = {}
+    checked: dict[str, Any] = {}
     for name, value in leaf_values(values).items():
-        for full in _full_names(name, name):
-            given[full] = _as_meant(value, LEAVES.get(full))
+        for full_name in _full_names(name, name):
+            checked[full_name] = _convert_text(value, LEAVES.get(full_name))
     problems = [
-        _wrong_value(name, value)
-        for name, value in given.items()
+        _describe_wrong_value(name, value)
+        for name, value in checked.items()
         if not _fits(value, LEAVES.get(name))
     ]
     if problems:
-        raise _wrong(problems)
-    return {n: _validated(v, LEAVES[n]) for n, v in given.items()}
+        raise _settings_error(problems)
+    return {n: _validate(v, LEAVES[n]) for n, v in checked.items()}
 
 
 def override(config: RunConfig, assignments: Iterable[str]) -> RunConfig:
@@ -167,9 +169,9 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
         if not equals:
-            raise _unknown(name.strip(), assignment)
-        for full in _full_names(name.strip(), assignment):
-            values[full] = _parsed(text.strip(), LEAVES.get(full))
+            raise _unknown_setting(name.strip(), assignment)
+        for full_name in _full_names(name.strip(), assignment):
+            values[full_name] = _parse_text(text.strip(), LEAVES.get(full_name))
     return leaf_values(values)
 
 
@@ -218,68 +220,70 @@ def _full_names(name: str, received: str) -> tuple[str, ...]:
         return (name,)
     if name in SHORT_NAMES:
         return SHORT_NAMES[name]
-    raise _unknown(name, received)
+    raise _unknown_setting(name, received)
 
 
-def _unknown(name: str, received: str) -> ValueError:
-    known = name in LEAVES or name in SHORT_NAMES
-    said = "" if known else f"There is no setting {name!r}. "
-    near = "" if known else did_you_mean(name, LEAVES).strip() + " "
+def _unknown_setting(name: str, received: str) -> ValueError:
+    is_known = name in LEAVES or name in SHORT_NAMES
+    statement = "" if is_known else f"There is no setting {name!r}. "
+    hint = "" if is_known else did_you_mean(name, LEAVES).strip() + " "
     return ValueError(
-        f"{said}{near}Expected an assignment `section.name=value` such as "
+        f"{statement}{hint}Expected an assignment `section.name=value` such as "
         f"`model.units=512`. Received: {received!r}. The sections are "
         f"{', '.join(typing.get_type_hints(RunConfig))}."
     )
 
 
-def _parsed(text: str, annotation):
+def _parse_text(text: str, annotation):
     """Parse a text as the setting's type, or return a value to be refused."""
-    bracketed = text[:1] + text[-1:] in ("[]", "()")
-    inside = text[1:-1] if bracketed else text
+    is_list = text[:1] + text[-1:] in ("[]", "()")
+    inside = text[1:-1] if is_list else text
     words = [word.strip(" '\"") for word in inside.split(",")]
-    meant = [words, text] if bracketed else [text, words]
-    read: Any = text
+    candidates = [words, text] if is_list else [text, words]
+    parsed: Any = text
     with contextlib.suppress(ValueError, RecursionError):
-        read = json.loads(text)
-        meant.insert(0, read)
-    return next((value for value in meant if _fits(value, annotation)), read)
+        parsed = json.loads(text)
+        candidates.insert(0, parsed)
+    return next(
+        (value for value in candidates if _fits(value, annotation)), parsed
+    )
 
 
-def _as_meant(value, annotation):
+def _convert_text(value, annotation):
     """Parse a text unless the setting's type is text; "null" may be None."""
     if not isinstance(value, str):
         return value
     if value.lower() in ("none", "null") and _fits(None, annotation):
         return None
-    return value if _fits(value, annotation) else _parsed(value, annotation)
+    return value if _fits(value, annotation) else _parse_text(value, annotation)
 
 
-def _pydantic():
+def _import_pydantic():
     with needs("pydantic"):
         import pydantic
     return pydantic
 
 
 @functools.cache
-def _adapter(annotation):
+def _type_adapter(annotation):
     # Refuse NaN and infinity.
     options = {"allow_inf_nan": False}
-    return _pydantic().TypeAdapter(annotation, config=options)
+    return _import_pydantic().TypeAdapter(annotation, config=options)
 
 
-def _validated(value, annotation):
-    return _adapter(annotation).validate_python(value)
+def _validate(value, annotation):
+    return _type_adapter(annotation).validate_python(value)
 
 
 def _fits(value, annotation) -> bool:
     if annotation is None:
         return False
     try:
-        found = _validated(value, annotation)
-    except _pydantic().ValidationError:
+        validated = _validate(value, annotation)
+    except _import_pydantic().ValidationError:
         return False
     # Pydantic accepts true as the number 1.
-    return not isinstance(value, bool) or found is value
+    return not isinstance(value, bool) or validated is value
 
 
 def expected(annotation) -> str:
@@ -305,7 +309,7 @@ def expected(annotation) -> str:
     return annotation.__name__
 
 
-def _wrong_value(name: str, value) -> str:
+def _describe_wrong_value(name: str, value) -> str:
     if name in _SECTIONS:
         return (
             f"{name}: Expected settings of this section, such as "
@@ -313,25 +317,27 @@ def _wrong_value(name: str, value) -> str:
             f"Received: {value!r:.200}."
         )
     annotation = LEAVES[name]
-    near = ""
+    hint = ""
     if isinstance(value, str):
-        near = did_you_mean(value, choices_of(annotation))
+        hint = did_you_mean(value, choices_of(annotation))
     return (
         f"{name}: Expected {expected(annotation)}. Received: {value!r:.200}."
-        f"{near}"
+        f"{hint}"
     )
 
 
-def _problem(error: Mapping[str, Any], leaves: Mapping[str, Any]) -> str:
+def _describe_problem(
+    error: Mapping[str, Any], leaves: Mapping[str, Any]
+) -> str:
     """Describe an error that pydantic found, in one line."""
     name = ".".join(str(part) for part in error["loc"])
     if error["type"] == "value_error":
         where = f"{name}: " if name else ""
         return where + str(error["ctx"]["error"])
-    near = "" if name in leaves else did_you_mean(name, leaves)
+    hint = "" if name in leaves else did_you_mean(name, leaves)
     message = error["msg"].removesuffix(".")
-    return f"{name}: {message}. Received: {error['input']!r:.200}.{near}"
+    return f"{name}: {message}. Received: {error['input']!r:.200}.{hint}"
 
 
-def _wrong(problems: list[str]) -> ValueError:
+def _settings_error(problems: list[str]) -> ValueError:
     return ValueError(f"Wrong settings: {'; '.join(problems)}")

@@ -25,39 +25,39 @@ def read_yaml(path: Path) -> Any:
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} cannot be read: {error}.") from None
     if path.suffix == ".json":
-        return _parsed_json(path, text)
-    return _parsed_yaml(path, text)
+        return _parse_json(path, text)
+    return _parse_yaml(path, text)
 
 
-def _parsed_json(path, text):
+def _parse_json(path, text):
     try:
         return json.loads(
-            text, object_pairs_hook=functools.partial(_unique, path)
+            text, object_pairs_hook=functools.partial(_build_section, path)
         )
     except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{path} is not JSON: {error}.") from None
 
 
-def _unique(path: Path, pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
+def _build_section(path: Path, pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
     """Return a section as a dictionary, and refuse repeated names."""
     names = [name for name, _ in pairs]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
         raise ValueError(
             f"Expected: in {path}, each name once in its section. Received: "
-            f"{twice!r} twice. Leave one out."
+            f"{repeated!r} twice. Leave one out."
         )
     return dict(pairs)
 
 
-def _parsed_yaml(path, text):
+def _parse_yaml(path, text):
     with needs("pyyaml"):
         import yaml
 
     class Loader(yaml.SafeLoader):
         def construct_mapping(self, node, deep=False):
             super().construct_mapping(node, deep=True)
-            return _unique(path, self.construct_pairs(node, deep=True))
+            return _build_section(path, self.construct_pairs(node, deep=True))
 
     try:
         # A few nested aliases of lists could expand beyond the memory.
