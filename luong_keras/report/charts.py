@@ -26,7 +26,7 @@ _COLOURS = {
     _PAPER: "var(--paper)",
     **{colour: f"var(--series-{i})" for i, colour in enumerate(_SERIES, 1)},
 }
-_RC: dict[Any, Any] = {
+_RC_PARAMS: dict[Any, Any] = {
     "svg.fonttype": "none",  # keep text as text
     "text.parse_math": False,  # names may contain dollar signs
     "svg.hashsalt": "luong_keras",
@@ -43,7 +43,7 @@ _RC: dict[Any, Any] = {
     "legend.edgecolor": _FAINT,
 }
 _MARKERS = ("o", "o", "^", "D", "v", "P", "X", "*")
-_FEW = 3  # maximum number of names for a legend inside the axes
+_MAX_INNER_NAMES = 3  # maximum number of names for a legend inside the axes
 
 
 class Curve(NamedTuple):
@@ -80,7 +80,7 @@ class Chart:
 
 
 def curves(
-    title: str, x_name: str, y_name: str, drawn: Sequence[Curve], key: str
+    title: str, x_name: str, y_name: str, series: Sequence[Curve], key: str
 ) -> Chart:
     """Draw lines with a mark at each point.
 
@@ -88,11 +88,11 @@ def curves(
         title: title of the chart.
         x_name: name of the x axis.
         y_name: name of the y axis.
-        drawn: at least one curve, each with at least one point.
+        series: at least one curve, each with at least one point.
         key: unique name of the chart on the page.
     """
-    with _style() as axes:
-        for number, curve in enumerate(drawn):
+    with _styled_axes() as axes:
+        for number, curve in enumerate(series):
             colour = _SERIES[curve.run]
             xs, ys = zip(*curve.points, strict=True)
             axes.plot(
@@ -105,12 +105,14 @@ def curves(
             )
             for x, y in curve.points:
                 label = f"{curve.name}, {x_name} {x:g}: {y:.4g}"
-                _target(axes, x, y, f"{number}-{x:g}", label)
-        whole = all(float(x).is_integer() for c in drawn for x, _ in c.points)
-        axes.locator_params(axis="x", integer=whole)
-        _legend(axes, [curve.name for curve in drawn])
-        svg = _drawn(axes, title, x_name, y_name, key)
-    return Chart(title, svg, *_numbers(x_name, drawn))
+                _add_tooltip(axes, x, y, f"{number}-{x:g}", label)
+        is_integer = all(
+            float(x).is_integer() for c in series for x, _ in c.points
+        )
+        axes.locator_params(axis="x", integer=is_integer)
+        _add_legend(axes, [curve.name for curve in series])
+        svg = _render_svg(axes, title, x_name, y_name, key)
+    return Chart(title, svg, *_number_table(x_name, series))
 
 
 def bars(
@@ -118,7 +120,7 @@ def bars(
     x_name: str,
     y_name: str,
     groups: Sequence[str],
-    drawn: Sequence[Curve],
+    series: Sequence[Curve],
     key: str,
 ) -> Chart:
     """Draw bars side by side.
@@ -128,13 +130,13 @@ def bars(
         x_name: name of the x axis.
         y_name: name of the y axis.
         groups: names of the groups of bars.
-        drawn: curves with one bar per point, whose x is the index of a group.
+        series: curves with one bar per point, whose x is the index of a group.
         key: unique name of the chart on the page.
     """
-    width = 0.8 / len(drawn)
-    with _style() as axes:
-        for number, curve in enumerate(drawn):
-            shift = (number - (len(drawn) - 1) / 2) * width
+    width = 0.8 / len(series)
+    with _styled_axes() as axes:
+        for number, curve in enumerate(series):
+            shift = (number - (len(series) - 1) / 2) * width
             axes.bar(
                 [x + shift for x, _ in curve.points],
                 [y for _, y in curve.points],
@@ -144,34 +146,34 @@ def bars(
             )
             for x, y in curve.points:
                 label = f"{curve.name}, {groups[int(x)]}: {y:.1f}"
-                _target(axes, x + shift, y, f"{number}-{x:g}", label)
+                _add_tooltip(axes, x + shift, y, f"{number}-{x:g}", label)
         axes.set_xticks(range(len(groups)), groups)
         axes.set_ylim(bottom=0)
-        _legend(axes, [curve.name for curve in drawn])
-        svg = _drawn(axes, title, x_name, y_name, key)
-    head, rows = _numbers(x_name, drawn)
+        _add_legend(axes, [curve.name for curve in series])
+        svg = _render_svg(axes, title, x_name, y_name, key)
+    head, rows = _number_table(x_name, series)
     rows = [[groups[int(float(row[0]))], *row[1:]] for row in rows]
     return Chart(title, svg, head, rows)
 
 
 @contextlib.contextmanager
-def _style() -> Iterator[Axes]:
+def _styled_axes() -> Iterator[Axes]:
     """Yield the axes of a figure in the style of the page."""
     with needs("matplotlib"):
         import matplotlib
         from matplotlib.figure import Figure
-    with matplotlib.rc_context(_RC):
+    with matplotlib.rc_context(_RC_PARAMS):
         axes = Figure(figsize=(4.6, 3.0), layout="constrained").add_subplot()
         axes.grid(axis="y", linewidth=0.6)
         axes.set_axisbelow(True)
         yield axes
 
 
-def _legend(axes: Axes, names: Sequence[str]) -> None:
+def _add_legend(axes: Axes, names: Sequence[str]) -> None:
     """Add a legend, also for names that begin with an underscore."""
     if len(names) == 1:
         return
-    if len(names) > _FEW:
+    if len(names) > _MAX_INNER_NAMES:
         figure = cast("Figure", axes.figure)
         rows = (len(names) + 1) // 2
         figure.set_figheight(figure.get_figheight() + 0.2 * rows)
@@ -185,23 +187,27 @@ def _legend(axes: Axes, names: Sequence[str]) -> None:
         text.set_text(name)
 
 
-def _target(axes: Axes, x: float, y: float, place: str, label: str) -> None:
+def _add_tooltip(
+    axes: Axes, x: float, y: float, place: str, label: str
+) -> None:
     """Add an invisible point whose tooltip shows its numbers."""
     (mark,) = axes.plot(x, y, marker="o", markersize=12, alpha=0)
     mark.set_gid(f"point {place} {label}")
 
 
-def _drawn(axes: Axes, title: str, x_name: str, y_name: str, key: str) -> str:
+def _render_svg(
+    axes: Axes, title: str, x_name: str, y_name: str, key: str
+) -> str:
     axes.set_title(title)
     axes.set_xlabel(x_name)
     axes.set_ylabel(y_name)
     file = io.StringIO()
     figure = cast("Figure", axes.figure)
     figure.savefig(file, format="svg", metadata={"Date": None})
-    return _for_the_page(file.getvalue(), title, key)
+    return _adapt_svg(file.getvalue(), title, key)
 
 
-def _for_the_page(svg: str, title: str, key: str) -> str:
+def _adapt_svg(svg: str, title: str, key: str) -> str:
     """Return the SVG without its header, in the colours of the page."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
@@ -219,25 +225,25 @@ def _for_the_page(svg: str, title: str, key: str) -> str:
         svg = svg.replace(colour, name)
     svg = re.sub(r"font: [^;\"]*?([\d.]+px)[^;\"]*", r"font-size: \1", svg)
     head = '<svg role="img" aria-label="{}" class="chart"'
-    svg = svg.replace("<svg", head.format(_escaped(title)), 1)
+    svg = svg.replace("<svg", head.format(_escape_html(title)), 1)
     # Without width and height, the chart fills the available space.
     svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
     return re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
 
 
-def _escaped(text: str) -> str:
+def _escape_html(text: str) -> str:
     from markupsafe import escape
 
     return str(escape(text))
 
 
-def _numbers(
-    x_name: str, drawn: Sequence[Curve]
+def _number_table(
+    x_name: str, series: Sequence[Curve]
 ) -> tuple[list[str], list[list[str]]]:
-    places = sorted({x for curve in drawn for x, _ in curve.points})
-    columns = [dict(curve.points) for curve in drawn]
+    places = sorted({x for curve in series for x, _ in curve.points})
+    columns = [dict(curve.points) for curve in series]
     rows = [
         [f"{x:g}", *(f"{c[x]:.4g}" if x in c else "–" for c in columns)]
         for x in places
     ]
-    return [x_name, *(curve.name for curve in drawn)], rows
+    return [x_name, *(curve.name for curve in series)], rows

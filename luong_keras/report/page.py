@@ -83,7 +83,7 @@ def write_page(
         ImportError: if a package of the extra `train` is missing.
     """
     templates = environment()
-    runs = _read(folders)
+    runs = _read_runs(folders)
     scored = bool(runs[0].translations) and all(r.translations for r in runs)
     groups = examples(runs, count) if scored else []
     if alignments:
@@ -91,11 +91,11 @@ def write_page(
     page = templates.get_template("page.html").render(
         title=" and ".join(run.name for run in runs),
         runs=runs,
-        scores=_scores(runs),
-        compared=_compared(runs, samples) if scored else [],
+        scores=_score_rows(runs),
+        compared=_compare_runs(runs, samples) if scored else [],
         samples=samples,
-        charts=_charts(runs),
-        by_length=_by_length(runs),
+        charts=_epoch_charts(runs),
+        by_length=_length_chart(runs),
         groups=groups,
         aligned=any(
             s.alignment for g in groups for e in g.examples for s in e.shown
@@ -110,7 +110,7 @@ def write_page(
     return output
 
 
-def _read(folders: Sequence[str | Path]) -> list[RunRecord]:
+def _read_runs(folders: Sequence[str | Path]) -> list[RunRecord]:
     names = [os.path.basename(os.path.abspath(folder)) for folder in folders]
     if len(set(names)) < len(names):
         names = [str(folder) for folder in folders]
@@ -136,7 +136,7 @@ def _read(folders: Sequence[str | Path]) -> list[RunRecord]:
     return runs
 
 
-def _scores(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
+def _score_rows(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
     """Return one row per score, with the values of all runs."""
     rows: dict[str, dict[str, Any]] = {}
     for place, run in enumerate(runs):
@@ -144,24 +144,24 @@ def _scores(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
             continue
         with progress_bar(f"BLEU, chrF and TER of {run.name}"):
             data = run.config.data
-            found = translation_scores(
+            common_scores = translation_scores(
                 run.translations,
                 run.references,
                 data.lowercase,
                 data.bleu_tokenizer,
             )
         # The metric that chose the epoch precedes the common scores.
-        found_scores = _own_scores(run, [s.signature for s in found])
-        found_scores += [
-            (s.metric, f"{s.score:.2f}", s.signature) for s in found
+        run_scores = _further_scores(run, [s.signature for s in common_scores])
+        run_scores += [
+            (s.metric, f"{s.score:.2f}", s.signature) for s in common_scores
         ]
         for name, title, form in (
             ("perplexity", "perplexity of the references", "{:.2f}"),
             ("aer", "alignment error rate", "{:.1%}"),
         ):
             if run.results.get(name) is not None:
-                found_scores.append((title, form.format(run.results[name]), ""))
-        for title, text, signature in found_scores:
+                run_scores.append((title, form.format(run.results[name]), ""))
+        for title, text, signature in run_scores:
             row = rows.setdefault(
                 title,
                 {"name": title, "values": ["–"] * len(runs), "signatures": []},
@@ -172,7 +172,7 @@ def _scores(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
     return list(rows.values())
 
 
-def _own_scores(
+def _further_scores(
     run: RunRecord, signatures: Sequence[str]
 ) -> list[tuple[str, str, str]]:
     """Return the scores that only this run has, by language or metric."""
@@ -190,7 +190,7 @@ def _own_scores(
     ]
 
 
-def _tokenizer(run: RunRecord) -> str:
+def _bleu_tokenizer(run: RunRecord) -> str:
     """Return the BLEU tokenizer for the target language of a run."""
     for name in run.results:
         if name.startswith("bleu:"):
@@ -202,7 +202,7 @@ def _tokenizer(run: RunRecord) -> str:
 def _validation_curves(runs: Sequence[RunRecord]) -> list[Any]:
     """Return the charts of BLEU and of the metrics of the runs."""
     settings = ["bleu", *(run.config.training.metric for run in runs)]
-    found = {}
+    titles = {}
     for setting in settings:
         try:
             metric = find_metric(setting.partition(":")[0])
@@ -210,14 +210,14 @@ def _validation_curves(runs: Sequence[RunRecord]) -> list[Any]:
         except ValueError:  # A metric that is not registered here.
             key, title = f"val_{setting}", setting
         if key != "val_loss":
-            found[key] = title
+            titles[key] = title
     return [
         (f"{title} of the validation text", title, ((key, title),))
-        for key, title in found.items()
+        for key, title in titles.items()
     ]
 
 
-def _compared(runs: Sequence[RunRecord], samples: int) -> list[Any]:
+def _compare_runs(runs: Sequence[RunRecord], samples: int) -> list[Any]:
     if len(runs) < 2:
         return []
     first, second = runs
@@ -228,18 +228,18 @@ def _compared(runs: Sequence[RunRecord], samples: int) -> list[Any]:
             first.references,
             lowercase=any(run.config.data.lowercase for run in runs),
             samples=samples,
-            tokenize=_tokenizer(first),
+            tokenize=_bleu_tokenizer(first),
         )
 
 
-def _charts(runs: Sequence[RunRecord]) -> list[Chart]:
-    found: list[Chart] = []
+def _epoch_charts(runs: Sequence[RunRecord]) -> list[Chart]:
+    charts: list[Chart] = []
     for title, y_name, parts in (
         _PERPLEXITY,
         *_validation_curves(runs),
         *_CURVES,
     ):
-        drawn = []
+        series = []
         for place, run in enumerate(runs):
             for number, (key, name) in enumerate(parts):
                 if len(runs) > 1:
@@ -250,25 +250,25 @@ def _charts(runs: Sequence[RunRecord]) -> list[Chart]:
                     )
                 points = run.epoch_values(key)
                 if points:
-                    drawn.append(Curve(name, points, place, bool(number)))
-        if drawn:
-            key = f"chart-{len(found)}"
-            found.append(curves(title, "epoch", y_name, drawn, key))
-    return found
+                    series.append(Curve(name, points, place, bool(number)))
+        if series:
+            key = f"chart-{len(charts)}"
+            charts.append(curves(title, "epoch", y_name, series, key))
+    return charts
 
 
-def _by_length(runs: Sequence[RunRecord]) -> Chart | None:
-    drawn: list[Curve] = []
+def _length_chart(runs: Sequence[RunRecord]) -> Chart | None:
+    series: list[Curve] = []
     groups: list[str] = []
     for place, run in enumerate(runs):
         if not run.translations:
             continue
-        found = bleu_by_length(
+        length_groups = bleu_by_length(
             [len(source.split()) for source in run.sources],
             run.translations,
             run.references,
             _LIMITS,
-            tokenize=_tokenizer(run),
+            tokenize=_bleu_tokenizer(run),
             lowercase=run.config.data.lowercase,
         )
         # All runs have the same pairs, and therefore the same groups.
@@ -276,16 +276,16 @@ def _by_length(runs: Sequence[RunRecord]) -> Chart | None:
             f"{max(g.low, 1)}–{g.high}\n{g.sentences}"
             if g.high is not None
             else f"{g.low} or more\n{g.sentences}"
-            for g in found
+            for g in length_groups
         ]
         name = run.name if len(runs) > 1 else "BLEU"
-        points = [(float(i), g.bleu) for i, g in enumerate(found)]
-        drawn.append(Curve(name, points, place))
-    if not drawn:
+        points = [(float(i), g.bleu) for i, g in enumerate(length_groups)]
+        series.append(Curve(name, points, place))
+    if not series:
         return None
     x_name = "words of the source; below, how many sentences"
     title = "BLEU by the length of the source"
-    return bars(title, x_name, "BLEU", groups, drawn, "by-length")
+    return bars(title, x_name, "BLEU", groups, series, "by-length")
 
 
 def environment(*packages: str) -> jinja2.Environment:

@@ -89,7 +89,7 @@ def read_run(folder: str | Path, name: str | None = None) -> RunRecord:
     run = RunFolder(folder)
     config = run_config(folder, resolve_paths=False)
     pairs = read_json_lines(run.test) if no_link(run.test).exists() else []
-    translations = _lines(run.translations)
+    translations = _read_translations(run.translations)
     if translations and len(translations) != len(pairs):
         raise ValueError(
             f"Expected: as many lines in {run.translations} as in {run.test}. "
@@ -125,14 +125,14 @@ def settings(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
         default or `differs` between the runs.
     """
     default = leaf_values(config_to_dict(RunConfig()))
-    found = [leaf_values(config_to_dict(run.config)) for run in runs]
+    leaves_by_run = [leaf_values(config_to_dict(run.config)) for run in runs]
     rows = []
-    for name in found[0]:
-        values = [leaves.get(name) for leaves in found]
+    for name in leaves_by_run[0]:
+        values = [leaves.get(name) for leaves in leaves_by_run]
         rows.append(
             {
                 "name": name,
-                "values": [_shown(value) for value in values],
+                "values": [_format_value(value) for value in values],
                 "changed": any(v != default.get(name) for v in values),
                 "differs": any(v != values[0] for v in values),
             }
@@ -159,18 +159,18 @@ def sessions(run: RunRecord) -> dict[str, Any]:
 
 def _duration(seconds: float) -> str:
     """Format a duration by its two largest units, such as hours and minutes."""
-    minutes, left = divmod(round(seconds), 60)
-    hours, of_hour = divmod(minutes, 60)
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
     if hours:
-        return f"{hours} h {of_hour} min"
-    return f"{minutes} min {left} s" if minutes else f"{left} s"
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _lines(path: Path) -> list[str]:
+def _read_translations(path: Path) -> list[str]:
     if not no_link(path).exists():
         return []
     # Only a line feed ends a line, because a sentence may contain U+2028.
@@ -252,8 +252,8 @@ def examples(runs: Sequence[RunRecord], count: int) -> list[Group]:
     else:
         low = [i for i in low if i not in high]
     return [
-        Group(title, note, [_example(runs, scores, i) for i in chosen])
-        for title, chosen in zip(titles, (high, low), strict=True)
+        Group(title, note, [_make_example(runs, scores, i) for i in indices])
+        for title, indices in zip(titles, (high, low), strict=True)
     ]
 
 
@@ -266,18 +266,18 @@ def pieces(translation: str, reference: str) -> list[Piece]:
         >>> [p.text for p in pieces("ein alter Hund", "ein Hund") if p.differs]
         ['alter ']
     """
-    ours, theirs = _units(translation), _units(reference)
+    ours, theirs = _split_text(translation), _split_text(reference)
     matcher = difflib.SequenceMatcher(
         None,
         [unit.strip() for unit in ours],
         [unit.strip() for unit in theirs],
         autojunk=False,
     )
-    found = []
-    for kind, start, stop, *_ in matcher.get_opcodes():
-        if stop > start:
-            found.append(Piece("".join(ours[start:stop]), kind != "equal"))
-    return found
+    return [
+        Piece("".join(ours[start:stop]), kind != "equal")
+        for kind, start, stop, *_ in matcher.get_opcodes()
+        if stop > start
+    ]
 
 
 def align(
@@ -297,18 +297,18 @@ def align(
     from luong_keras.recipe.evaluation import with_progress
     from luong_keras.recipe.run_reading import load_run
 
-    chosen = [example for group in groups for example in group.examples]
+    all_examples = [example for group in groups for example in group.examples]
     for place, run in enumerate(runs):
-        if run.config.model.attention.kind == "none" or not chosen:
+        if run.config.model.attention.kind == "none" or not all_examples:
             continue
         weights = run.results.get("weights")
         translator = TextTranslator(*load_run(run.folder, weights))
-        found = with_progress(
+        nbest_lists = with_progress(
             translator.nbest,
-            [example.source for example in chosen],
+            [example.source for example in all_examples],
             what=f"aligning the examples of {run.name}",
         )
-        for example, nbest in zip(chosen, found, strict=True):
+        for example, nbest in zip(all_examples, nbest_lists, strict=True):
             best = nbest[0]
             if max(len(best.tokens), len(best.source_tokens)) <= longest:
                 example.shown[place].alignment = Alignment(
@@ -318,7 +318,7 @@ def align(
                 )
 
 
-def _example(
+def _make_example(
     runs: Sequence[RunRecord], scores: Sequence[Sequence[float]], place: int
 ) -> Example:
     first = runs[0]
@@ -334,7 +334,7 @@ def _example(
     return Example(place + 1, first.sources[place], reference, shown)
 
 
-def _units(text: str) -> list[str]:
+def _split_text(text: str) -> list[str]:
     """Split a text into words, each with a space after it, or characters."""
     if _WITHOUT_SPACES.search(text):
         return list(text)
