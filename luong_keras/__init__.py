@@ -25,25 +25,25 @@ _lazy = bool(os.environ.get("LUONG_KERAS_LAZY")) or any(
 
 
 @contextlib.contextmanager
-def _quiet_in_a_notebook():
+def _hide_notebook_messages():
     """Hide the messages of TensorFlow at every start, in a notebook."""
     if "ipykernel" not in sys.modules:
         yield
         return
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    shown, hidden = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(hidden, 2)
+    stderr, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 2)
     try:
         yield
     finally:
-        os.dup2(shown, 2)
-        os.close(shown)
-        os.close(hidden)
+        os.dup2(stderr, 2)
+        os.close(stderr)
+        os.close(null)
 
 
 if not _lazy:
     try:
-        with _quiet_in_a_notebook():
+        with _hide_notebook_messages():
             import keras  # noqa: F401
     except ImportError:
         # Keras has no backend. Names that need one raise this error when used.

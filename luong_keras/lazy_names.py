@@ -6,7 +6,7 @@ import types
 import lazy_loader
 
 
-class _Folder(types.ModuleType):
+class _LazyPackage(types.ModuleType):
     """Package whose functions are not replaced by modules of their names.
 
     Python makes an imported module an attribute of its package, and
@@ -20,5 +20,5 @@ class _Folder(types.ModuleType):
 
 def attach_stub(package: str, file: str):
     """Do what `lazy_loader.attach_stub` does, and keep the names."""
-    sys.modules[package].__class__ = _Folder
+    sys.modules[package].__class__ = _LazyPackage
     return lazy_loader.attach_stub(package, file)

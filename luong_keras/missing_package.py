@@ -35,12 +35,12 @@ def missing_package(
         This needs the package `sentencepiece`, which could not be imported \
 (not found). Install it with `pip install 'luong-keras[train]'`.
     """
-    line = f"pip install 'luong-keras[{extra}]'"
+    command = f"pip install 'luong-keras[{extra}]'"
     if name == "tensorflow-text":
-        line = f"pip install '{name}=={_version_of_tensorflow()}'"
+        command = f"pip install '{name}=={_tensorflow_version()}'"
     return ImportError(
         f"This needs the package `{name}`, which could not be imported "
-        f"({str(error).strip()}). Install it with `{line}`.",
+        f"({str(error).strip()}). Install it with `{command}`.",
         name=name,
     )
 
@@ -108,22 +108,22 @@ def missing_private_name(path: str, instead: str = "") -> ImportError:
         The error to raise.
     """
     package = re.split("[./]", path)[0]
-    line = (
+    message = (
         f"This needs `{path}`, a private name that {package} "
-        f"{_version(package)} does not have. Install {package} "
+        f"{_installed_version(package)} does not have. Install {package} "
         f"{KNOWN[package]}. {instead}"
     )
-    return ImportError(line.strip(), name=package)
+    return ImportError(message.strip(), name=package)
 
 
-def _version(package: str) -> str:
+def _installed_version(package: str) -> str:
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:  # tensorflow-cpu
         return "of this installation"
 
 
-def _version_of_tensorflow() -> str:
+def _tensorflow_version() -> str:
     """Return the installed minor version, which tensorflow-text must match."""
     try:
         version = importlib.metadata.version("tensorflow")

@@ -29,7 +29,7 @@ SECONDS_A_LINE = 60.0  # in a file
 _SECONDS_A_DRAWING = 0.25  # on a terminal or in a notebook
 _NARROWEST = 40  # columns that a bar needs
 # Only one line is redrawn at a time: a step inside another one has no bar.
-_drawing = threading.Lock()
+_line_lock = threading.Lock()
 
 
 @contextlib.contextmanager
@@ -63,10 +63,12 @@ def progress_bar(what: str, total: int | None = None) -> Iterator[Advance]:
         step()
 
     def draw(console: Console, _: object) -> AbstractContextManager[None]:
-        return _live(console, _bar(console, what, total, lambda: done))
+        return _redraw(
+            console, _bar_drawing(console, what, total, lambda: done)
+        )
 
-    with _one_at_a_time() as free:
-        if not free:
+    with _reserve_line() as is_free:
+        if not is_free:
             yield lambda count: None
             return
         with shown_line(line, SECONDS_A_LINE, sys.stderr, draw=draw) as step:
@@ -125,14 +127,14 @@ def bar_of_lines(what: str, total: int) -> Iterator[Callable[[str], None]]:
 
 
 @contextlib.contextmanager
-def _one_at_a_time() -> Iterator[bool]:
+def _reserve_line() -> Iterator[bool]:
     """Reserve the redrawn line; yield whether it was free."""
-    free = _drawing.acquire(blocking=False)
+    is_free = _line_lock.acquire(blocking=False)
     try:
-        yield free
+        yield is_free
     finally:
-        if free:
-            _drawing.release()
+        if is_free:
+            _line_lock.release()
 
 
 def terminal(stream: IO[str], narrowest: int = _NARROWEST) -> Console | None:
@@ -162,7 +164,7 @@ def terminal(stream: IO[str], narrowest: int = _NARROWEST) -> Console | None:
 
 
 @contextlib.contextmanager
-def _live_line(console: Console, line: Callable[[], str]) -> Iterator[None]:
+def _draw_line(console: Console, line: Callable[[], str]) -> Iterator[None]:
     """Draw a line of text, unless a bar is shown already."""
     from rich.text import Text
 
@@ -170,8 +172,8 @@ def _live_line(console: Console, line: Callable[[], str]) -> Iterator[None]:
         return Text(line(), no_wrap=True, overflow="ellipsis")
 
     with (
-        _one_at_a_time() as free,
-        _live(console, text) if free else contextlib.nullcontext(),
+        _reserve_line() as is_free,
+        _redraw(console, text) if is_free else contextlib.nullcontext(),
     ):
         yield
 
@@ -182,7 +184,7 @@ def shown_line(
     seconds: float,
     stream: IO[str],
     narrowest: int = _NARROWEST,
-    draw: Callable[..., AbstractContextManager[None]] = _live_line,
+    draw: Callable[..., AbstractContextManager[None]] = _draw_line,
 ) -> Iterator[Callable[[], None]]:
     """Show a line of text that changes, while the context lasts.
 
@@ -228,7 +230,7 @@ def shown_line(
 
 
 @contextlib.contextmanager
-def _live(
+def _redraw(
     console: Console, drawing: Callable[[], RenderableType]
 ) -> Iterator[None]:
     """Redraw what the function returns; it is called from a thread."""
@@ -251,7 +253,7 @@ def _live(
         yield
 
 
-def _bar(
+def _bar_drawing(
     console: Console, what: str, total: int | None, done: Callable[[], int]
 ) -> Callable[[], RenderableType]:
     """Return a function that draws a bar of the items done."""

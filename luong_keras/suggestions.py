@@ -23,10 +23,10 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
         >>> did_you_mean("xyz", ["train", "translate"])
         ''
     """
-    whole = {full: full for full in names}
-    ends = {full.rpartition(".")[2]: full for full in reversed(whole)}
-    for given, known in ((name, whole), (name.rpartition(".")[2], ends)):
-        near = difflib.get_close_matches(given, known, n=1, cutoff=_CUTOFF)
-        if near:
-            return f" Did you mean {known[near[0]]}?"
+    full_names = {full: full for full in names}
+    endings = {full.rpartition(".")[2]: full for full in reversed(full_names)}
+    for word, known in ((name, full_names), (name.rpartition(".")[2], endings)):
+        matches = difflib.get_close_matches(word, known, n=1, cutoff=_CUTOFF)
+        if matches:
+            return f" Did you mean {known[matches[0]]}?"
     return ""

@@ -183,25 +183,25 @@ class Translator(TextTranslator):
         for name in ("metric", "training.metric"):
             if name in settings and not isinstance(settings[name], str):
                 settings[name] = register_metric(settings[name])
-        given = checked_values(settings)
+        checked = checked_values(settings)
         data = DataConfig(
-            source_language=given.get("data.source_language"),
-            target_language=given.get("data.target_language"),
+            source_language=checked.get("data.source_language"),
+            target_language=checked.get("data.target_language"),
         )
         text = text_settings(
             RunFolder(run_dir),
             pairs,
             validation,
             test,
-            RequestedColumns(data.languages, given.get("data.columns")),
-            weighted=given.get("data.weights") is not None,
+            RequestedColumns(data.languages, checked.get("data.columns")),
+            weighted=checked.get("data.weights") is not None,
         )
         values = {**text, **settings}
-        if preset is None or given.get("training.init_from") is not None:
-            _, start = starting_settings(values, RunFolder(run_dir), preset)
+        if preset is None or checked.get("training.init_from") is not None:
+            _, base = starting_settings(values, RunFolder(run_dir), preset)
         else:
-            start = for_user_text(PRESETS[preset])
-        config = with_values(start, values)
+            base = for_user_text(PRESETS[preset])
+        config = with_values(base, values)
         if not run_recipe(
             config, run_dir, callbacks=callbacks, train_only=train_only
         ):

@@ -9,7 +9,7 @@ from typing import Any
 
 from luong_keras.tables import counted
 
-_SHOWN = 10
+_MAX_PLACES = 10
 
 
 class TruncationWarning(UserWarning):
@@ -66,7 +66,7 @@ class TruncatedPlaces:
         """Count a line."""
         self.count += truncated
         self.unfinished += unfinished
-        if truncated and len(self.first) < _SHOWN:
+        if truncated and len(self.first) < _MAX_PLACES:
             self.first.append(place)
 
     def extend(self, places: TruncatedPlaces, part: Sequence[int]) -> None:
@@ -79,20 +79,20 @@ class TruncatedPlaces:
         self.limit, self.of_pairs = places.limit, places.of_pairs
         self.count += places.count
         self.unfinished += places.unfinished
-        found = [part[place] for place in places.first]
-        self.first = sorted(self.first + found)[:_SHOWN]
+        first = [part[place] for place in places.first]
+        self.first = sorted(self.first + first)[:_MAX_PLACES]
 
     def message(self) -> str:
         """Return the report in one line."""
         if self.of_pairs:
             return (
-                f"{counted(self.count, 'pair')} (place {self._places()}) "
+                f"{counted(self.count, 'pair')} (place {self._join_places()}) "
                 f"{'was' if self.count == 1 else 'were'} cut: a source or a "
                 "target was longer than "
                 "`decoding.max_source_length`, and only its beginning was "
                 "read. Split these sentences."
             )
-        parts = [self._of_lines()] if self.count else []
+        parts = [self._lines_message()] if self.count else []
         if self.unfinished:
             parts.append(
                 f"Cut at the maximum length, without `</s>`: {self.unfinished} "
@@ -101,11 +101,11 @@ class TruncatedPlaces:
             )
         return " ".join(parts)
 
-    def _places(self) -> str:
+    def _join_places(self) -> str:
         more = ", …" * (self.count > len(self.first))
         return ", ".join(map(str, self.first)) + more
 
-    def _of_lines(self) -> str:
+    def _lines_message(self) -> str:
         limit, or_else = self.limit, ""
         if limit is None:
             limit = "`max_source_tokens` of the contract"
@@ -113,7 +113,8 @@ class TruncatedPlaces:
         return (
             f"Expected: sentences and prefixes of at most {limit}, and "
             "phrases of known words that fit into the translation. Received: "
-            f"others in {self.count} of the lines (place {self._places()}), "
+            f"others in {self.count} of the lines "
+            f"(place {self._join_places()}), "
             "translated from their beginning only, or without the phrase"
             f"{or_else}. Split these sentences."
         )
@@ -157,15 +158,15 @@ class TruncationInParts(warnings.catch_warnings):
     def __enter__(self) -> TruncationInParts:  # type: ignore[override]
         super().__enter__()
         warnings.simplefilter("always", TruncationWarning)
-        self._others = warnings.showwarning
-        warnings.showwarning = self._show
+        self._showwarning = warnings.showwarning
+        warnings.showwarning = self._collect
         return self
 
-    def _show(self, message, *others, **named):
+    def _collect(self, message, *arguments, **keywords):
         if isinstance(message, TruncationWarning):
             self.places.extend(message.places, self.part)
         else:
-            self._others(message, *others, **named)
+            self._showwarning(message, *arguments, **keywords)
 
 
 def cut_pairs(scored: Iterable[Any]) -> TruncatedPlaces:
@@ -181,6 +182,6 @@ def cut_pairs(scored: Iterable[Any]) -> TruncatedPlaces:
         False
     """
     places = TruncatedPlaces(of_pairs=True)
-    for place, one in enumerate(scored):
-        places.add(place, one.truncated)
+    for place, translation in enumerate(scored):
+        places.add(place, translation.truncated)
     return places

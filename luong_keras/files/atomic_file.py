@@ -117,11 +117,11 @@ def remove_partial_files(folder: Path, name: str = "*") -> None:
         folder: The folder of the files.
         name: The name of the intended file, or a pattern of names.
     """
-    for left in folder.glob(f"{_PREFIX}{socket.gethostname()}-*-{name}"):
-        number = left.name.removeprefix(f"{_PREFIX}{socket.gethostname()}-")
+    for partial in folder.glob(f"{_PREFIX}{socket.gethostname()}-*-{name}"):
+        number = partial.name.removeprefix(f"{_PREFIX}{socket.gethostname()}-")
         number = number.partition("-")[0]
         if number.isdecimal() and not is_running(int(number)):
-            left.unlink(missing_ok=True)
+            partial.unlink(missing_ok=True)
 
 
 def is_running(process: int) -> bool:
@@ -232,14 +232,14 @@ is damaged (Expecting property name ...). Write it again.
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:  # Includes text that is not UTF-8.
-        raise _damaged(path, what, str(error), advice) from error
+        raise _damaged_file_error(path, what, str(error), advice) from error
     if not isinstance(value, dict):
         why = f"it holds a {type(value).__name__}"
-        raise _damaged(path, what, why, advice)
+        raise _damaged_file_error(path, what, why, advice)
     return value
 
 
-def _damaged(path, what: str, why: str, advice: str) -> ValueError:
+def _damaged_file_error(path, what: str, why: str, advice: str) -> ValueError:
     return ValueError(
         f"Expected {what} in {str(path)!r}. Received: a file that is damaged "
         f"({why}). {advice}"

@@ -69,7 +69,7 @@ process ... on ... since ...
     try:
         lock.acquire(blocking=False)
     except filelock.Timeout as error:
-        raise _in_use(what, path, owner_path) from error
+        raise _in_use_error(what, path, owner_path) from error
     try:
         owner = {
             "process": os.getpid(),
@@ -86,7 +86,7 @@ process ... on ... since ...
         lock.release()
 
 
-def _in_use(what: Path, lock: Path, owner_path: Path) -> FolderInUseError:
+def _in_use_error(what: Path, lock: Path, owner_path: Path) -> FolderInUseError:
     who = "another process"
     # The file may not be written yet, or be of a killed process.
     with contextlib.suppress(OSError, ValueError, KeyError):

@@ -46,21 +46,21 @@ def read_json_lines(
         return []
     # Only a line feed ends a line, because a sentence may contain U+2028.
     *lines, last = path.read_bytes().split(b"\n")
-    found = []
+    values = []
     for number, line in enumerate([*lines, last] if last else lines, start=1):
         try:
             value = json.loads(line.decode())
         except ValueError:
             value = None
         if value is not None and valid(value):
-            found.append(value)
+            values.append(value)
         elif not appended or number <= len(lines):
-            shown = line[:80].decode(errors="replace")
+            excerpt = line[:80].decode(errors="replace")
             raise ValueError(
                 f"Expected: {what} in {path}, line {number}. Received: "
-                f"{shown!r}. {advice}"
+                f"{excerpt!r}. {advice}"
             )
-    return found
+    return values
 
 
 def write_json_lines(path: Path, values: Iterable[Any]) -> None:

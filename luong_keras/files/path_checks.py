@@ -63,10 +63,10 @@ def no_link(path: str | os.PathLike[str], in_place: bool = False) -> Path:
             "copy in its place, or remove it."
         )
     if in_place and hasattr(os, "geteuid") and path.exists():
-        owner, own = path.stat().st_uid, {os.geteuid()}
-        if own == {0}:
-            own.add(path.absolute().parent.stat().st_uid)
-        if owner not in own:
+        owner, allowed = path.stat().st_uid, {os.geteuid()}
+        if allowed == {0}:
+            allowed.add(path.absolute().parent.stat().st_uid)
+        if owner not in allowed:
             raise ValueError(
                 f"Expected: {path}, which is changed in place, as a file of "
                 f"user {os.geteuid()}. Received: a file of user {owner}. Put "
