@@ -628,8 +628,8 @@ MUTATIONS = [
     Mutation(
         "a baseline and the system change places",
         "cli/evaluate.py",
-        "        theirs,\n        translations,\n",
-        "        translations,\n        theirs,\n",
+        "        baseline_translations,\n        translations,\n",
+        "        translations,\n        baseline_translations,\n",
         ("tests/cli/test_commands.py",),
     ),
     Mutation(
@@ -1124,8 +1124,8 @@ MUTATIONS = [
     Mutation(
         "links of the other direction that are not reversed",
         "recipe/aligned_text.py",
-        "frozenset((i, j) for j, i in other.links)",
-        "frozenset(other.links)",
+        "frozenset((i, j) for j, i in reverse.links)",
+        "frozenset(reverse.links)",
         ("tests/cli/test_align.py",),
         "symmetrised",
     ),
@@ -1280,8 +1280,8 @@ MUTATIONS = [
     Mutation(
         "a run that continues measures its precision again",
         "recipe/decisions.py",
-        'if config.model.precision == "auto":\n        kept',
-        'if config.model.precision == "float32":\n        kept',
+        'if config.model.precision == "auto":\n        values',
+        'if config.model.precision == "float32":\n        values',
         ("tests/recipe/test_resumption.py",),
     ),
     Mutation(
