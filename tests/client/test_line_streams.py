@@ -73,8 +73,8 @@ def without_server(monkeypatch):
         return contract
 
     for kind in (TranslationClient, AsyncTranslationClient):
-        monkeypatch.setattr(kind, "_run", run)
-        monkeypatch.setattr(kind, "_agreed", agreed)
+        monkeypatch.setattr(kind, "_send_batches", run)
+        monkeypatch.setattr(kind, "_agree_on_contract", agreed)
 
 
 @pytest.mark.parametrize("kind", ["sync", "async", "async of async"])

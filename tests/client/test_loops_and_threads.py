@@ -99,7 +99,7 @@ def test_cancelled_calls_leave_no_tasks(served, model):
             with pytest.raises(asyncio.CancelledError):
                 await call
             others = asyncio.all_tasks() - {asyncio.current_task()}
-            working = [task for task in others if "_work" in repr(task)]
+            working = [task for task in others if "_send_in_turn" in repr(task)]
             assert not working
             return await client.translate(["b"])
 

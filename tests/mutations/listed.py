@@ -887,8 +887,8 @@ MUTATIONS = [
     Mutation(
         "a request whose time ran out is sent again",
         "../export/client/luong_keras_client/client.py",
-        '_MAY_PASS = ("UNAVAILABLE", ',
-        '_MAY_PASS = ("UNAVAILABLE", "DEADLINE_EXCEEDED", ',
+        '_TRANSIENT_CODES = ("UNAVAILABLE", ',
+        '_TRANSIENT_CODES = ("UNAVAILABLE", "DEADLINE_EXCEEDED", ',
         REFUSALS,
         "late_answer or stays_wrong",
     ),

@@ -77,16 +77,16 @@ def read_address(
     """Read an address and its credentials; errors show no secrets."""
     try:
         parts = urlsplit(url)
-        refused = not parts.hostname or "/v1/models" in parts.path
-        refused |= bool(parts.query + parts.fragment)
+        is_wrong = not parts.hostname or "/v1/models" in parts.path
+        is_wrong |= bool(parts.query + parts.fragment)
         if parts.scheme in ("grpc", "grpcs"):
-            refused |= parts.port is None or bool(parts.path.strip("/"))
+            is_wrong |= parts.port is None or bool(parts.path.strip("/"))
         # Reading the port raises a ValueError if it is not a number.
         elif parts.scheme not in ("http", "https") or parts.port == -1:
-            refused = True
+            is_wrong = True
     except (ValueError, AttributeError, TypeError):
-        refused = True
-    if refused:
+        is_wrong = True
+    if is_wrong:
         raise wrong(
             "`url` as http://HOST:PORT, https://HOST:PORT, grpc://HOST:PORT or "
             "grpcs://HOST:PORT, without a path to a model",
@@ -94,30 +94,30 @@ def read_address(
             repr(without_user(url).partition("?")[0]),
         )
     _check_model(model, version, label)
-    sent = {name.lower(): value for name, value in (headers or {}).items()}
+    fields = {name.lower(): value for name, value in (headers or {}).items()}
     # With and without "Bearer"; values of fewer than 4 characters, such as
     # "on", are no secrets.
-    values = [(str(x), str(x).rpartition(" ")[2]) for x in sent.values()]
+    values = [(str(x), str(x).rpartition(" ")[2]) for x in fields.values()]
     secrets = [x for pair in values for x in pair if len(x) >= 4]
-    ways = {}
+    credentials = {}
     if parts.username is not None:
         user, password = map(unquote, (parts.username, parts.password or ""))
         basic = base64.b64encode(f"{user}:{password}".encode()).decode()
         secrets += [password, parts.password or "", basic]
-        ways["the user in `url`"] = f"Basic {basic}"
-    if token is None and not ways and "authorization" not in sent:
+        credentials["the user in `url`"] = f"Basic {basic}"
+    if token is None and not credentials and "authorization" not in fields:
         token = os.environ.get("LUONG_KERAS_TOKEN") or None
     if token is not None:
         secrets.append(token)
-        ways["`token`"] = f"Bearer {token}"
-    if len(ways) + ("authorization" in sent) > 1:
+        credentials["`token`"] = f"Bearer {token}"
+    if len(credentials) + ("authorization" in fields) > 1:
         raise wrong(
             "one way to be let in: `token`, a user in `url`, or the header "
             "Authorization",
-            " beside ".join([*ways, "the header"][:2]),
+            " beside ".join([*credentials, "the header"][:2]),
         )
-    sent.update(("authorization", value) for value in ways.values())
-    for name, value in sent.items():
+    fields.update(("authorization", value) for value in credentials.values())
+    for name, value in fields.items():
         if not _NAME.fullmatch(name):
             raise wrong("names of `headers` such as X-Tenant", repr(name))
         if not isinstance(value, str) or not _VALUE.fullmatch(value):
@@ -129,7 +129,7 @@ def read_address(
         *(parts.path.rstrip("/"), model),
         None if version is None else operator.index(version),
         label,
-        sent,
+        fields,
         # Longest first, because a secret may contain another secret.
         sorted({x for x in secrets if x}, key=len, reverse=True),
     )
@@ -161,11 +161,11 @@ def tls_context(
 ) -> ssl.SSLContext | None:
     """Build a TLS context with the given files, after checks."""
     files = {"ca_certificate": authorities, "client_certificate": certificate}
-    given = [x for x in (*files.values(), key) if x is not None]
-    if not given:
+    paths = [path for path in (*files.values(), key) if path is not None]
+    if not paths:
         return None
     if not encrypted:
-        received = f"{given[0]} with an address that is not encrypted"
+        received = f"{paths[0]} with an address that is not encrypted"
         raise wrong("certificates with https:// or grpcs://", received)
     if certificate is None and key is not None:
         expected = "`client_certificate` beside `client_key`"

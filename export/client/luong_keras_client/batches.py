@@ -46,16 +46,16 @@ class Batches:
             while self.failure is None:
                 yield self.waiting.popleft()
 
-    def take(self, places: np.ndarray, sent: int, rows: Any) -> None:
+    def take(self, places: np.ndarray, attempt: int, rows: Any) -> None:
         """Store the results of a request, and queue refused rows again."""
-        again = []
+        refused = []
         for place, (status, result) in zip(places, rows, strict=True):
             self._results[place] = result
             if status == b"TEXT_TOO_LONG":
                 self._too_long.append(int(place))
             elif status != b"OK":
-                again.append(place)
-        if again and sent == self._attempts:
+                refused.append(place)
+        if refused and attempt == self._attempts:
             raise TranslationServerError(
                 f"Expected: requests of at most {len(places)} rows to be "
                 "translated. Received: TOO_MANY_ROWS, time and again. The "
@@ -65,9 +65,9 @@ class Batches:
                 "RESOURCE_EXHAUSTED",
             )
         size = max(1, len(places) // 2)
-        for start in range(0, len(again), size):
-            part = np.array(again[start : start + size])
-            self.waiting.append((part, sent + 1))
+        for start in range(0, len(refused), size):
+            part = np.array(refused[start : start + size])
+            self.waiting.append((part, attempt + 1))
 
     def results(self, places: TruncatedPlaces) -> Iterator[Any]:
         """Yield results up to the first failed line, then raise its error."""

@@ -24,29 +24,29 @@ from luong_keras_client.requests import Lines, Option, Request
 # The server is unavailable or overloaded. Requests change nothing, so they may
 # be sent again. A request whose time ran out is not sent again, because that
 # would add load to a slow server.
-_MAY_PASS = ("UNAVAILABLE", "RESOURCE_EXHAUSTED")
+_TRANSIENT_CODES = ("UNAVAILABLE", "RESOURCE_EXHAUSTED")
 # Errors with the same code that a retry would repeat: a message that is too
 # large, and a request that waited in a queue for the longest time allowed.
-_WILL_NOT_PASS = ("larger than max", "timeout exceeded while waiting")
+_PERMANENT_ERRORS = ("larger than max", "timeout exceeded while waiting")
 _CONTRACT = f"contract {' or '.join(map(str, responses.CONTRACTS))}"
 _NO_SIGNATURE = ("INVALID_ARGUMENT", "NOT_FOUND", "FAILED_PRECONDITION")
 
 
-def _may_pass(error: BaseException) -> bool:
+def _is_transient(error: BaseException) -> bool:
     message = str(error)
-    if getattr(error, "code", None) in _MAY_PASS:
-        return not any(text in message for text in _WILL_NOT_PASS)
+    if getattr(error, "code", None) in _TRANSIENT_CODES:
+        return not any(text in message for text in _PERMANENT_ERRORS)
     return any(text in message for text in errors.OF_ANOTHER_REQUEST)
 
 
-def _waiting_time(attempt: int) -> float:
+def _backoff_seconds(attempt: int) -> float:
     """Return a random time, so that clients differ; it doubles up to 8 s."""
     return min(0.1 * 2 ** min(attempt - 1, 10), 8) * random.uniform(0.5, 1)
 
 
-def _wait(state: Any) -> float:
-    asked = getattr(state.outcome.exception(), "retry_after", None)
-    return (asked or 0) + _waiting_time(state.attempt_number)
+def _retry_seconds(state: Any) -> float:
+    requested = getattr(state.outcome.exception(), "retry_after", None)
+    return (requested or 0) + _backoff_seconds(state.attempt_number)
 
 
 class _Client:
@@ -90,10 +90,13 @@ class _Client:
         self._timeout, self._request_timeout = timeout, request_timeout
         self._attempts, self._batch_size = attempts, batch_size
         self._concurrency, self._step = concurrency, alignment_step
-        at = address.read_address(url, model, version, label, headers, token)
+        self._address = address.read_address(
+            url, model, version, label, headers, token
+        )
         files = ca_certificate, client_certificate, client_key
-        self._address, tls = at, address.tls_context(at.encrypted, *files)
-        kind = "grpc_calls" if at.scheme.startswith("grpc") else "rest"
+        tls = address.tls_context(self._address.encrypted, *files)
+        is_grpc = self._address.scheme.startswith("grpc")
+        kind = "grpc_calls" if is_grpc else "rest"
         try:
             # Import only one of them, because imports take time.
             module: Any = import_module(f"luong_keras_client.{kind}")
@@ -102,11 +105,12 @@ class _Client:
                 f"A package could not be imported ({error}). Install it with "
                 "`pip install luong-keras-client[grpc]`."
             ) from error
-        self._connect = partial(module.Connection, at, files, tls)
-        self._opening, self._asking = threading.Lock(), self._mode.semaphore(1)
-        self._open: Any = None
-        self._home: Any = None
-        self._closed, self._known = False, cast(Any, None)
+        self._connect = partial(module.Connection, self._address, files, tls)
+        self._connection_lock = threading.Lock()
+        self._contract_lock = self._mode.semaphore(1)
+        self._connection: Any = None
+        self._owner: Any = None
+        self._closed, self._known_contract = False, cast(Any, None)
 
     @property
     def url(self) -> str:
@@ -121,79 +125,83 @@ class _Client:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r}, {self.model!r})"
 
-    def _here(self) -> tuple[int, Any]:
+    def _current_owner(self) -> tuple[int, Any]:
         loop = asyncio.get_running_loop() if self._mode.is_async else None
         return os.getpid(), loop
 
-    def _connection(self) -> Any:
+    def _open_connection(self) -> Any:
         """Return the connection, which the first request makes."""
-        here = self._here()
+        owner = self._current_owner()
         if self._closed:
             raise RuntimeError(
                 "Expected: an open client. Received: one that was closed. "
                 "Make another one, or ask inside of `with`."
             )
-        if self._open and self._home != here:
-            forked = self._home[0] != here[0]
+        if self._connection and self._owner != owner:
+            is_forked = self._owner[0] != owner[0]
             raise RuntimeError(
                 "Expected: a client in the process and the event loop that "
                 "used it first. Received: a call "
-                f"{'after a fork' if forked else 'in another event loop'}. "
-                f"Make a client in each {'process' if forked else 'loop'}."
+                f"{'after a fork' if is_forked else 'in another event loop'}. "
+                f"Make a client in each {'process' if is_forked else 'loop'}."
             )
-        with self._opening:
+        with self._connection_lock:
             try:
-                self._open = self._open or self._connect(self._mode.is_async)
+                if not self._connection:
+                    self._connection = self._connect(self._mode.is_async)
             except (ValueError, ImportError) as error:
                 # For example, a wrong proxy of the environment, with its user.
                 message = address.without_user(self._address.hide(str(error)))
                 message += " Look at the proxies of the environment"
                 raise wrong(f"connections to {self.url}", message) from None
-            self._home = here
-        return self._open
+            self._owner = owner
+        return self._connection
 
     async def _disconnect(self) -> None:
-        connection, self._open, self._closed = self._open, None, True
-        if connection and self._home == self._here():
+        connection, self._connection = self._connection, None
+        self._closed = True
+        if connection and self._owner == self._current_owner():
             await connection.close()
 
-    async def _ask(self, request: Request) -> list[Any]:
+    async def _fetch(self, request: Request) -> list[Any]:
         if not len(request):
             return []
         deadline = time.monotonic() + self._timeout
-        batches = await self._batches(request, deadline)
-        await self._run(batches, deadline)
+        batches = await self._make_batches(request, deadline)
+        await self._send_batches(batches, deadline)
         places = errors.TruncatedPlaces()
-        found = list(batches.results(places))
+        results = list(batches.results(places))
         # At the line that calls a method, or awaits its result.
         places.warn(stacklevel=2 if self._mode.is_async else 4)
-        return found
+        return results
 
-    async def _texts(self, lines: Any, options: Any) -> abc.AsyncIterator[str]:
+    async def _stream(self, lines: Any, options: Any) -> abc.AsyncIterator[str]:
         size = self._batch_size * self._concurrency
         slots = self._mode.semaphore(self._concurrency)
         first, places = 0, errors.TruncatedPlaces()
         sent: deque[tuple[Batches, Any]] = deque()
 
-        async def oldest() -> abc.Iterator[str]:
+        async def oldest_texts() -> abc.Iterator[str]:
             await self._mode.join(sent[0][1])
             return sent.popleft()[0].results(places)
 
         try:
-            async with aclosing(_parts(lines, size)) as parts:
+            async with aclosing(_split_parts(lines, size)) as parts:
                 async for part in parts:
                     request = requests.translation(part, options, first)
-                    batches = await self._batches(request)
-                    work = self._mode.start(self._run(batches, None, slots))
+                    batches = await self._make_batches(request)
+                    work = self._mode.start(
+                        self._send_batches(batches, None, slots)
+                    )
                     sent.append((batches, work))
                     first += size
                     # Two parts, so that the server works while the caller
                     # uses results, unless only one request may be in flight.
                     if len(sent) == (1 if self._concurrency == 1 else 2):
-                        for text in await oldest():
+                        for text in await oldest_texts():
                             yield text
             while sent:
-                for text in await oldest():
+                for text in await oldest_texts():
                     yield text
         finally:
             for batches, _ in sent:
@@ -201,72 +209,75 @@ class _Client:
             await self._mode.stop([work for _, work in sent])
         places.warn(stacklevel=2 if self._mode.is_async else 4)
 
-    async def _batches(
+    async def _make_batches(
         self, request: Request, deadline: float | None = None
     ) -> Batches:
-        contract = await self._agreed(deadline)
+        contract = await self._agree_on_contract(deadline)
         return Batches(request, contract, self._batch_size, self._attempts)
 
-    async def _run(
+    async def _send_batches(
         self, batches: Batches, deadline: float | None, slots: Any = None
     ) -> None:
         """Send all requests, several at a time."""
         count = min(self._concurrency, len(batches.waiting))
-        others = [
-            self._mode.start(self._work(batches, deadline, slots))
+        workers = [
+            self._mode.start(self._send_in_turn(batches, deadline, slots))
             for _ in range(count - 1)
         ]
         try:
-            await self._work(batches, deadline, slots)
-            for other in others:
-                await self._mode.join(other)
+            await self._send_in_turn(batches, deadline, slots)
+            for worker in workers:
+                await self._mode.join(worker)
         except BaseException as error:  # Including Ctrl-C.
             batches.failure = error
-            await self._mode.stop(others)
+            await self._mode.stop(workers)
             raise
 
-    async def _work(
+    async def _send_in_turn(
         self, batches: Batches, deadline: float | None, slots: Any
     ) -> None:
         """Send one request after another."""
-        asked, version = batches.request, batches.contract.version
-        outputs = responses.outputs_of(asked.signature, version)
+        request, version = batches.request, batches.contract.version
+        outputs = responses.outputs_of(request.signature, version)
         try:
-            for places, sent in batches:
-                if sent:
-                    await self._mode.sleep(_waiting_time(sent))
-                columns = {name: x[places] for name, x in asked.columns.items()}
-                read = partial(responses.rows_of, len(places), asked.read)
+            for places, refusals in batches:
+                if refusals:
+                    await self._mode.sleep(_backoff_seconds(refusals))
+                columns = {
+                    name: column[places]
+                    for name, column in request.columns.items()
+                }
+                read = partial(responses.rows_of, len(places), request.read)
                 async with slots or nullcontext():
                     rows = await self._predict(
-                        asked.signature, columns, outputs, read, deadline
+                        request.signature, columns, outputs, read, deadline
                     )
-                batches.take(places, sent, rows)
+                batches.take(places, refusals, rows)
         except Exception as error:
             batches.failure = batches.failure or error
 
-    async def _agreed(
+    async def _agree_on_contract(
         self, deadline: float | None = None
     ) -> responses.Contract:
-        self._connection()
-        async with self._asking:
-            if self._known is None:
+        self._open_connection()
+        async with self._contract_lock:
+            if self._known_contract is None:
                 # The server ignores the text.
                 columns = {"text": np.array([""], object)}
-                self._known = await self._predict(
+                self._known_contract = await self._predict(
                     "contract", columns, [], responses.contract_of, deadline
                 )
-        return self._known
+        return self._known_contract
 
-    async def _states(self) -> dict[int, str]:
-        connection = self._connection()
+    async def _request_states(self) -> dict[int, str]:
+        connection = self._open_connection()
         message, read = connection.status_request(), connection.states
         return await self._send("the status", message, read)
 
     async def _predict(
         self, signature: str, columns: Any, outputs: Any, read: Any, end: Any
     ) -> Any:
-        what, connection = _CONTRACT, self._connection()
+        what, connection = _CONTRACT, self._open_connection()
         if signature != "contract":
             what = f"an answer of signature {signature!r}"
         message = connection.request(signature, columns, outputs)
@@ -279,15 +290,15 @@ class _Client:
         self, what: str, message: Any, read: Any, deadline: float | None = None
     ) -> Any:
         """Send a message, with retries, and read the response."""
-        connection = self._connection()
+        connection = self._open_connection()
         end = deadline or time.monotonic() + self._timeout
 
         async def attempt() -> Any:
-            left = end - time.monotonic()
-            if left <= 0:
+            remaining = end - time.monotonic()
+            if remaining <= 0:
                 text = "no time is left"
                 raise TranslationServerError(text, "DEADLINE_EXCEEDED")
-            seconds = min(left, self._request_timeout or left)
+            seconds = min(remaining, self._request_timeout or remaining)
             answer = await connection.send(message, seconds)
             try:
                 return read(answer)
@@ -297,8 +308,8 @@ class _Client:
 
         retrying = tenacity.AsyncRetrying(
             sleep=self._mode.sleep,
-            retry=tenacity.retry_if_exception(_may_pass),
-            wait=_wait,
+            retry=tenacity.retry_if_exception(_is_transient),
+            wait=_retry_seconds,
             # 0.1 s is too short for any response but a timeout.
             stop=tenacity.stop_after_attempt(self._attempts)
             | tenacity.stop_before_delay(end - time.monotonic() - 0.1),
@@ -319,9 +330,9 @@ class _Client:
             ) from None
 
 
-async def _parts(lines: Any, size: int) -> abc.AsyncGenerator[list[Any]]:
+async def _split_parts(lines: Any, size: int) -> abc.AsyncGenerator[list[Any]]:
     part: list[Any] = []
-    async for line in _each(lines):
+    async for line in _iterate(lines):
         part.append(line)
         if len(part) == size:
             yield part
@@ -330,7 +341,7 @@ async def _parts(lines: Any, size: int) -> abc.AsyncGenerator[list[Any]]:
         yield part
 
 
-async def _each(lines: Any) -> abc.AsyncIterator[Any]:
+async def _iterate(lines: Any) -> abc.AsyncIterator[Any]:
     if isinstance(lines, abc.AsyncIterable):
         async for line in lines:
             yield line
@@ -361,7 +372,7 @@ class TranslationClient(_Client):
     ) -> list[str]:
         """Return the best translation of each line."""
         request = requests.translation(lines, options)
-        return self._mode.result(self._ask(request))
+        return self._mode.result(self._fetch(request))
 
     def translate_lines(
         self,
@@ -376,13 +387,13 @@ class TranslationClient(_Client):
         translations of all lines before the first line without one.
         """
         requests.check_stream(lines, options)
-        return self._mode.iterator(self._texts(lines, options))
+        return self._mode.iterator(self._stream(lines, options))
 
     def nbest(
         self, lines: Lines, **options: Unpack[requests.NbestSettings]
     ) -> list[list[responses.TranslatedText]]:
         """Return the `n_best` translations of each line, the best first."""
-        return self._mode.result(self._ask(requests.nbest(lines, options)))
+        return self._mode.result(self._fetch(requests.nbest(lines, options)))
 
     def align(
         self,
@@ -397,33 +408,33 @@ class TranslationClient(_Client):
         """
         wanted = {"rank": rank, **options}
         request = requests.alignment(lines, wanted, self._step)
-        return self._mode.result(self._ask(request))
+        return self._mode.result(self._fetch(request))
 
     def score(
         self, sources: Lines, targets: Lines
     ) -> list[responses.TranslationScore]:
         """Score given translations by their log-probability."""
         request = requests.pairs("score", sources, targets)
-        return self._mode.result(self._ask(request))
+        return self._mode.result(self._fetch(request))
 
     def align_pairs(
         self, sources: Lines, targets: Lines
     ) -> list[responses.ScoredTranslation]:
         """Score given translations, and return the attention weights too."""
         request = requests.pairs("align_pair", sources, targets)
-        return self._mode.result(self._ask(request))
+        return self._mode.result(self._fetch(request))
 
     def encode(self, lines: Lines) -> list[np.ndarray]:
         """Return the encoder's vectors of each line, (S, M) float32."""
-        return self._mode.result(self._ask(requests.encoding(lines)))
+        return self._mode.result(self._fetch(requests.encoding(lines)))
 
     def contract(self) -> responses.Contract:
         """Return the limits of the server, requested at the first call only."""
-        return self._mode.result(self._agreed())
+        return self._mode.result(self._agree_on_contract())
 
     def status(self) -> dict[int, str]:
         """Return the state of each version; `"AVAILABLE"` if it is served."""
-        return self._mode.result(self._states())
+        return self._mode.result(self._request_states())
 
     def close(self) -> None:
         """Close the connections; the client cannot be used afterwards."""
@@ -461,7 +472,7 @@ class AsyncTranslationClient(_Client):
     ) -> abc.AsyncIterator[str]:
         """Iterate over translations; `lines` may be asynchronous as well."""
         requests.check_stream(lines, options)
-        return self._texts(lines, options)
+        return self._stream(lines, options)
 
     async def __aenter__(self) -> Self:
         return self

@@ -74,11 +74,11 @@ class Connection:
         request.model_spec.CopyFrom(self._spec)
         request.model_spec.signature_name = signature
         for name, array in columns.items():
-            request.inputs.add(key=name, value=_tensor(array))
+            request.inputs.add(key=name, value=_encode_array(array))
         return "Predict", request
 
     def arrays(self, answer: Any, outputs: Any) -> dict[str, np.ndarray]:
-        return {one.key: _array(one.value) for one in answer.outputs}
+        return {x.key: _decode_tensor(x.value) for x in answer.outputs}
 
     def status_request(self) -> Any:
         request = _MESSAGES["GetModelStatusRequest"](model_spec=self._spec)
@@ -86,7 +86,7 @@ class Connection:
 
     def states(self, answer: Any) -> dict[int, str]:
         states = answer.model_version_status
-        return {one.version: _STATES[one.state] for one in states}
+        return {x.version: _STATES[x.state] for x in states}
 
     async def send(self, request: Any, seconds: float) -> Any:
         """Send a request and return the response."""
@@ -101,15 +101,15 @@ class Connection:
             return await answer if self._is_async else answer
         except grpc.RpcError as error:
             # Not chained: secrets are hidden only in the new error's text.
-            raise _failure(error) from None
+            raise _server_error(error) from None
 
     async def close(self) -> None:
-        closed = self._channel.close()
+        closing = self._channel.close()
         if self._is_async:
-            await closed
+            await closing
 
 
-def _failure(error: Any) -> TranslationServerError:
+def _server_error(error: Any) -> TranslationServerError:
     message, code = error.details() or "no message", error.code().name
     if code == "UNAVAILABLE" and "SSL_ERROR_SSL" in message:
         # gRPC reports a refused certificate as an unavailable server.
@@ -121,7 +121,7 @@ def _failure(error: Any) -> TranslationServerError:
     return TranslationServerError(message, code, seconds)
 
 
-def _tensor(array: np.ndarray) -> Any:
+def _encode_array(array: np.ndarray) -> Any:
     tensor = _MESSAGES["Tensor"](dtype=_NUMBERS[array.dtype])
     for size in array.shape:
         tensor.tensor_shape.dim.add(size=size)
@@ -133,7 +133,7 @@ def _tensor(array: np.ndarray) -> Any:
     return tensor
 
 
-def _array(tensor: Any) -> np.ndarray:
+def _decode_tensor(tensor: Any) -> np.ndarray:
     field, kind = _TYPES[tensor.dtype]
     array: Any = np.array(getattr(tensor, field), kind)
     if tensor.tensor_content:

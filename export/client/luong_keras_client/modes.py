@@ -10,13 +10,13 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import tenacity
 
-Given = ParamSpec("Given")
+Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
 def awaitable(
-    method: Callable[Concatenate[Any, Given], Result],
-) -> Callable[Concatenate[Any, Given], Awaitable[Result]]:
+    method: Callable[Concatenate[Any, Arguments], Result],
+) -> Callable[Concatenate[Any, Arguments], Awaitable[Result]]:
     """Return a method of the blocking client, typed as awaitable."""
     return method  # type: ignore[return-value]
 

@@ -26,7 +26,7 @@ _OPTIONS: dict[str, tuple[Any, Any]] = {
     "rank": (np.int32, 0),
 }
 _ALL = list(_OPTIONS)[:-1]
-_OF_A_BEAM = _ALL[:5]
+_BEAM = _ALL[:5]
 
 
 class BeamSettings(TypedDict, total=False):
@@ -85,24 +85,28 @@ def translation(
 ) -> Request:
     """Request the best translation of each line."""
     _check_names("translate", options, [x for x in _ALL if x != "n_best"])
-    text, read = _texts(lines, first=first), responses.text_of
+    text, read = _text_column(lines, first=first), responses.text_of
     signature, columns = "serving_default", {"text": text}
     if any(value is not None for value in options.values()):
-        signature, columns = _searched(text, {**options, "n_best": 1})
+        signature, columns = _choose_signature(text, {**options, "n_best": 1})
         read = responses.best_text_of
-    result = lambda one: one.text, lambda one: one.truncated  # noqa: E731
-    return Request(signature, columns, read, *result, first)
+    return Request(
+        *(signature, columns, read),
+        final=lambda result: result.text,
+        cut=lambda result: result.truncated,
+        first=first,
+    )
 
 
 def nbest(lines: Lines, options: Mapping[str, Option]) -> Request:
     """Request several translations of each line."""
     _check_names("nbest", options, _ALL)
-    signature, columns = "translate", {"text": _texts(lines)}
+    signature, columns = "translate", {"text": _text_column(lines)}
     if any(value is not None for value in options.values()):
-        signature, columns = _searched(columns["text"], options)
+        signature, columns = _choose_signature(columns["text"], options)
     return Request(
         *(signature, columns, responses.texts_of),
-        cut=lambda nbest: any(one.truncated for one in nbest),
+        cut=lambda nbest: any(result.truncated for result in nbest),
     )
 
 
@@ -110,50 +114,57 @@ def alignment(
     lines: Lines, options: Mapping[str, Option], step: str
 ) -> Request:
     """Request the words and weights of one translation of each line."""
-    names = ["rank", *(x for x in _OF_A_BEAM if x != "n_best")]
+    names = ["rank", *(x for x in _BEAM if x != "n_best")]
     _check_names("align", options, names)
-    columns = _with_options(_texts(lines), options, names)
+    columns = _add_options(_text_column(lines), options, names)
     read = partial(responses.translation_of, step)
     return Request("align", columns, read)
 
 
 def pairs(signature: str, sources: Lines, targets: Lines) -> Request:
     """Request scores of given translations, by `score` or `align_pair`."""
-    source, target = _texts(sources, "sources"), _texts(targets, "targets")
+    source = _text_column(sources, "sources")
+    target = _text_column(targets, "targets")
     if len(source) != len(target):
         counts = f"{len(target)} and {len(source)}"
         raise wrong("as many targets as sources", counts)
-    of_score = signature == "score"
-    read = responses.score_of if of_score else responses.scored_of
+    without_weights = signature == "score"
+    read = responses.score_of if without_weights else responses.scored_of
     return Request(signature, {"source": source, "target": target}, read)
 
 
 def encoding(lines: Lines) -> Request:
     """Request the encoder's vectors of each line."""
-    columns, result = {"text": _texts(lines)}, (lambda x: x[0], lambda x: x[1])
-    return Request("encode", columns, responses.memory_of, *result)
+    return Request(
+        *("encode", {"text": _text_column(lines)}, responses.memory_of),
+        final=lambda result: result[0],
+        cut=lambda result: result[1],
+    )
 
 
 def check_stream(lines: Any, options: Mapping[str, Any]) -> None:
     """Refuse options per line, because the number of lines is unknown."""
-    _refuse_one_line(lines, "lines")
+    _check_is_list(lines, "lines")
     _check_names("translate_lines", options, [x for x in _ALL if x != "n_best"])
     for name, value in options.items():
         if np.ndim(value) != 0:
             raise wrong(f"one value of `{name}` for all lines", repr(value))
 
 
-def _searched(text, options):
+def _choose_signature(text, options):
     """Return the smallest signature with these options, and its columns."""
-    if any(options[name] is not None for name in {*options} - {*_OF_A_BEAM}):
-        return "search", _with_options(text, options, _ALL)
-    columns = _with_options(text, options, _OF_A_BEAM)
+    if any(options[name] is not None for name in {*options} - {*_BEAM}):
+        return "search", _add_options(text, options, _ALL)
+    columns = _add_options(text, options, _BEAM)
     return "translate_with_options", columns
 
 
-def _with_options(text, options, names) -> dict[str, np.ndarray]:
-    given = {x: _column(x, options.get(x), len(text)) for x in names}
-    return {"text": text, **given}
+def _add_options(text, options, names) -> dict[str, np.ndarray]:
+    columns = {
+        name: _option_column(name, options.get(name), len(text))
+        for name in names
+    }
+    return {"text": text, **columns}
 
 
 def _check_names(method, options, names) -> None:
@@ -162,9 +173,9 @@ def _check_names(method, options, names) -> None:
         raise wrong(expected, name, TypeError)
 
 
-def _texts(lines: Any, name: str = "lines", first: int = 0) -> np.ndarray:
+def _text_column(lines: Any, name: str = "lines", first: int = 0) -> np.ndarray:
     """Return (B,) objects: `str` without lone surrogates, and `bytes`."""
-    _refuse_one_line(lines, name)
+    _check_is_list(lines, name)
     texts = np.array([*lines, None], object)[:-1]
     for place, line in enumerate(texts):
         if isinstance(line, str):
@@ -176,27 +187,27 @@ def _texts(lines: Any, name: str = "lines", first: int = 0) -> np.ndarray:
     return texts
 
 
-def _refuse_one_line(lines: object, name: str) -> None:
+def _check_is_list(lines: object, name: str) -> None:
     if isinstance(lines, str | bytes):
         received = f"the one sentence {lines!r}. Put it into a list"
         raise wrong(f"`{name}`, a list of sentences", received, TypeError)
 
 
-def _column(name: str, value: Option, count: int) -> np.ndarray:
+def _option_column(name: str, value: Option, count: int) -> np.ndarray:
     """Return the (B,) values of an option."""
     kind, unset = _OPTIONS[name]
     value, fits = unset if value is None else value, True
     try:
-        given = np.asarray(value, object if kind is object else None)
-        array = given.astype(kind)
-        if kind is not object and given.size:
+        values = np.asarray(value, object if kind is object else None)
+        array = values.astype(kind)
+        if kind is not object and values.size:
             # The type may change only the last digits.
-            fits = given.dtype.kind in "biuf" and np.isfinite(array).all()
-            fits = fits and np.allclose(array, given, rtol=1e-6)
+            fits = values.dtype.kind in "biuf" and np.isfinite(array).all()
+            fits = fits and np.allclose(array, values, rtol=1e-6)
     except (ValueError, OverflowError):
         fits = False
     if not fits or array.shape not in ((), (count,)):
         expected = f"`{name}` as one value or {count}, one for each line, of "
         raise wrong(f"{expected}type {np.dtype(kind)}", repr(value))
     array = np.broadcast_to(array, (count,))
-    return _texts(array, name) if kind is object else array
+    return _text_column(array, name) if kind is object else array

@@ -154,9 +154,10 @@ def best_text_of(arrays: Arrays, row: int) -> TranslatedText:
 
 def translation_of(step: str, arrays: Arrays, row: int) -> Translation:
     """Read a translation of `align`; `step` chooses the weights of links."""
-    tokens, source = _words(arrays, row), _words(arrays, row, "source_")
+    tokens = _tokens_of(arrays, row)
+    source = _tokens_of(arrays, row, "source_")
     # With the row of the step that reads the last word, if any.
-    weights = _weights(arrays, row, len(tokens) + 1, source)
+    weights = _weights_of(arrays, row, len(tokens) + 1, source)
     if not weights[len(tokens) :].any():
         weights = weights[: len(tokens)]
     places = np.arange(len(tokens))
@@ -168,13 +169,14 @@ def translation_of(step: str, arrays: Arrays, row: int) -> Translation:
         if (weights[place] > 0).any()
     ]
     weights, links = weights[: len(tokens)], sorted(links)
-    one = vars(text_of(arrays, row)) | {"tokens": tokens, "links": links}
-    return Translation(**one, source_tokens=source, alignments=weights)
+    values = vars(text_of(arrays, row)) | {"tokens": tokens, "links": links}
+    return Translation(**values, source_tokens=source, alignments=weights)
 
 
 def score_of(arrays: Arrays, row: int) -> TranslationScore:
     """Read a pair of `score`."""
-    tokens, value = _words(arrays, row), float(arrays["log_probability"][row])
+    tokens = _tokens_of(arrays, row)
+    value = float(arrays["log_probability"][row])
     words = arrays["word_log_probabilities"][row, : len(tokens)]
     cut = bool(arrays["truncated"][row])
     return TranslationScore(value, tokens, words, cut)
@@ -182,8 +184,9 @@ def score_of(arrays: Arrays, row: int) -> TranslationScore:
 
 def scored_of(arrays: Arrays, row: int) -> ScoredTranslation:
     """Read a pair of `align_pair`."""
-    score, source = vars(score_of(arrays, row)), _words(arrays, row, "source_")
-    weights = _weights(arrays, row, len(score["tokens"]), source)
+    score = vars(score_of(arrays, row))
+    source = _tokens_of(arrays, row, "source_")
+    weights = _weights_of(arrays, row, len(score["tokens"]), source)
     return ScoredTranslation(**score, source_tokens=source, alignments=weights)
 
 
@@ -193,12 +196,12 @@ def memory_of(arrays: Arrays, row: int) -> tuple[np.ndarray, bool]:
     return memory, bool(arrays["truncated"][row])
 
 
-def _words(arrays: Arrays, row: int, of: str = "") -> list[str]:
-    words = arrays[f"{of}tokens"][row, : arrays[f"{of}lengths"][row]]
+def _tokens_of(arrays: Arrays, row: int, prefix: str = "") -> list[str]:
+    words = arrays[f"{prefix}tokens"][row, : arrays[f"{prefix}lengths"][row]]
     return [word.decode() for word in words]
 
 
-def _weights(arrays, row, length, source) -> np.ndarray:
+def _weights_of(arrays, row, length, source) -> np.ndarray:
     weights = arrays["alignments"][row, :length, : len(source)]
     if weights.ndim != 2 or weights.shape[1] < len(source):
         raise ValueError(f"weights of {len(source)} source words expected")

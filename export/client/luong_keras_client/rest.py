@@ -69,17 +69,19 @@ class Connection:
         return "POST", f"{self._url}:predict", text.encode()
 
     def arrays(self, answer: Any, outputs: Any) -> dict[str, np.ndarray]:
-        return _read(answer, lambda x: _arrays(x["predictions"], outputs))
+        return _parse_response(
+            answer, lambda x: _rows_to_arrays(x["predictions"], outputs)
+        )
 
     def status_request(self) -> Any:
         return "GET", self._url, None
 
     def states(self, answer: Any) -> dict[int, str]:
-        return _read(
+        return _parse_response(
             answer,
-            lambda said: {
-                int(one["version"]): one["state"]
-                for one in said["model_version_status"]
+            lambda body: {
+                int(version["version"]): version["state"]
+                for version in body["model_version_status"]
             },
         )
 
@@ -93,12 +95,12 @@ class Connection:
                 content = bytearray()
                 async with self._stream(request, None) as response:
                     async for part in response.aiter_bytes():
-                        _add(content, part)
+                        _append_part(content, part)
         except (TimeoutError, httpx.TimeoutException):
-            raise _late(seconds) from None
+            raise _timeout_error(seconds) from None
         except (httpx.RequestError, httpx.InvalidURL, ssl.SSLError) as error:
             # Not chained: secrets are hidden only in the new error's text.
-            raise _failure(error) from None
+            raise _connection_error(error) from None
         return response.status_code, response.headers, content
 
     async def close(self) -> None:
@@ -108,32 +110,34 @@ class Connection:
             self._client.close()
 
     def _stream(self, request: Any, seconds: float | None) -> Any:
-        *what, body = request
-        return self._client.stream(*what, content=body, timeout=seconds)
+        *method_and_url, body = request
+        return self._client.stream(
+            *method_and_url, content=body, timeout=seconds
+        )
 
     def _receive(self, request: Any, seconds: float) -> Any:
         end, content = time.monotonic() + seconds, bytearray()
         with self._stream(request, seconds) as response:
             for part in response.iter_bytes():
-                _add(content, part)
+                _append_part(content, part)
                 if time.monotonic() > end:
-                    raise _late(seconds)
+                    raise _timeout_error(seconds)
         return response.status_code, response.headers, content
 
 
-def _late(seconds: float) -> TranslationServerError:
+def _timeout_error(seconds: float) -> TranslationServerError:
     text = f"no answer within {seconds:.3g} s"
     return TranslationServerError(text, "DEADLINE_EXCEEDED")
 
 
-def _add(content: bytearray, part: bytes) -> None:
+def _append_part(content: bytearray, part: bytes) -> None:
     content += part
     if len(content) > MAX_BYTES:
         text = f"an answer of more than {MAX_BYTES} bytes"
         raise TranslationServerError(text, "MALFORMED")
 
 
-def _failure(error: Exception) -> TranslationServerError:
+def _connection_error(error: Exception) -> TranslationServerError:
     causes: list[Any] = [error]
     while cause := causes[-1].__cause__ or causes[-1].__context__:
         # A host with several addresses causes a group of errors.
@@ -155,14 +159,14 @@ def _failure(error: Exception) -> TranslationServerError:
     return TranslationServerError(reason, "UNAVAILABLE")
 
 
-def _read(answer: Any, read: Callable[[Any], Any]) -> Any:
+def _parse_response(answer: Any, read: Callable[[Any], Any]) -> Any:
     """Read a response; raise its error, or one if it is unreadable."""
     status, headers, content = answer
     try:
-        said = json.loads(content)
+        body = json.loads(content)
         if status == 200:
-            return read(said)
-        message = said["error"]
+            return read(body)
+        message = body["error"]
     except UNREADABLE:
         message = content[:300].decode(errors="replace")
         if status == 200:
@@ -190,7 +194,7 @@ def seconds_to_wait(value: str | None) -> float | None:
     return max(left.total_seconds(), 0.0)
 
 
-def _arrays(rows: Any, outputs: Any) -> dict[str, np.ndarray]:
+def _rows_to_arrays(rows: Any, outputs: Any) -> dict[str, np.ndarray]:
     arrays = {}
     for name in outputs or rows[0]:
         # Without names, as for the contract, NumPy chooses the type.
