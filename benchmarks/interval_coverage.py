@@ -12,7 +12,7 @@ import argparse
 
 import numpy as np
 
-from reproduction.comparison import Spread, half_width, pooled
+from reproduction.comparison import Spread, half_width, pool_spreads
 
 TRIALS = (2, 3, 5, 10)
 RATIOS = (1 / 3, 1, 3)
@@ -96,7 +96,7 @@ def by_others(others, ratio, random, experiments=2_000):
     for _ in range(experiments):
         scales = np.resize([1, ratio], others)
         scores = random.normal(scale=scales[:, None], size=(others, 3))
-        spread = pooled(
+        spread = pool_spreads(
             [Spread(float(v), 2, 0.0) for v in scores.var(axis=1, ddof=1)]
         )
         if spread is not None:

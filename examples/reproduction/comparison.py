@@ -60,7 +60,7 @@ class Verdict(NamedTuple):
 
 
 def half_width(
-    variance: ArrayLike, degrees: float, known: ArrayLike = 0.0
+    variance: ArrayLike, degrees: float, sentence_variance: ArrayLike = 0.0
 ) -> np.ndarray:
     """Return half of the 95 % confidence interval of a mean.
 
@@ -68,13 +68,14 @@ def half_width(
     trials vary, and the normal one, as in the test of Cochran and Cox (1950).
 
     `variance` is the mean's variance, estimated from few trials with these
-    `degrees` of freedom; `known` is its variance due to the many sentences.
+    `degrees` of freedom; `sentence_variance` is its variance due to the many
+    sentences.
     """
-    known = np.asarray(known, float)
-    total = np.asarray(variance, float) + known
+    sentence_variance = np.asarray(sentence_variance, float)
+    total = np.asarray(variance, float) + sentence_variance
     normal = stats.norm.ppf(1 - _LEVEL / 2)
     student = stats.t.ppf(1 - _LEVEL / 2, degrees)
-    share = 1 - known / np.maximum(total, np.finfo(float).tiny)
+    share = 1 - sentence_variance / np.maximum(total, np.finfo(float).tiny)
     quantile = normal + (student - normal) * share**_SHARE_POWER
     return quantile * np.sqrt(total)
 
@@ -83,13 +84,15 @@ def spread_of(scores: np.ndarray) -> Spread:
     """Return the spread of (trials, 1 + samples) scores of text and samples."""
     trials = len(scores)
     resampled = np.cov(scores[:, 1:])
-    own = np.trace(resampled) / trials
-    shared = (resampled.sum() - np.trace(resampled)) / (trials * (trials - 1))
+    own_variance = np.trace(resampled) / trials
+    covariance = (resampled.sum() - np.trace(resampled)) / (
+        trials * (trials - 1)
+    )
     variance = float(scores[:, 0].var(ddof=1))
-    return Spread(variance, trials - 1, float(own - shared))
+    return Spread(variance, trials - 1, float(own_variance - covariance))
 
 
-def pooled(spreads: Sequence[Spread]) -> Spread | None:
+def pool_spreads(spreads: Sequence[Spread]) -> Spread | None:
     """Pool spreads; return None for fewer than two or unequal variances."""
     if len(spreads) < 2 or equal_variances_p(spreads) < _LEVEL:
         return None
@@ -108,15 +111,15 @@ def equal_variances_p(
     """
     degrees = np.array([spread.degrees for spread in spreads], float)
 
-    def statistic(found: np.ndarray) -> np.ndarray:
-        found = np.maximum(found, np.finfo(float).tiny)
-        mean = found @ degrees / degrees.sum()
-        return degrees.sum() * np.log(mean) - np.log(found) @ degrees
+    def statistic(variances: np.ndarray) -> np.ndarray:
+        variances = np.maximum(variances, np.finfo(float).tiny)
+        mean = variances @ degrees / degrees.sum()
+        return degrees.sum() * np.log(mean) - np.log(variances) @ degrees
 
     random = np.random.default_rng(_SEED)
-    drawn = random.chisquare(degrees, (samples, len(degrees))) / degrees
+    samples_drawn = random.chisquare(degrees, (samples, len(degrees))) / degrees
     observed = statistic(np.array([spread.variance for spread in spreads]))
-    return float(np.mean(statistic(drawn) >= observed))
+    return float(np.mean(statistic(samples_drawn) >= observed))
 
 
 class Resampling:
@@ -135,7 +138,7 @@ class Resampling:
 
     def score(self, row: str, of: str, over: str = "all") -> float:
         """Return a row's score of the test text, the mean of its trials."""
-        return float(self._of(self.rows[row], of, over)[:, 0].mean())
+        return float(self._trial_scores(self.rows[row], of, over)[:, 0].mean())
 
     def has(self, row: str, of: str) -> bool:
         """Test whether a row has trials that all have this score."""
@@ -161,12 +164,14 @@ class Resampling:
             )
         trials = self.paired(names)
         fewest = min(map(len, trials.values()))
-        scores = [(x, self._of(trials[row], of, over)) for x, row in terms]
+        scores = [
+            (x, self._trial_scores(trials[row], of, over)) for x, row in terms
+        ]
         if fewest > 1:
-            found = np.sum([sign * s[:fewest] for sign, s in scores], axis=0)
-            return _interval(found.mean(axis=0), spread_of(found), 1 / fewest)
+            sums = np.sum([sign * s[:fewest] for sign, s in scores], axis=0)
+            return _interval(sums.mean(axis=0), spread_of(sums), 1 / fewest)
         means = np.sum([sign * s.mean(axis=0) for sign, s in scores], axis=0)
-        pool, basis = self._pooled(of, over)
+        pool, basis = self._pooled_spread(of, over)
         # The pooled variance is wrong for two scores of one training run.
         runs = {trials[row][0].trained for row in names}
         if pool is None or len(runs) < len(names):
@@ -180,52 +185,66 @@ class Resampling:
         Rows of the same training runs keep only their common seeds. All rows
         do so if they have two or more common seeds.
         """
-        found = {
+        trials = {
             name: sorted(self.rows[name], key=lambda record: record.seeds)
             for name in names
         }
         same_runs = defaultdict(list)
-        for name, records in found.items():
+        for name, records in trials.items():
             same_runs[records[0].trained].append(name)
-        for least, group in (*((1, g) for g in same_runs.values()), (2, found)):
+        for least, group in (
+            *((1, g) for g in same_runs.values()),
+            (2, trials),
+        ):
             common = set.intersection(
-                *({r.seeds for r in found[n]} for n in group)
+                *({r.seeds for r in trials[n]} for n in group)
             )
             if len(common) >= least:
                 for name in group:
-                    found[name] = [r for r in found[name] if r.seeds in common]
-        return found
+                    trials[name] = [
+                        r for r in trials[name] if r.seeds in common
+                    ]
+        return trials
 
-    def _pooled(self, of: str, over: str) -> tuple[Spread | None, str]:
+    def _pooled_spread(self, of: str, over: str) -> tuple[Spread | None, str]:
         """Pool the spreads of rows with several trials, each run once."""
         runs: dict[tuple, str] = {}
         for name, records in self.rows.items():
             if len(records) > 1 and self.has(name, of):
                 runs.setdefault(records[0].trained, name)
         names = list(runs.values())
-        scores = [self._of(self.rows[name], of, over) for name in names]
+        spreads = [
+            spread_of(self._trial_scores(self.rows[name], of, over))
+            for name in names
+        ]
         basis = f"pooled deviation of {', '.join(names)}"
-        return pooled([spread_of(each) for each in scores]), basis
+        return pool_spreads(spreads), basis
 
-    def _of(self, records: Sequence[Record], of: str, over: str) -> np.ndarray:
+    def _trial_scores(
+        self, records: Sequence[Record], of: str, over: str
+    ) -> np.ndarray:
         """Return (trials, 1 + samples) scores of the text and its samples."""
-        return np.array([self._scores(record, of, over) for record in records])
+        return np.array(
+            [self._sample_scores(record, of, over) for record in records]
+        )
 
-    def _scores(self, record: Record, of: str, over: str) -> np.ndarray:
+    def _sample_scores(self, record: Record, of: str, over: str) -> np.ndarray:
         key = record.row, record.seeds, of, over
         if key not in self._values:
             lengths = np.array(record.sentences["source_lengths"])
             count = len(lengths)
             # All rows share the same samples.
             random = np.random.default_rng([_SEED, count])
-            drawn = random.multinomial(count, [1 / count] * count, self.samples)
-            weights = np.concatenate([np.ones((1, count)), drawn])
+            counts = random.multinomial(
+                count, [1 / count] * count, self.samples
+            )
+            weights = np.concatenate([np.ones((1, count)), counts])
             parts = {"all": weights, "long": weights * is_long(lengths)}
-            first, *others = (
+            first, *subtracted = (
                 scores_of(of, record.sentences, parts[part])
                 for part in over.split(" - ")
             )
-            self._values[key] = first - sum(others)
+            self._values[key] = first - sum(subtracted)
         return self._values[key]
 
 
@@ -237,8 +256,10 @@ def _interval(
     `share` is the ratio of the variance of a mean to that of a trial.
     """
     # Avoid counting the sentences' part of the variance twice.
-    known = max(means[1:].var() - share * spread.sentences, 0)
-    half = float(half_width(share * spread.variance, spread.degrees, known))
+    sentence_variance = max(means[1:].var() - share * spread.sentences, 0)
+    half = float(
+        half_width(share * spread.variance, spread.degrees, sentence_variance)
+    )
     value = float(means[0])
     return Interval(value, value - half, value + half, basis)
 
@@ -246,21 +267,21 @@ def _interval(
 def is_long(lengths: np.ndarray) -> np.ndarray:
     """Return a mask of the third of the sentences with longest sources."""
     order = np.argsort(lengths, kind="stable")
-    found = np.zeros(len(lengths), bool)
-    found[order[len(lengths) - len(lengths) // 3 :]] = True
-    return found
+    mask = np.zeros(len(lengths), bool)
+    mask[order[len(lengths) - len(lengths) // 3 :]] = True
+    return mask
 
 
 def verdicts(plan: Plan, resampling: Resampling) -> list[Verdict]:
     """Return the verdicts on all claims of a plan."""
-    found = [_claim(claim, resampling) for claim in plan.file.claims]
+    results = [_judge_claim(claim, resampling) for claim in plan.file.claims]
     for claim in plan.file.correlations:
         table = plan.file.tables[claim.table]
-        found.append(_correlation(claim, table, resampling))
-    return found
+        results.append(_judge_correlation(claim, table, resampling))
+    return results
 
 
-def _claim(claim: Claim, resampling: Resampling) -> Verdict:
+def _judge_claim(claim: Claim, resampling: Resampling) -> Verdict:
     names = [row for _, row in claim.terms]
     missing = [n for n in names if not resampling.has(n, claim.of)]
     if missing:
@@ -278,7 +299,7 @@ def _claim(claim: Claim, resampling: Resampling) -> Verdict:
     return Verdict(claim, verdict, value, trials=trials)
 
 
-def _correlation(
+def _judge_correlation(
     claim: Correlation, table: Table, resampling: Resampling
 ) -> Verdict:
     rows = [line.row for line in table.lines]
@@ -308,5 +329,5 @@ def correlation(xs: np.ndarray, ys: np.ndarray) -> tuple[float, float]:
     if np.ptp(xs) == 0 or np.ptp(ys) == 0:
         return 0.0, 1.0
     pairings = stats.PermutationMethod(5040, rng=np.random.default_rng(_SEED))
-    found = stats.pearsonr(xs, ys, method=pairings)
-    return float(found.statistic), float(found.pvalue)
+    result = stats.pearsonr(xs, ys, method=pairings)
+    return float(result.statistic), float(result.pvalue)

@@ -74,10 +74,10 @@ class Jobs:
         pairs = load_datasets(self._config(row).data).train()
         sources = [source for source, target in pairs if source and target]
         (trial,) = row.trials(1)
-        found = self._translator(trial).translate_lines(sources)
+        translations = self._translator(trial).translate_lines(sources)
         path = self.output / "distilled" / f"{name}.tsv"
         with path.open("w", encoding="utf-8", newline="\n") as file:
-            for pair in zip(sources, found, strict=True):
+            for pair in zip(sources, translations, strict=True):
                 file.write("\t".join(map(one_line, pair)) + "\n")
 
     def score(self, name: str) -> None:
@@ -99,13 +99,13 @@ class Jobs:
             settings=settings,
             scores=scores,
             sentences=sentences,
-            curves=_curves(runs[0]) if len(runs) == 1 else {},
-            samples=_samples(evaluation, self.plan.file.samples),
+            curves=_epoch_curves(runs[0]) if len(runs) == 1 else {},
+            samples=_translate_samples(evaluation, self.plan.file.samples),
             text={
                 "corpus": " and ".join(sorted(texts)),
                 "test": hashlib.sha256(test).hexdigest(),
             },
-            made=_made(runs),
+            made=_provenance(runs),
         )
         write_record(self.output / "rows" / f"{name}.json", record)
 
@@ -127,46 +127,51 @@ def scores_and_statistics(
 ) -> tuple[dict[str, dict[str, Any]], dict[str, Sequence[float]]]:
     """Return the scores of the test text and the statistics of sentences."""
     sources, references = map(list, zip(*datasets.test, strict=True))
-    found = [_without_unk(t) for t in evaluation.translations(sources)]
-    hypotheses, tokenized = evaluation.tokenized(found, references)
+    translations = [_replace_unk(t) for t in evaluation.translations(sources)]
+    hypotheses, tokenized = evaluation.tokenized(translations, references)
     (tokenized,) = by_position(tokenized)
     sentences: dict[str, Sequence[float]] = {
         "source_lengths": [len(source.split()) for source in sources],
         **bleu_counts(hypotheses, tokenized),
-        **_forced(evaluation, datasets),
+        **_reference_statistics(evaluation, datasets),
     }
     bleu = corpus_bleu(hypotheses, tokenized, tokenize="none")
     scores = {"bleu": {"score": bleu.score, "signature": bleu.signature}}
-    texts = [translation.text for translation in found]
+    texts = [translation.text for translation in translations]
     lowercase = evaluation.data.lowercase
     for metric in translation_scores(texts, references, lowercase):
         key = {"BLEU": "bleu_13a", "chrF2": "chrf"}.get(metric.metric)
         if key is not None:
-            own = {"score": metric.score, "signature": metric.signature}
-            scores[key] = own
-    once = np.ones((1, len(sources)))
+            scores[key] = {"score": metric.score, "signature": metric.signature}
+    all_sentences = np.ones((1, len(sources)))
     for measure, column in (
         ("perplexity", "tokens"),
         ("aer", "alignment_hits"),
     ):
         if column in sentences:
-            (value,) = scores_of(measure, sentences, once).tolist()
+            (value,) = scores_of(measure, sentences, all_sentences).tolist()
             scores[measure] = {"score": value}
     return scores, sentences
 
 
-def _without_unk(found: Translation) -> Translation:
+def _replace_unk(translation: Translation) -> Translation:
     """Replace the symbol for unknown words in a translation."""
-    tokens = [_UNKNOWN if token == UNK else token for token in found.tokens]
-    text = found.text.replace(UNK, _UNKNOWN)
-    return dataclasses.replace(found, text=text, tokens=tokens)
+    tokens = [
+        _UNKNOWN if token == UNK else token for token in translation.tokens
+    ]
+    text = translation.text.replace(UNK, _UNKNOWN)
+    return dataclasses.replace(translation, text=text, tokens=tokens)
 
 
-def _forced(evaluation: Evaluation, datasets: Datasets) -> dict[str, list]:
+def _reference_statistics(
+    evaluation: Evaluation, datasets: Datasets
+) -> dict[str, list]:
     """Return probabilities and links of the references, when forced."""
     scored = evaluation.forced(datasets.test)
-    costs = [round(-float(one.log_probability), 2) for one in scored]
-    lengths = [len(one.tokens) for one in scored]
+    costs = [
+        round(-float(reference.log_probability), 2) for reference in scored
+    ]
+    lengths = [len(reference.tokens) for reference in scored]
     columns: dict[str, list] = {
         "negative_log_likelihood": costs,
         "tokens": lengths,
@@ -174,11 +179,11 @@ def _forced(evaluation: Evaluation, datasets: Datasets) -> dict[str, list]:
     # Gold links refer to the words of the text.
     data, gold = evaluation.data, datasets.test_links
     words = data.tokenizer == "words" and not data.tokenize
-    if gold and words and _attends(evaluation):
+    if gold and words and _has_attention(evaluation):
         step = evaluation.translator.decoding.alignment_step
         links = []
-        for one, length in zip(scored, lengths, strict=True):
-            weights = one.alignments
+        for reference, length in zip(scored, lengths, strict=True):
+            weights = reference.alignments
             links.append(
                 best_links(weights, weights.shape[1], length - 1, step)
             )
@@ -186,24 +191,26 @@ def _forced(evaluation: Evaluation, datasets: Datasets) -> dict[str, list]:
     return columns
 
 
-def _attends(evaluation: Evaluation) -> bool:
+def _has_attention(evaluation: Evaluation) -> bool:
     return evaluation.translator.translation_model.has_attention
 
 
-def _samples(
-    evaluation: Evaluation, asked: Sequence[dict[str, str]]
+def _translate_samples(
+    evaluation: Evaluation, sentences: Sequence[dict[str, str]]
 ) -> list[dict[str, Any]]:
     samples = []
-    for found in evaluation.translations([each["source"] for each in asked]):
-        percent = np.rint(100 * found.alignments).astype(int).tolist()
+    for translation in evaluation.translations(
+        [sentence["source"] for sentence in sentences]
+    ):
+        percent = np.rint(100 * translation.alignments).astype(int).tolist()
         names = ("text", "source_tokens", "tokens")
-        sample = {name: getattr(found, name) for name in names}
-        sample["percent"] = percent if _attends(evaluation) else None
+        sample = {name: getattr(translation, name) for name in names}
+        sample["percent"] = percent if _has_attention(evaluation) else None
         samples.append(sample)
     return samples
 
 
-def _curves(run: RunRecord) -> dict[str, list[float | None]]:
+def _epoch_curves(run: RunRecord) -> dict[str, list[float | None]]:
     names = {"val_bleu": "val_bleu", "val_perplexity": "val_word_perplexity"}
     return {
         name: [line.get(key) for line in run.epochs]
@@ -211,15 +218,15 @@ def _curves(run: RunRecord) -> dict[str, list[float | None]]:
     }
 
 
-def _made(runs: Sequence[RunRecord]) -> dict[str, Any]:
+def _provenance(runs: Sequence[RunRecord]) -> dict[str, Any]:
     sessions = [session for run in runs for session in run.sessions]
     git = ["git", "-C", str(Path(__file__).parent), "describe", "--always"]
-    done = subprocess.run([*git, "--dirty"], capture_output=True, text=True)
+    revision = subprocess.run([*git, "--dirty"], capture_output=True, text=True)
     return {
-        "training_seconds": round(sum(each["seconds"] for each in sessions)),
+        "training_seconds": round(sum(s["seconds"] for s in sessions)),
         "machine": sessions[-1]["machine"],
         "version": luong_keras.__version__,
-        "revision": done.stdout.strip() or None,
+        "revision": revision.stdout.strip() or None,
     }
 
 

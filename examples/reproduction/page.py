@@ -45,9 +45,14 @@ def write_pages(plan: Plan, records: Path, output: Path) -> list[Path]:
     if not rows:
         return []
     resampling = Resampling(rows)
-    found = {
-        "tables": [_table(plan, t, resampling) for t in _tables(plan, rows)],
-        "claims": [_claim(v) for v in comparison.verdicts(plan, resampling)],
+    summary = {
+        "tables": [
+            _table_values(plan, t, resampling)
+            for t in _tried_tables(plan, rows)
+        ],
+        "claims": [
+            _claim_values(v) for v in comparison.verdicts(plan, resampling)
+        ],
     }
     template = environment("reproduction").get_template("reproduction.html")
     page = template.render(
@@ -55,21 +60,23 @@ def write_pages(plan: Plan, records: Path, output: Path) -> list[Path]:
         plan_name=plan.name,
         left_out=left_out,
         samples_drawn=comparison.SAMPLES,
-        charts=_learning_curves(_of_figure(plan, rows, _IN_CURVES)),
-        by_length=_by_length(_of_figure(plan, rows, _BY_LENGTH)),
-        translated=_samples(plan, rows),
+        charts=_learning_curves(_figure_rows(plan, rows, _IN_CURVES)),
+        by_length=_length_charts(_figure_rows(plan, rows, _BY_LENGTH)),
+        translated=_sample_translations(plan, rows),
         aligned=_ALIGNED,
         rows=[(plan.rows[name], records) for name, records in rows.items()],
         default=default_settings(),
         languages=_languages(plan),
         version=luong_keras.__version__,
         date=datetime.date.today().isoformat(),
-        **found,
+        **summary,
     )
     output.mkdir(parents=True, exist_ok=True)
     paths = [output / "index.html", output / "summary.json"]
     write_text(paths[0], page)
-    write_json(paths[1], {"scale": plan.name, "title": plan.file.title} | found)
+    write_json(
+        paths[1], {"scale": plan.name, "title": plan.file.title} | summary
+    )
     return paths
 
 
@@ -77,15 +84,15 @@ def _languages(plan: Plan) -> tuple[str, str]:
     return next(iter(plan.rows.values())).config.data.languages
 
 
-def _of_figure(plan: Plan, rows: Rows, names: Sequence[str]) -> Rows:
+def _figure_rows(plan: Plan, rows: Rows, names: Sequence[str]) -> Rows:
     """Return the rows of a figure; all rows if the plan has no claims."""
-    shown = names if plan.file.claims else rows
-    return {name: rows[name] for name in shown if name in rows}
+    figure_names = names if plan.file.claims else rows
+    return {name: rows[name] for name in figure_names if name in rows}
 
 
 def _read_rows(plan: Plan, folder: Path) -> tuple[Rows, list[str]]:
     """Return the records by row, in the plan's order, and those left out."""
-    found = defaultdict(list)
+    rows = defaultdict(list)
     left_out = []
     for path in sorted(folder.glob("[!.]*.json")):
         record = read_record(path)
@@ -99,8 +106,8 @@ def _read_rows(plan: Plan, folder: Path) -> tuple[Rows, list[str]]:
         elif differs := record.differences(row.config):
             left_out.append(f"{path.name}: other {', '.join(differs)}")
         else:
-            found[record.row].append(record)
-    for name, records in found.items():
+            rows[record.row].append(record)
+    for name, records in rows.items():
         for text, of in (("test", "test"), ("corpus", "training")):
             hashes = [r.text[text] for r in records if text in r.text]
             usual = statistics.mode(hashes or [None])
@@ -109,44 +116,46 @@ def _read_rows(plan: Plan, folder: Path) -> tuple[Rows, list[str]]:
                     records.remove(record)
                     where = f"{name}, seeds {record.seeds}"
                     left_out.append(f"{where}: another {of} text")
-    return {name: found[name] for name in plan.rows if name in found}, left_out
+    return {name: rows[name] for name in plan.rows if name in rows}, left_out
 
 
-def _tables(plan: Plan, rows: Rows) -> list[Table]:
+def _tried_tables(plan: Plan, rows: Rows) -> list[Table]:
     """Return tables with half of their rows tried, and one of other rows."""
-    found = [
+    tables = [
         table
         for table in plan.file.tables.values()
         if 2 * sum(x.row in rows for x in table.lines) >= len(table.lines)
     ]
-    shown = {line.row for table in found for line in table.lines}
-    others = [Line(name, name) for name in rows if name not in shown]
-    if others:
-        found.append(Table("Other rows" if found else "Rows", others))
-    return found
+    row_names = {line.row for table in tables for line in table.lines}
+    lines = [Line(name, name) for name in rows if name not in row_names]
+    if lines:
+        tables.append(Table("Other rows" if tables else "Rows", lines))
+    return tables
 
 
-def _table(plan: Plan, table: Table, resampling: Resampling) -> dict[str, Any]:
+def _table_values(
+    plan: Plan, table: Table, resampling: Resampling
+) -> dict[str, Any]:
     papers = {line.row: line.bleu for line in table.lines}
     lines = []
     for line in table.lines:
         records = resampling.rows.get(line.row, ())
         after = plan.rows[line.row].after or ""
-        own, other, gain = line.bleu, papers.get(after), None
-        if own is not None and other is not None:
-            gain = round(own - other, 1)
-        shown: dict[str, Any] = {
+        bleu, earlier_bleu, gain = line.bleu, papers.get(after), None
+        if bleu is not None and earlier_bleu is not None:
+            gain = round(bleu - earlier_bleu, 1)
+        entry: dict[str, Any] = {
             "name": line.name,
             "row": line.row,
             "trials": len(records),
             "paper": {name: getattr(line, name) for name in MEASURES},
-            "change": _change(line.row, after, resampling),
+            "change": _gain(line.row, after, resampling),
             "paper_change": gain,
         }
         for score in _SCORES:
-            found = [r.scores[score] for r in records if score in r.scores]
-            shown[score] = _mean(found) if found else None
-        lines.append(shown)
+            scores = [r.scores[score] for r in records if score in r.scores]
+            entry[score] = _mean_score(scores) if scores else None
+        lines.append(entry)
     columns = {
         name: any(line[name] or line["paper"][name] for line in lines)
         for name in ("perplexity", "aer")
@@ -162,7 +171,7 @@ def _table(plan: Plan, table: Table, resampling: Resampling) -> dict[str, Any]:
     }
 
 
-def _change(
+def _gain(
     row: str, after: str, resampling: Resampling
 ) -> dict[str, Any] | None:
     """Return the gain of a row over the row that it changes."""
@@ -174,7 +183,7 @@ def _change(
     return {"over": after, **gain._asdict()}
 
 
-def _mean(scores: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _mean_score(scores: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     values = [score["score"] for score in scores]
     signatures = {s["signature"] for s in scores if "signature" in s}
     return {
@@ -184,7 +193,7 @@ def _mean(scores: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _claim(verdict: comparison.Verdict) -> dict[str, Any]:
+def _claim_values(verdict: comparison.Verdict) -> dict[str, Any]:
     claim, value = verdict.claim, verdict.value
     if isinstance(claim, Claim):
         title, _, digits, percent = MEASURES[claim.of]
@@ -200,74 +209,74 @@ def _claim(verdict: comparison.Verdict) -> dict[str, Any]:
         "section": claim.section,
         "verdict": verdict.verdict,
         "computed": computed,
-        "value": _number(value, digits, percent) if value else None,
+        "value": _format_interval(value, digits, percent) if value else None,
         "missing": list(verdict.missing),
         "trials": verdict.trials,
         "basis": value.basis if value else verdict.why,
     }
 
 
-def _number(value: Interval, digits: int, percent: bool) -> str:
+def _format_interval(value: Interval, digits: int, percent: bool) -> str:
     scale, unit = (100, " %") if percent else (1, "")
     texts = [
         f"{scale * x:+.{digits}f}".replace("-", "−")
         for x in value[:3]
         if x is not None
     ]
-    shown = texts[0] + unit
+    text = texts[0] + unit
     if value.low != value.high:
-        shown += f" ({texts[1]} to {texts[2]})"
-    return shown
+        text += f" ({texts[1]} to {texts[2]})"
+    return text
 
 
 def _learning_curves(rows: Rows) -> list[Chart]:
     """Chart perplexity and BLEU per epoch, as means of the trials."""
     charts = []
     for of, key in (("perplexity", "val_perplexity"), ("BLEU", "val_bleu")):
-        drawn = {}
+        points_by_row = {}
         for name, records in rows.items():
             trials = (record.curves.get(key, ()) for record in records)
             epochs = enumerate(zip(*trials, strict=False), start=1)
             points = [
                 (n, statistics.fmean(x)) for n, x in epochs if None not in x
             ]
-            drawn[name] = points
-        charts += _chart(f"Validation {of}", "epoch", of, drawn)
+            points_by_row[name] = points
+        charts += _row_charts(f"Validation {of}", "epoch", of, points_by_row)
     return charts
 
 
-def _by_length(rows: Rows) -> list[Chart]:
+def _length_charts(rows: Rows) -> list[Chart]:
     """Chart BLEU by sentence length, as means of the trials."""
-    drawn = defaultdict(list)
+    points_by_row = defaultdict(list)
     for name, records in rows.items():
         lengths = np.array(records[0].sentences["source_lengths"])
         order = np.argsort(lengths, kind="stable")
         for group in np.array_split(order, _LENGTHS):
             weights = np.zeros((1, len(lengths)))
             weights[0, group] = 1
-            found = [scores_of("bleu", r.sentences, weights) for r in records]
+            scores = [scores_of("bleu", r.sentences, weights) for r in records]
             middle = round(float(lengths[group].mean()), 1)
-            drawn[name].append((middle, float(np.mean(found))))
+            points_by_row[name].append((middle, float(np.mean(scores))))
     title = f"BLEU of {_LENGTHS} groups of equally many sentences"
-    return _chart(
-        title, "words of the source, the mean of a group", "BLEU", drawn
+    return _row_charts(
+        title, "words of the source, the mean of a group", "BLEU", points_by_row
     )
 
 
-def _chart(
+def _row_charts(
     title: str, x_name: str, y_name: str, points: Mapping[str, Sequence[tuple]]
 ) -> list[Chart]:
     """Chart the rows that have points, if any."""
     names = [name for name in points if points[name]][:MAX_CURVES]
-    drawn = [Curve(name, points[name], i) for i, name in enumerate(names)]
+    series = [Curve(name, points[name], i) for i, name in enumerate(names)]
     key = title.replace(" ", "-")
-    return [curves(title, x_name, y_name, drawn, key)] if drawn else []
+    return [curves(title, x_name, y_name, series, key)] if series else []
 
 
-def _samples(plan: Plan, rows: Rows) -> list[dict[str, Any]]:
+def _sample_translations(plan: Plan, rows: Rows) -> list[dict[str, Any]]:
     """Return the plan's sentences, as translated and aligned by the rows."""
     language = _languages(plan)[0]
-    asked = {
+    samples = {
         name: records[0].samples
         for name, records in rows.items()
         if plan.rows[name].config.data.languages[0] == language
@@ -275,9 +284,13 @@ def _samples(plan: Plan, rows: Rows) -> list[dict[str, Any]]:
     return [
         {
             "sentence": sentence,
-            "shown": {n: own[at] for n, own in asked.items() if own[at:]},
+            "shown": {
+                n: translations[place]
+                for n, translations in samples.items()
+                if translations[place:]
+            },
         }
-        for at, sentence in enumerate(plan.file.samples)
+        for place, sentence in enumerate(plan.file.samples)
     ]
 
 

@@ -78,8 +78,8 @@ class Claim(_Strict):
     @property
     def terms(self) -> list[tuple[int, str]]:
         """Rows of `positive` with their signs, 1 or -1."""
-        first, *others = self.positive.split()
-        signed = zip(others[::2], others[1::2], strict=True)
+        first, *rest = self.positive.split()
+        signed = zip(rest[::2], rest[1::2], strict=True)
         return [
             (1, first),
             *((-1 if x == "-" else 1, row) for x, row in signed),
@@ -155,7 +155,7 @@ class Plan:
 
     def chosen(self, names: Iterable[str] = ()) -> list[Row]:
         """Return the rows of these tables and rows, by default of `run`."""
-        found: dict[str, Row] = {}
+        rows: dict[str, Row] = {}
         for name in tuple(names) or self.file.run:
             table = self.file.tables.get(name)
             lines = [line.row for line in table.lines] if table else [name]
@@ -165,8 +165,8 @@ class Plan:
                     "Expected: tables or rows of the plan. Received: "
                     f"{name!r}.{near}"
                 )
-            found |= {row: self.rows[row] for row in lines}
-        return list(found.values())
+            rows |= {row: self.rows[row] for row in lines}
+        return list(rows.values())
 
     def trial(self, name: str) -> tuple[Row, tuple[int, ...]]:
         """Return the row and the seeds of a trial, such as `feed-2`."""
@@ -196,8 +196,8 @@ class Plan:
 
 def trial_name(row: str, seeds: Sequence[int]) -> str:
     """Return the name of a trial, such as `feed-2` or `ensemble-1to4`."""
-    first, *others = seeds
-    return f"{row}-{first}" + (f"to{others[-1]}" if others else "")
+    first, *rest = seeds
+    return f"{row}-{first}" + (f"to{rest[-1]}" if rest else "")
 
 
 def read_plan(name: str | Path) -> Plan:
@@ -222,12 +222,12 @@ def read_plan(name: str | Path) -> Plan:
     rows: dict[str, Row] = {}
     for row, entry in file.rows.items():
         try:
-            rows[row] = _resolved(row, entry, base, rows)
+            rows[row] = _resolve_row(row, entry, base, rows)
         except ValueError as error:
             raise ValueError(f"{name}: rows.{row}: {error}") from None
-    named = {line.row for table in file.tables.values() for line in table.lines}
-    named |= {row for claim in file.claims for _, row in claim.terms}
-    if unknown := sorted(named - set(rows)):
+    names = {line.row for table in file.tables.values() for line in table.lines}
+    names |= {row for claim in file.claims for _, row in claim.terms}
+    if unknown := sorted(names - set(rows)):
         raise ValueError(
             f"{name} names what it does not have: {', '.join(unknown)}."
         )
@@ -246,25 +246,25 @@ def with_folders(
 
 def _read_values(name: str) -> dict[str, Any]:
     """Read a plan file, merged over the plan that it inherits."""
-    known = {path.stem: path for path in _PLANS.glob("*.yaml")}
-    path = known.get(name, Path(name))
+    plans = {path.stem: path for path in _PLANS.glob("*.yaml")}
+    path = plans.get(name, Path(name))
     if not path.suffix:
         raise ValueError(
-            f"Expected: a plan of {', '.join(sorted(known))}, or the path of a "
-            f"YAML file. Received: {name!r}.{did_you_mean(name, known)}"
+            f"Expected: a plan of {', '.join(sorted(plans))}, or the path of a "
+            f"YAML file. Received: {name!r}.{did_you_mean(name, plans)}"
         )
-    own = read_yaml(path)
-    if "inherits" not in own:
-        return own
-    parent = _read_values(own.pop("inherits"))
-    merged = parent | {"run": list(own.get("rows", ()))} | own
-    for key, value in own.items():
+    values = read_yaml(path)
+    if "inherits" not in values:
+        return values
+    parent = _read_values(values.pop("inherits"))
+    merged = parent | {"run": list(values.get("rows", ()))} | values
+    for key, value in values.items():
         if isinstance(value, dict) and isinstance(parent.get(key), dict):
             merged[key] = parent[key] | value
     return merged
 
 
-def _resolved(
+def _resolve_row(
     name: str, entry: RowEntry, base: RunConfig, above: Mapping[str, Row]
 ) -> Row:
     words = re.fullmatch(r"\w[\w.-]*", name)

@@ -69,21 +69,21 @@ class Record:
     @property
     def trained(self) -> tuple:
         """Key that is equal for rows with equal weights at equal seeds."""
-        decided = {
+        settings = {
             name: value
             for name, value in self._all_settings().items()
             if not name.startswith(("decoding.", "data.test"))
         }
         text = self.text.get("corpus")
-        return len(self.seeds), text, json.dumps(decided, sort_keys=True)
+        return len(self.seeds), text, json.dumps(settings, sort_keys=True)
 
     @property
     def references(self) -> tuple:
         """Key that is equal for rows with comparable scores."""
         settings = self._all_settings()
         lengths = self.sentences.get("reference_length", ())
-        own = [settings[name] for name in _OF_REFERENCES]
-        return self.text["test"], tuple(lengths), *own
+        reference_settings = [settings[name] for name in _OF_REFERENCES]
+        return self.text["test"], tuple(lengths), *reference_settings
 
     def _all_settings(self) -> dict[str, Any]:
         """Return the settings, with defaults for those older records lack."""
@@ -91,11 +91,11 @@ class Record:
 
     def differences(self, config: RunConfig) -> list[str]:
         """List settings other than in `config`; `auto` fits any precision."""
-        own = self._all_settings()
+        settings = self._all_settings()
         return [
             name
             for name, value in comparable_settings(config).items()
-            if own[name] != value
+            if settings[name] != value
             and (name, value) != ("model.precision", "auto")
         ]
 
@@ -131,17 +131,17 @@ def _json(value: Any) -> str:
 
 def read_record(path: Path) -> Record:
     """Read a record; raise ValueError if it is damaged or of another form."""
-    found = read_json(path, "a record of a row", _DAMAGED)
-    names = {part.name for part in dataclasses.fields(Record)}
-    if found.pop("form", None) != _FORM or set(found) != names:
+    values = read_json(path, "a record of a row", _DAMAGED)
+    names = {field.name for field in dataclasses.fields(Record)}
+    if values.pop("form", None) != _FORM or set(values) != names:
         raise ValueError(
             f"Expected: a record of form {_FORM} with "
             f"{', '.join(sorted(names))}. Received: {path}. {_DAMAGED}"
         )
     settings = {
         _FORMER_NAMES.get(name, name): value
-        for name, value in found["settings"].items()
+        for name, value in values["settings"].items()
         if name not in _FORMER_SETTINGS
     }
-    seeds = tuple(found["seeds"])
-    return Record(**(found | {"seeds": seeds, "settings": settings}))
+    seeds = tuple(values["seeds"])
+    return Record(**(values | {"seeds": seeds, "settings": settings}))

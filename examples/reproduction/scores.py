@@ -42,8 +42,8 @@ def bleu_counts(
     metric = BLEU(tokenize="none", force=True, effective_order=True)
     rows = []
     for ours, theirs in zip(hypotheses, references, strict=True):
-        found = metric.sentence_score(ours, [theirs])
-        rows.append([*found.counts, found.sys_len, found.ref_len])
+        score = metric.sentence_score(ours, [theirs])
+        rows.append([*score.counts, score.sys_len, score.ref_len])
     columns = np.array(rows, int).T.tolist()
     return dict(zip(MEASURES["bleu"].columns, columns, strict=True))
 
@@ -57,11 +57,11 @@ def alignment_counts(
     total = |A| + |S| (Och and Ney, 2003).
     """
     hits, total = [], []
-    for found, reference in zip(links, gold, strict=True):
-        counted = LinkScores()
-        counted.add(found, reference)
-        hits.append(counted.sure_links + counted.possible_links)
-        total.append(counted.links + counted.sure)
+    for sentence_links, reference in zip(links, gold, strict=True):
+        scores = LinkScores()
+        scores.add(sentence_links, reference)
+        hits.append(scores.sure_links + scores.possible_links)
+        total.append(scores.links + scores.sure)
     return {"alignment_hits": hits, "alignment_total": total}
 
 

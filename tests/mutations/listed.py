@@ -1231,8 +1231,8 @@ MUTATIONS = [
     Mutation(
         "an unknown word scored as three",
         REPRODUCED + "jobs.py",
-        "text = found.text.replace(UNK, _UNKNOWN)",
-        "text = found.text",
+        "text = translation.text.replace(UNK, _UNKNOWN)",
+        "text = translation.text",
         ("tests/reproduction/test_jobs.py",),
     ),
     Mutation(

@@ -38,7 +38,7 @@ def verdict_of(resampling, start):
 
 def scores(resampling, row, of):
     """Return the mean score of a row in each resampled text."""
-    found = resampling._of(resampling.rows[row], of, "all")
+    found = resampling._trial_scores(resampling.rows[row], of, "all")
     return found[:, 1:].mean(axis=0)
 
 

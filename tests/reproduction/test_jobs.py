@@ -7,7 +7,7 @@ import pytest
 
 from luong_keras import RunConfig
 from luong_keras.inference.translation import ScoredTranslation, Translation
-from reproduction.jobs import _forced, _without_unk
+from reproduction.jobs import _reference_statistics, _replace_unk
 from reproduction.scores import bleu_counts, scores_of
 
 
@@ -20,7 +20,7 @@ def test_perplexity_is_averaged_over_reference_tokens():
         forced=lambda pairs: scored, data=RunConfig().data
     )
     datasets = SimpleNamespace(test=[("x", "y")] * 2, test_links=None)
-    columns = _forced(evaluation, datasets)
+    columns = _reference_statistics(evaluation, datasets)
     (perplexity,) = scores_of("perplexity", columns, np.ones((1, 2)))
     # Averaged over the four tokens, not over sentences.
     assert perplexity == pytest.approx(np.exp(7 / 4))
@@ -31,7 +31,7 @@ def test_unk_is_scored_as_one_word():
         *("<unk> singt.", -1.0, ["<unk>", "singt", "."], ["Vezu", "sings"]),
         *(np.zeros((3, 2)), []),
     )
-    scored = _without_unk(found)
+    scored = _replace_unk(found)
     assert scored.text == "unk singt."
     assert scored.tokens == ["unk", "singt", "."]
     counts = bleu_counts([" ".join(scored.tokens)], ["Vezu singt ."])

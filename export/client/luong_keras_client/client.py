@@ -406,8 +406,9 @@ class TranslationClient(_Client):
         `rank` chooses the translation; 0 is the best. If the search found
         fewer, the translation is empty and has the score -1e30.
         """
-        wanted = {"rank": rank, **options}
-        request = requests.alignment(lines, wanted, self._step)
+        request = requests.alignment(
+            lines, {"rank": rank, **options}, self._step
+        )
         return self._mode.result(self._fetch(request))
 
     def score(
