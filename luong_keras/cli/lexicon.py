@@ -57,8 +57,10 @@ def run(arguments: Lexicon) -> int:
             f"Received: links={arguments.links} and {len(arguments.files)} "
             "files."
         )
-    counts = {"--pairs": arguments.pairs, "--min-count": arguments.min_count}
-    at_least(1, **counts)
+    at_least(
+        1,
+        **{"--pairs": arguments.pairs, "--min-count": arguments.min_count},
+    )
     from luong_keras.alignment.dictionary import write_dictionary
     from luong_keras.alignment.word_pairs import aligned_word_pairs
     from luong_keras.data.corpus import Corpus

@@ -52,8 +52,10 @@ def run(arguments: Report) -> int:
             "Expected: the folder of one run, or of two. Received: "
             f"{len(arguments.runs)}."
         )
-    counts = {"--examples": arguments.examples, "--samples": arguments.samples}
-    at_least(1, **counts)
+    at_least(
+        1,
+        **{"--examples": arguments.examples, "--samples": arguments.samples},
+    )
     for folder in arguments.runs:
         run_config(folder, resolve_paths=False)
     from luong_keras.report.page import write_page

@@ -44,7 +44,7 @@ PresetFloat = Annotated[float | None, DisallowNone, _PRESET_HINT]
 _FILES = arg(metavar="FILE [FILE]", help_behavior_hint="")
 _NO_HINT = arg(help_behavior_hint="")
 _SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
-_PARTS = re.compile(r"(\d+(?:\.\d+)?)([dhms])")
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)([dhms])")
 
 
 @dataclass(frozen=True)
@@ -293,12 +293,14 @@ def seconds(text: str) -> float:
         >>> seconds("1h30m")
         5400.0
     """
-    if not re.fullmatch(rf"(?:{_PARTS.pattern})+", text):
+    if not re.fullmatch(rf"(?:{_DURATION_PART.pattern})+", text):
         raise ValueError(
             "Expected: a duration of days, hours, minutes or seconds, such as "
             f"3h, 90m or 1h30m. Received: {text!r}."
         )
-    return sum(float(n) * _SECONDS[unit] for n, unit in _PARTS.findall(text))
+    return sum(
+        float(n) * _SECONDS[unit] for n, unit in _DURATION_PART.findall(text)
+    )
 
 
 class Call(NamedTuple):

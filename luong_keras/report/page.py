@@ -98,7 +98,10 @@ def write_page(
         by_length=_length_chart(runs),
         groups=groups,
         aligned=any(
-            s.alignment for g in groups for e in g.examples for s in e.shown
+            s.alignment
+            for g in groups
+            for e in g.examples
+            for s in e.translations
         ),
         settings=settings(runs),
         sessions=[sessions(run) for run in runs],

@@ -194,7 +194,7 @@ class Alignment:
 
 
 @dataclass
-class Shown:
+class RunTranslation:
     """A translation of one run."""
 
     run: str
@@ -210,7 +210,7 @@ class Example:
     number: int
     source: str
     reference: str
-    shown: list[Shown] = field(default_factory=list)
+    translations: list[RunTranslation] = field(default_factory=list)
 
 
 @dataclass
@@ -311,7 +311,7 @@ def align(
         for example, nbest in zip(all_examples, nbest_lists, strict=True):
             best = nbest[0]
             if max(len(best.tokens), len(best.source_tokens)) <= longest:
-                example.shown[place].alignment = Alignment(
+                example.translations[place].alignment = Alignment(
                     best.source_tokens,
                     best.tokens,
                     np.rint(100 * best.alignments).astype(int).tolist(),
@@ -323,15 +323,15 @@ def _make_example(
 ) -> Example:
     first = runs[0]
     reference = first.references[place]
-    shown = [
-        Shown(
+    translations = [
+        RunTranslation(
             run.name,
             pieces(run.translations[place], reference),
             scores_of_run[place],
         )
         for run, scores_of_run in zip(runs, scores, strict=True)
     ]
-    return Example(place + 1, first.sources[place], reference, shown)
+    return Example(place + 1, first.sources[place], reference, translations)
 
 
 def _split_text(text: str) -> list[str]:

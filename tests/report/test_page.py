@@ -247,7 +247,7 @@ def test_examples_have_the_best_and_worst_scores(tmp_path):
     run = read_run(tmp_path / "a")
     best, worst = examples([run], 2)
     assert best.examples[0].reference == "ein Haus"
-    scores = [e.shown[0].chrf for g in (best, worst) for e in g.examples]
+    scores = [e.translations[0].chrf for g in (best, worst) for e in g.examples]
     assert scores[0] == pytest.approx(100)
     assert scores[2] == min(sentence_chrf(BAD, GOOD)) < scores[3] < scores[1]
     # With few pairs, each is shown once.
@@ -261,7 +261,8 @@ def test_examples_of_two_runs_differ_most_in_score(tmp_path):
     second, first = examples([read_run(tmp_path / n) for n in "ab"], 3)
     assert (second.title, first.title) == ("Better in b", "Better in a")
     assert [e.number for e in first.examples] == [6]
-    gains = [e.shown[1].chrf - e.shown[0].chrf for e in second.examples]
+    pairs = [example.translations for example in second.examples]
+    gains = [other.chrf - first.chrf for first, other in pairs]
     assert gains == sorted(gains, reverse=True) and min(gains) > 0
 
 
@@ -295,7 +296,7 @@ def test_alignments_are_tables(tmp_path, monkeypatch):
     made_up_run(tmp_path / "a", GOOD)
 
     def align(groups, runs):
-        first = groups[0].examples[0].shown[0]
+        first = groups[0].examples[0].translations[0]
         first.alignment = Alignment(["قطة", "dog"], ["Hund"], [[7, 93]])
 
     monkeypatch.setattr(page_module, "align", align)

@@ -20,8 +20,8 @@ def pages(tmp_path_factory):
     patch = pytest.MonkeyPatch()
 
     def align(groups, runs):
-        for shown in groups[0].examples[0].shown:
-            shown.alignment = Alignment(
+        for translation in groups[0].examples[0].translations:
+            translation.alignment = Alignment(
                 ["قطة", "sees", "犬"], ["Hund", "."], [[7, 93, 0], [1, 2, 97]]
             )
 

@@ -48,7 +48,7 @@ class Address:
         return url
 
     @property
-    def encrypted(self) -> bool:
+    def is_encrypted(self) -> bool:
         return self.scheme in ("https", "grpcs")
 
     @property

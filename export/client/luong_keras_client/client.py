@@ -94,7 +94,7 @@ class _Client:
             url, model, version, label, headers, token
         )
         files = ca_certificate, client_certificate, client_key
-        tls = address.tls_context(self._address.encrypted, *files)
+        tls = address.tls_context(self._address.is_encrypted, *files)
         is_grpc = self._address.scheme.startswith("grpc")
         kind = "grpc_calls" if is_grpc else "rest"
         try:

@@ -59,15 +59,15 @@ class Connection:
         kind: Any = grpc.aio if is_async else grpc
         # This machine needs no proxy.
         proxy = ("grpc.enable_http_proxy", int(not address.is_loopback))
-        options = address.netloc, [*_OPTIONS, proxy]
-        if address.encrypted:
+        options = [*_OPTIONS, proxy]
+        if address.is_encrypted:
             ca, certificate, key = files
             key = key or certificate
             pem = (x and Path(x).read_bytes() for x in (ca, key, certificate))
             tls = grpc.ssl_channel_credentials(*pem)
-            self._channel = kind.secure_channel(options[0], tls, options[1])
+            self._channel = kind.secure_channel(address.netloc, tls, options)
         else:
-            self._channel = kind.insecure_channel(*options)
+            self._channel = kind.insecure_channel(address.netloc, options)
 
     def request(self, signature: str, columns: Any, outputs: Any) -> Any:
         request = _MESSAGES["PredictRequest"](output_filter=outputs)

@@ -47,7 +47,7 @@ class Connection:
         if tls is None:
             # Loading the trusted authorities takes longer than a translation.
             tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            if address.encrypted or not address.is_loopback:
+            if address.is_encrypted or not address.is_loopback:
                 tls = httpx.create_ssl_context()
         kind: Any = httpx.AsyncClient if is_async else httpx.Client
         self._client = kind(
