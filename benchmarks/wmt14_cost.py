@@ -104,7 +104,7 @@ def main() -> None:
         )
     epochs = {
         run: plan.trial(run)[0].config.training.epochs
-        for row in plan.chosen()
+        for row in plan.select_rows()
         for trial in row.trials(plan.file.seeds)
         for run in plan.runs(trial)
     }

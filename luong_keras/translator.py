@@ -9,7 +9,7 @@ from typing import Any
 import keras
 
 from luong_keras.config import DataConfig, DecodingConfig, Precision
-from luong_keras.config.values import checked_values, with_values
+from luong_keras.config.values import convert_values, with_values
 from luong_keras.data.sources.columns import RequestedColumns
 from luong_keras.decoding.scorers import Scorer
 from luong_keras.decoding.strategy import DecodingStrategy
@@ -183,7 +183,7 @@ class Translator(TextTranslator):
         for name in ("metric", "training.metric"):
             if name in settings and not isinstance(settings[name], str):
                 settings[name] = register_metric(settings[name])
-        checked = checked_values(settings)
+        checked = convert_values(settings)
         data = DataConfig(
             source_language=checked.get("data.source_language"),
             target_language=checked.get("data.target_language"),

@@ -148,21 +148,20 @@ class Resampling:
             columns <= set(r.sentences) for r in records
         )
 
-    def comparable(self, names: Iterable[str]) -> bool:
+    def are_comparable(self, names: Iterable[str]) -> bool:
         """Test whether rows were scored with the same references."""
-        return (
-            len({r.references for name in names for r in self.rows[name]}) == 1
-        )
+        keys = {r.reference_key for name in names for r in self.rows[name]}
+        return len(keys) == 1
 
     def difference(self, terms: Terms, of: str, over: str = "all") -> Interval:
         """Return a signed sum of scores with its interval."""
         names = [row for _, row in terms]
-        if not self.comparable(names):
+        if not self.are_comparable(names):
             raise ValueError(
                 "Expected: rows with the same references, of the same test "
                 f"text, case and tokenisation. Received: {', '.join(names)}."
             )
-        trials = self.paired(names)
+        trials = self.pair_trials(names)
         fewest = min(map(len, trials.values()))
         scores = [
             (x, self._trial_scores(trials[row], of, over)) for x, row in terms
@@ -173,13 +172,13 @@ class Resampling:
         means = np.sum([sign * s.mean(axis=0) for sign, s in scores], axis=0)
         pool, basis = self._pooled_spread(of, over)
         # The pooled variance is wrong for two scores of one training run.
-        runs = {trials[row][0].trained for row in names}
+        runs = {trials[row][0].training_key for row in names}
         if pool is None or len(runs) < len(names):
             return Interval(float(means[0]))
         share = sum(1 / len(values) for _, values in scores)
         return _interval(means, pool, share, basis)
 
-    def paired(self, names: Iterable[str]) -> dict[str, list[Record]]:
+    def pair_trials(self, names: Iterable[str]) -> dict[str, list[Record]]:
         """Return the trials of rows, in the order of their seeds.
 
         Rows of the same training runs keep only their common seeds. All rows
@@ -191,7 +190,7 @@ class Resampling:
         }
         same_runs = defaultdict(list)
         for name, records in trials.items():
-            same_runs[records[0].trained].append(name)
+            same_runs[records[0].training_key].append(name)
         for least, group in (
             *((1, g) for g in same_runs.values()),
             (2, trials),
@@ -211,7 +210,7 @@ class Resampling:
         runs: dict[tuple, str] = {}
         for name, records in self.rows.items():
             if len(records) > 1 and self.has(name, of):
-                runs.setdefault(records[0].trained, name)
+                runs.setdefault(records[0].training_key, name)
         names = list(runs.values())
         spreads = [
             spread_of(self._trial_scores(self.rows[name], of, over))
@@ -286,7 +285,7 @@ def _judge_claim(claim: Claim, resampling: Resampling) -> Verdict:
     missing = [n for n in names if not resampling.has(n, claim.of)]
     if missing:
         return Verdict(claim, NOT_TRIED, missing=tuple(missing))
-    if not resampling.comparable(names):
+    if not resampling.are_comparable(names):
         return Verdict(claim, NOT_DECIDED, why="rows of other references")
     value = resampling.difference(claim.terms, claim.of, claim.over)
     verdict = NOT_DECIDED
@@ -295,7 +294,7 @@ def _judge_claim(claim: Claim, resampling: Resampling) -> Verdict:
             verdict = HOLDS
         elif value.high < 0:
             verdict = DOES_NOT_HOLD
-    trials = min(map(len, resampling.paired(names).values()))
+    trials = min(map(len, resampling.pair_trials(names).values()))
     return Verdict(claim, verdict, value, trials=trials)
 
 
@@ -307,7 +306,7 @@ def _judge_correlation(
     missing = tuple(name for name in rows if name not in names)
     runs: dict[tuple, str] = {}  # each run once
     for name in names:
-        runs.setdefault(resampling.rows[name][0].trained, name)
+        runs.setdefault(resampling.rows[name][0].training_key, name)
     if len(runs) < 4:
         return Verdict(claim, NOT_TRIED, missing=missing)
     xs, ys = (

@@ -177,7 +177,7 @@ def _gain(
     """Return the gain of a row over the row that it changes."""
     if not all(resampling.has(name, "bleu") for name in (row, after)):
         return None
-    if not resampling.comparable((row, after)):
+    if not resampling.are_comparable((row, after)):
         return None
     gain = resampling.difference([(1, row), (-1, after)], "bleu")
     return {"over": after, **gain._asdict()}

@@ -153,7 +153,7 @@ class Plan:
     file: PlanFile
     rows: Mapping[str, Row]
 
-    def chosen(self, names: Iterable[str] = ()) -> list[Row]:
+    def select_rows(self, names: Iterable[str] = ()) -> list[Row]:
         """Return the rows of these tables and rows, by default of `run`."""
         rows: dict[str, Row] = {}
         for name in tuple(names) or self.file.run:

@@ -67,7 +67,7 @@ class Record:
     made: Mapping[str, Any]
 
     @property
-    def trained(self) -> tuple:
+    def training_key(self) -> tuple:
         """Key that is equal for rows with equal weights at equal seeds."""
         settings = {
             name: value
@@ -78,7 +78,7 @@ class Record:
         return len(self.seeds), text, json.dumps(settings, sort_keys=True)
 
     @property
-    def references(self) -> tuple:
+    def reference_key(self) -> tuple:
         """Key that is equal for rows with comparable scores."""
         settings = self._all_settings()
         lengths = self.sentences.get("reference_length", ())

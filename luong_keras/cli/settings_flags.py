@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from luong_keras.cli.parsing import Option
 from luong_keras.config import DecodingConfig, RunConfig
-from luong_keras.config.values import LEAVES, SHORT_NAMES, expected
+from luong_keras.config.values import LEAVES, SHORT_NAMES, describe_type
 from luong_keras.suggestions import did_you_mean
 
 _FLAG = re.compile(r"--(?:[\w-]+\.[\w.-]+|columns)")
@@ -49,9 +49,9 @@ def split_settings(argv: Sequence[str]) -> tuple[list[str], list[str]]:
         ValueError: for a flag that is not a setting, or lacks its value.
 
     Example:
-        >>> taken_settings("--data.columns a b --model.units=8 --x".split())
+        >>> split_settings("--data.columns a b --model.units=8 --x".split())
         (['data.columns=["a", "b"]', 'model.units=8'], ['--x'])
-        >>> taken_settings(["--model.no-bidirectional", "pairs.tsv"])
+        >>> split_settings(["--model.no-bidirectional", "pairs.tsv"])
         (['model.bidirectional=false'], ['pairs.tsv'])
     """
     assignments, remaining, words = [], [], list(argv)
@@ -103,7 +103,7 @@ def _take_value(flag: str, annotation: typing.Any, words: list[str]) -> str:
             break
     if not values:
         raise ValueError(
-            f"{flag}: Expected {expected(annotation)}. Received: no value."
+            f"{flag}: Expected {describe_type(annotation)}. Received: no value."
         )
     return values[0] if len(values) == 1 else json.dumps(values)
 

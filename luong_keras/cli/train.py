@@ -19,7 +19,7 @@ from luong_keras.config import RunConfig
 from luong_keras.config.checks import at_least
 from luong_keras.config.values import (
     SHORT_NAMES,
-    checked_values,
+    convert_values,
     parse_assignments,
     read_values,
     with_values,
@@ -213,7 +213,7 @@ def _parse_settings(argv: list[str]) -> tuple[Train, dict[str, Any]]:
     arguments = parse_arguments(Train, PROGRAM, remaining)
     # Flags override --set.
     assignments[:0] = arguments.settings
-    values = checked_values(parse_assignments(assignments))
+    values = convert_values(parse_assignments(assignments))
     text_values = _text_values(arguments)
     # --set may name a part of the text that no flag names.
     values = {n: v for n, v in text_values.items() if v is None} | values

@@ -57,7 +57,7 @@ def config_from_dict(values: dict[str, Any], kind: type = RunConfig):
     received = leaf_values(values) if isinstance(values, Mapping) else {}
     # Pydantic accepts true as the number 1.
     problems = [
-        f"{name}: Expected {expected(leaves[name])}. Received: {value}."
+        f"{name}: Expected {describe_type(leaves[name])}. Received: {value}."
         for name, value in received.items()
         if isinstance(value, bool)
         and name in leaves
@@ -105,7 +105,7 @@ def with_values(config: RunConfig, values: Mapping[str, Any]) -> RunConfig:
         >>> config.model.units, config.training.epochs
         (64, 3)
     """
-    changes = checked_values(values)
+    changes = convert_values(values)
     nested = config_to_dict(config)
     search = {}
     for name, value in changes.items():
@@ -124,25 +124,25 @@ def with_values(config: RunConfig, values: Mapping[str, Any]) -> RunConfig:
     return config_from_dict(nested)
 
 
-def checked_values(values: Mapping[str, Any]) -> dict[str, Any]:
+def convert_values(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return values by full names, each converted to its setting's type.
 
     Raises:
         ValueError: for unknown names and values of the wrong type; one message
             lists all wrong values.
     """
-    checked: dict[str, Any] = {}
+    converted: dict[str, Any] = {}
     for name, value in leaf_values(values).items():
         for full_name in _full_names(name, name):
-            checked[full_name] = _convert_text(value, LEAVES.get(full_name))
+            converted[full_name] = _convert_text(value, LEAVES.get(full_name))
     problems = [
         _describe_wrong_value(name, value)
-        for name, value in checked.items()
+        for name, value in converted.items()
         if not _fits(value, LEAVES.get(name))
     ]
     if problems:
         raise _settings_error(problems)
-    return {n: _validate(v, LEAVES[n]) for n, v in checked.items()}
+    return {n: _validate(v, LEAVES[n]) for n, v in converted.items()}
 
 
 def override(config: RunConfig, assignments: Iterable[str]) -> RunConfig:
@@ -169,7 +169,7 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
         if not equals:
-            raise _unknown_setting(name.strip(), assignment)
+            raise _unknown_setting_error(name.strip(), assignment)
         for full_name in _full_names(name.strip(), assignment):
             values[full_name] = _parse_text(text.strip(), LEAVES.get(full_name))
     return leaf_values(values)
@@ -220,10 +220,10 @@ def _full_names(name: str, received: str) -> tuple[str, ...]:
         return (name,)
     if name in SHORT_NAMES:
         return SHORT_NAMES[name]
-    raise _unknown_setting(name, received)
+    raise _unknown_setting_error(name, received)
 
 
-def _unknown_setting(name: str, received: str) -> ValueError:
+def _unknown_setting_error(name: str, received: str) -> ValueError:
     is_known = name in LEAVES or name in SHORT_NAMES
     statement = "" if is_known else f"There is no setting {name!r}. "
     hint = "" if is_known else did_you_mean(name, LEAVES).strip() + " "
@@ -286,26 +286,26 @@ def _fits(value, annotation) -> bool:
     return not isinstance(value, bool) or validated is value
 
 
-def expected(annotation) -> str:
+def describe_type(annotation) -> str:
     """Describe the allowed values of a setting of this type.
 
     Example:
-        >>> expected(float | None)
+        >>> describe_type(float | None)
         'float or null'
-        >>> expected(typing.Literal["sgd", "adam"])
+        >>> describe_type(typing.Literal["sgd", "adam"])
         "one of 'sgd', 'adam'"
-        >>> expected(tuple[str, ...])
+        >>> describe_type(tuple[str, ...])
         'a list of str'
     """
     if typing.get_origin(annotation) is typing.Literal:
         return "one of " + ", ".join(map(repr, typing.get_args(annotation)))
     if typing.get_origin(annotation) in (types.UnionType, typing.Union):
-        return " or ".join(map(expected, typing.get_args(annotation)))
+        return " or ".join(map(describe_type, typing.get_args(annotation)))
     if annotation is type(None):
         return "null"
     if typing.get_origin(annotation) is tuple:
         parts = [a for a in typing.get_args(annotation) if a is not ...]
-        return "a list of " + ", ".join(map(expected, parts))
+        return "a list of " + ", ".join(map(describe_type, parts))
     return annotation.__name__
 
 
@@ -321,8 +321,8 @@ def _describe_wrong_value(name: str, value) -> str:
     if isinstance(value, str):
         hint = did_you_mean(value, choices_of(annotation))
     return (
-        f"{name}: Expected {expected(annotation)}. Received: {value!r:.200}."
-        f"{hint}"
+        f"{name}: Expected {describe_type(annotation)}. "
+        f"Received: {value!r:.200}.{hint}"
     )
 
 

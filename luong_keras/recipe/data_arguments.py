@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from luong_keras.config import RunConfig
-from luong_keras.config.values import checked_values, with_values
+from luong_keras.config.values import convert_values, with_values
 from luong_keras.data.datasets import requested_columns
 from luong_keras.data.parallel_text import without_compression
 from luong_keras.data.sources.columns import RequestedColumns
@@ -113,7 +113,7 @@ def starting_settings(
     """
     if run is not None and run.config.exists():
         return None, run_config(run.path, resolve_paths=False)
-    init_from = checked_values(values).get("training.init_from")
+    init_from = convert_values(values).get("training.init_from")
     if init_from is not None:
         base = None if preset is None else for_user_text(PRESETS[preset])
         return preset, inherited_settings(init_from, base)

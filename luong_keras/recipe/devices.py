@@ -117,7 +117,7 @@ def report_lost_processes(devices: Devices) -> Iterator[None]:
             raise
         lost = _is_lost_connection(error)
         # At exit, JAX would wait for the other processes and abort.
-        atexit.register(_leave, EXIT_STOPPED if lost else 1)
+        atexit.register(_exit_process, EXIT_STOPPED if lost else 1)
         if not lost:
             raise
         raise LostProcessError(
@@ -141,7 +141,7 @@ def _is_lost_connection(error: Exception) -> bool:
     return not isinstance(error, OSError) and any(w in text for w in words)
 
 
-def _leave(status: int) -> None:
+def _exit_process(status: int) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)

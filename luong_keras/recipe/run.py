@@ -151,7 +151,7 @@ def _run_stages(
     if is_finished(config, run):
         print(f"{run.path} is finished: scored in results.jsonl, exported")
         return True
-    report(datasets, config, run)
+    score_and_export(datasets, config, run)
     mark_finished(config, run)
     print(run.tree())
     return True
@@ -215,7 +215,9 @@ def _print_batches(batches: TrainingBatches, devices: Devices) -> None:
     )
 
 
-def report(datasets: Datasets, config: RunConfig, run: RunFolder) -> None:
+def score_and_export(
+    datasets: Datasets, config: RunConfig, run: RunFolder
+) -> None:
     """Score the final weights on the test pairs, print samples and export."""
     weights = config.training.final_weights
     translator = TextTranslator(*load_run(run.path, weights))

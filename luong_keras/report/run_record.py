@@ -151,13 +151,13 @@ def sessions(run: RunRecord) -> dict[str, Any]:
     return {
         "epochs": len(run.epochs),
         "calls": len(run.sessions),
-        "time": _duration(seconds) if run.sessions else None,
+        "time": _format_duration(seconds) if run.sessions else None,
         "speed": rounded(sum(speeds) / len(speeds)) if speeds else None,
         "machines": machines,
     }
 
 
-def _duration(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     """Format a duration by its two largest units, such as hours and minutes."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)

@@ -102,7 +102,7 @@ def test_rows_differ_from_the_previous_one_only_by_their_changes(plan):
 )
 def test_rows_and_tables_of_all_plans_can_be_chosen(name):
     plan = read_plan(name)
-    assert plan.chosen() and plan.chosen(plan.file.tables)
+    assert plan.select_rows() and plan.select_rows(plan.file.tables)
     assert (plan.file.files is not None) == name.startswith("multi30k")
 
 
@@ -117,10 +117,10 @@ def test_user_defined_rows_inherit_a_plan(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text(INHERITING_PLAN + "settings: {training.epochs: 1}\n")
     plan = read_plan(path)
-    (row,) = plan.chosen()
+    (row,) = plan.select_rows()
     assert row.config.model.attention.score_mode == "cosine"
     assert row.config.model.input_feeding and row.config.training.epochs == 1
-    assert plan.chosen(["base"])[0].config.training.epochs == 1
+    assert plan.select_rows(["base"])[0].config.training.epochs == 1
     assert plan.file.claims == read_plan("builtin").file.claims
 
 
@@ -168,7 +168,7 @@ def test_invalid_plans_are_refused(tmp_path, text, message):
 
 def test_user_defined_plans_need_no_parent(tmp_path):
     plan = own_plan(tmp_path)
-    assert plan.chosen() == list(plan.rows.values())
+    assert plan.select_rows() == list(plan.rows.values())
     assert list(plan.rows) == ["small", "wide"] and not plan.file.claims
     # They do not inherit the paper's settings.
     small = override(PRESETS["small"], ["training.epochs=1"])
@@ -183,17 +183,17 @@ def test_unknown_plans_and_tables_are_refused(plan):
     with pytest.raises(FileNotFoundError, match=r"mine\.yaml"):
         read_plan("mine.yaml")
     with pytest.raises(ValueError, match="'table7'. Did you mean table"):
-        plan.chosen(["table7"])
+        plan.select_rows(["table7"])
 
 
 def test_rows_are_chosen_by_name(plan):
-    chosen = plan.chosen(["local-m-dot", "table1", "base", "gru"])
+    chosen = plan.select_rows(["local-m-dot", "table1", "base", "gru"])
     names = [row.name for row in chosen]
     assert names[:2] == ["local-m-dot", "base"] and names[-1] == "gru"
     assert len(names) == len(set(names)) == 10
     # A table takes precedence over a row of the same name.
     small = read_plan("multi30k_small")
-    names = [row.name for row in small.chosen(["small"])]
+    names = [row.name for row in small.select_rows(["small"])]
     assert names == ["small", "ensemble"]
 
 

@@ -78,9 +78,9 @@ def test_search_and_test_text_do_not_identify_a_training_run():
     ):
         settings = dict(one.settings) | {name: value}
         other = dataclasses.replace(one, settings=settings)
-        assert (other.trained == one.trained) == same, name
+        assert (other.training_key == one.training_key) == same, name
     text = dataclasses.replace(one, text=dict(one.text, corpus="another"))
-    assert text.trained != one.trained
+    assert text.training_key != one.training_key
 
 
 def test_language_and_case_identify_the_references():
@@ -93,4 +93,4 @@ def test_language_and_case_identify_the_references():
     ):
         settings = dict(one.settings) | {name: value}
         other = dataclasses.replace(one, settings=settings)
-        assert (other.references == one.references) == same, name
+        assert (other.reference_key == one.reference_key) == same, name

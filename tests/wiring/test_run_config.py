@@ -356,7 +356,7 @@ def test_final_weights_are_loaded_for_scoring_and_export(monkeypatch, tmp_path):
     monkeypatch.setattr(recipe_run, "load_run", record)
     config = configured({"training": {"final_weights": "last"}})
     with pytest.raises(InterruptedError):
-        recipe_run.report(None, config, RunFolder(tmp_path))
+        recipe_run.score_and_export(None, config, RunFolder(tmp_path))
     assert loaded == [(tmp_path, "last")]
 
 

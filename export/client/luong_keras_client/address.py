@@ -14,7 +14,7 @@ from os import PathLike
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-from luong_keras_client.errors import wrong
+from luong_keras_client.errors import argument_error
 
 File = str | PathLike[str]
 _NAME = re.compile(r"(?!grpc-)[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -87,7 +87,7 @@ def read_address(
     except (ValueError, AttributeError, TypeError):
         is_wrong = True
     if is_wrong:
-        raise wrong(
+        raise argument_error(
             "`url` as http://HOST:PORT, https://HOST:PORT, grpc://HOST:PORT or "
             "grpcs://HOST:PORT, without a path to a model",
             # Without the query, which may contain a token.
@@ -111,7 +111,7 @@ def read_address(
         secrets.append(token)
         credentials["`token`"] = f"Bearer {token}"
     if len(credentials) + ("authorization" in fields) > 1:
-        raise wrong(
+        raise argument_error(
             "one way to be let in: `token`, a user in `url`, or the header "
             "Authorization",
             " beside ".join([*credentials, "the header"][:2]),
@@ -119,11 +119,13 @@ def read_address(
     fields.update(("authorization", value) for value in credentials.values())
     for name, value in fields.items():
         if not _NAME.fullmatch(name):
-            raise wrong("names of `headers` such as X-Tenant", repr(name))
+            raise argument_error(
+                "names of `headers` such as X-Tenant", repr(name)
+            )
         if not isinstance(value, str) or not _VALUE.fullmatch(value):
             what = "token" if name == "authorization" else name
             expected = f"`{what}` of printable ASCII, without spaces around it"
-            raise wrong(expected, "a value that is not shown")
+            raise argument_error(expected, "a value that is not shown")
     return Address(
         *(parts.scheme, parts.netloc.rpartition("@")[2]),
         *(parts.path.rstrip("/"), model),
@@ -142,18 +144,20 @@ def without_user(text: object) -> str:
 
 def _check_model(model: Any, version: Any, label: Any) -> None:
     if not isinstance(model, str) or not model:
-        raise wrong("`model`, the name of a model", repr(model))
+        raise argument_error("`model`, the name of a model", repr(model))
     if version is not None and label is not None:
-        raise wrong("`version` or `label`", f"both, {version} and {label!r}")
+        raise argument_error(
+            "`version` or `label`", f"both, {version} and {label!r}"
+        )
     if label is not None and (not isinstance(label, str) or not label):
         expected = "`label`, a text such as 'stable'; a number is a `version`"
-        raise wrong(expected, repr(label))
+        raise argument_error(expected, repr(label))
     number = -1
     if hasattr(version, "__index__") and not isinstance(version, bool):
         number = operator.index(version)
     if version is not None and not 0 <= number < 2**63:
         received = f"{version!r}. Pass a label as `label={version!r}`"
-        raise wrong("`version`, a number of 0 or more", received)
+        raise argument_error("`version`, a number of 0 or more", received)
 
 
 def tls_context(
@@ -166,10 +170,10 @@ def tls_context(
         return None
     if not encrypted:
         received = f"{paths[0]} with an address that is not encrypted"
-        raise wrong("certificates with https:// or grpcs://", received)
+        raise argument_error("certificates with https:// or grpcs://", received)
     if certificate is None and key is not None:
         expected = "`client_certificate` beside `client_key`"
-        raise wrong(expected, "the key alone")
+        raise argument_error(expected, "the key alone")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if authorities is None:
         import httpx  # Slow to import.
@@ -185,5 +189,5 @@ def tls_context(
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             expected = f"`{name}`, PEM; a key in it needs no password"
-            raise wrong(expected, f"{file} ({reason})") from error
+            raise argument_error(expected, f"{file} ({reason})") from error
     return context

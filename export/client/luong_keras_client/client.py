@@ -18,7 +18,7 @@ import tenacity
 
 from luong_keras_client import address, errors, modes, requests, responses
 from luong_keras_client.batches import Batches
-from luong_keras_client.errors import TranslationServerError, wrong
+from luong_keras_client.errors import TranslationServerError, argument_error
 from luong_keras_client.requests import Lines, Option, Request
 
 # The server is unavailable or overloaded. Requests change nothing, so they may
@@ -79,14 +79,18 @@ class _Client:
         seconds = {"timeout": timeout, "request_timeout": request_timeout}
         for name, value in seconds.items():
             if value is not None and not 0 < value < float("inf"):
-                raise wrong(f"`{name}`, seconds of more than 0", repr(value))
+                raise argument_error(
+                    f"`{name}`, seconds of more than 0", repr(value)
+                )
         numbers = {"attempts": attempts, "batch_size": batch_size}
         for name, number in {**numbers, "concurrency": concurrency}.items():
             if not isinstance(number, int) or number < 1:
-                raise wrong(f"`{name}`, a number of 1 or more", repr(number))
+                raise argument_error(
+                    f"`{name}`, a number of 1 or more", repr(number)
+                )
         if alignment_step not in ("produces", "reads"):
             expected = "`alignment_step`, 'produces' or 'reads'"
-            raise wrong(expected, repr(alignment_step))
+            raise argument_error(expected, repr(alignment_step))
         self._timeout, self._request_timeout = timeout, request_timeout
         self._attempts, self._batch_size = attempts, batch_size
         self._concurrency, self._step = concurrency, alignment_step
@@ -153,7 +157,9 @@ class _Client:
                 # For example, a wrong proxy of the environment, with its user.
                 message = address.without_user(self._address.hide(str(error)))
                 message += " Look at the proxies of the environment"
-                raise wrong(f"connections to {self.url}", message) from None
+                raise argument_error(
+                    f"connections to {self.url}", message
+                ) from None
             self._owner = owner
         return self._connection
 

@@ -56,7 +56,9 @@ UNREADABLE = (
 )
 
 
-def wrong(expected: str, received: object, kind: Any = ValueError) -> Any:
+def argument_error(
+    expected: str, received: object, kind: Any = ValueError
+) -> Any:
     """Return the error for a wrong argument."""
     return kind(f"Expected: {expected}. Received: {received}.")
 
@@ -108,7 +110,7 @@ class TextTooLongError(TranslationServerError, ValueError):
             which = "these texts"
             first = f", the first of {len(places)} that are too long"
         received = f"{size} bytes at place {places[0]}{first}. Split {which}"
-        error = wrong(f"texts of at most {limit} bytes", received)
+        error = argument_error(f"texts of at most {limit} bytes", received)
         super().__init__(str(error), "TEXT_TOO_LONG")
         self.places, self.size, self.limit = list(places), size, limit
 

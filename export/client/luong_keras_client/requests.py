@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from luong_keras_client import responses
-from luong_keras_client.errors import wrong
+from luong_keras_client.errors import argument_error
 
 Option = Any  # One value, or one per line.
 Lines = Iterable[str | bytes]
@@ -127,7 +127,7 @@ def pairs(signature: str, sources: Lines, targets: Lines) -> Request:
     target = _text_column(targets, "targets")
     if len(source) != len(target):
         counts = f"{len(target)} and {len(source)}"
-        raise wrong("as many targets as sources", counts)
+        raise argument_error("as many targets as sources", counts)
     without_weights = signature == "score"
     read = responses.score_of if without_weights else responses.scored_of
     return Request(signature, {"source": source, "target": target}, read)
@@ -148,7 +148,9 @@ def check_stream(lines: Any, options: Mapping[str, Any]) -> None:
     _check_names("translate_lines", options, [x for x in _ALL if x != "n_best"])
     for name, value in options.items():
         if np.ndim(value) != 0:
-            raise wrong(f"one value of `{name}` for all lines", repr(value))
+            raise argument_error(
+                f"one value of `{name}` for all lines", repr(value)
+            )
 
 
 def _choose_signature(text, options):
@@ -170,7 +172,7 @@ def _add_options(text, options, names) -> dict[str, np.ndarray]:
 def _check_names(method, options, names) -> None:
     for name in {*options} - {*names}:
         expected = f"options of `{method}`, {', '.join(names)}"
-        raise wrong(expected, name, TypeError)
+        raise argument_error(expected, name, TypeError)
 
 
 def _text_column(lines: Any, name: str = "lines", first: int = 0) -> np.ndarray:
@@ -183,14 +185,18 @@ def _text_column(lines: Any, name: str = "lines", first: int = 0) -> np.ndarray:
             texts[place] = line.decode("utf-16", "replace")
         elif not isinstance(line, bytes):
             received = f"{line!r} at place {first + place}"
-            raise wrong(f"`{name}` of str or bytes", received, TypeError)
+            raise argument_error(
+                f"`{name}` of str or bytes", received, TypeError
+            )
     return texts
 
 
 def _check_is_list(lines: object, name: str) -> None:
     if isinstance(lines, str | bytes):
         received = f"the one sentence {lines!r}. Put it into a list"
-        raise wrong(f"`{name}`, a list of sentences", received, TypeError)
+        raise argument_error(
+            f"`{name}`, a list of sentences", received, TypeError
+        )
 
 
 def _option_column(name: str, value: Option, count: int) -> np.ndarray:
@@ -208,6 +214,6 @@ def _option_column(name: str, value: Option, count: int) -> np.ndarray:
         fits = False
     if not fits or array.shape not in ((), (count,)):
         expected = f"`{name}` as one value or {count}, one for each line, of "
-        raise wrong(f"{expected}type {np.dtype(kind)}", repr(value))
+        raise argument_error(f"{expected}type {np.dtype(kind)}", repr(value))
     array = np.broadcast_to(array, (count,))
     return _text_column(array, name) if kind is object else array
