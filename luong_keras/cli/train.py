@@ -13,7 +13,12 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from tyro.conf import DisallowNone, Positional, UseAppendAction, arg
 
-from luong_keras.cli.parsing import parse_arguments, spread_assignments
+from luong_keras.cli.parsing import (
+    Option,
+    Value,
+    parse_arguments,
+    spread_assignments,
+)
 from luong_keras.cli.settings_flags import settings_flags, split_settings
 from luong_keras.config import RunConfig
 from luong_keras.config.checks import at_least
@@ -37,12 +42,11 @@ from luong_keras.text.threads import divide_cores
 from luong_keras.training.run_folder import RunFolder
 
 PROGRAM = "luong-keras train"
-_PRESET_HINT = arg(help_behavior_hint="(default: the preset's)")
-PresetInt = Annotated[int | None, DisallowNone, _PRESET_HINT]
-PresetFloat = Annotated[float | None, DisallowNone, _PRESET_HINT]
-# The comment of the option describes the default instead of None.
+# An option whose default is that of the preset.
+PresetOption = Annotated[
+    Value, DisallowNone, arg(help_behavior_hint="(default: the preset's)")
+]
 _FILES = arg(metavar="FILE [FILE]", help_behavior_hint="")
-_NO_HINT = arg(help_behavior_hint="")
 _SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)([dhms])")
 
@@ -69,14 +73,12 @@ class Train:
     ] = ()
     # initial settings; default: for your text tiny or small, by its size; for
     # an existing run its settings; otherwise demo
-    preset: Annotated[
+    preset: Option[
         Literal["paper", "authors", "small", "small-fast", "tiny", "demo"]
-        | None,
-        DisallowNone,
-        _NO_HINT,
+        | None
     ] = None
     # folder of the run; default: runs/PRESET
-    run_dir: Annotated[Path | None, DisallowNone, _NO_HINT] = None
+    run_dir: Option[Path | None] = None
     # pairs that choose the best epoch: one file of both sides, or two files; by
     # default a share of the training pairs is held out
     dev: Annotated[tuple[str, ...], _FILES] = ()
@@ -84,71 +86,63 @@ class Train:
     test: Annotated[tuple[str, ...], _FILES] = ()
     # phrasebook (built in), files, wmt14_translate, or another builder of
     # tensorflow_datasets; default: the preset's
-    dataset: Annotated[str | None, DisallowNone, _NO_HINT] = None
+    dataset: Option[str | None] = None
     # stop with a snapshot after this time, such as 3h or 90m; the same
     # command continues
-    stop_after: Annotated[str | None, DisallowNone, _NO_HINT] = None
+    stop_after: Option[str | None] = None
     # backend of training: tensorflow, or jax on all devices that it finds,
     # including those of several processes; after jax, tensorflow scores and
     # exports the model. Default: tensorflow
-    backend: Annotated[
-        Literal["tensorflow", "jax"] | None, DisallowNone, _NO_HINT
-    ] = None
+    backend: Option[Literal["tensorflow", "jax"] | None] = None
     # with tensorflow, mirrored: train on several devices of this machine, each
     # with a share of each batch
-    strategy: Annotated[Literal["mirrored"] | None, DisallowNone, _NO_HINT] = (
-        None
-    )
+    strategy: Option[Literal["mirrored"] | None] = None
     # number of devices of this machine, with --backend jax or --strategy
     # mirrored; default: all GPUs, or the CPU as one device. Otherwise one
     # device trains
-    devices: Annotated[int | None, DisallowNone, _NO_HINT] = None
+    devices: Option[int | None] = None
     # file of settings in YAML or JSON, such as the config.json of another run
-    config: Annotated[Path | None, DisallowNone, _NO_HINT] = None
+    config: Option[Path | None] = None
     # any settings, such as model.units=512; may be repeated
     settings: Annotated[
         UseAppendAction[tuple[str, ...]],
         arg(name="set", metavar="KEY=VALUE …", help_behavior_hint=""),
     ] = ()
     # fine-tuning: the parent run, one of its weight files or its export
-    init_from: Annotated[str | None, DisallowNone, _NO_HINT] = None
+    init_from: Option[str | None] = None
     # total number of epochs, including those of earlier calls
-    epochs: PresetInt = None
+    epochs: PresetOption[int | None] = None
     # pairs per step
-    batch_size: PresetInt = None
+    batch_size: PresetOption[int | None] = None
     # learning rate of the first epoch
-    learning_rate: PresetFloat = None
+    learning_rate: PresetOption[float | None] = None
     # optimizer of the weights
-    optimizer: Annotated[
-        Literal["sgd", "adam"] | None, DisallowNone, _PRESET_HINT
-    ] = None
+    optimizer: PresetOption[Literal["sgd", "adam"] | None] = None
     # seed of the initial weights and of the order of the pairs
-    seed: PresetInt = None
+    seed: PresetOption[int | None] = None
     # metric that chooses the best epoch: auto, bleu, chrf, ter, exact_match,
     # token_accuracy or loss; bleu may name a tokenization, as bleu:zh
-    metric: Annotated[str | None, DisallowNone, _PRESET_HINT] = None
+    metric: PresetOption[str | None] = None
     # units of the recurrent layers
-    units: PresetInt = None
+    units: PresetOption[int | None] = None
     # size of the word embeddings
-    embedding_size: PresetInt = None
+    embedding_size: PresetOption[int | None] = None
     # number of layers of the encoder, and of the decoder
-    layers: PresetInt = None
+    layers: PresetOption[int | None] = None
     # share of activations set to zero in training
-    dropout: PresetFloat = None
+    dropout: PresetOption[float | None] = None
     # auto, float32, mixed_bfloat16, mixed_float16 or float64
-    precision: Annotated[str | None, DisallowNone, _PRESET_HINT] = None
+    precision: PresetOption[str | None] = None
     # words or subwords of each language, or of both together
-    vocabulary_size: PresetInt = None
+    vocabulary_size: PresetOption[int | None] = None
     # maximum number of tokens; longer training pairs are left out
-    max_length: PresetInt = None
+    max_length: PresetOption[int | None] = None
     # for files of both sides: the source and the target column, or language
-    columns: Annotated[tuple[str, str] | None, DisallowNone, _PRESET_HINT] = (
-        None
-    )
+    columns: PresetOption[tuple[str, str] | None] = None
     # number of hypotheses of the search that translates the test set
-    beam_size: PresetInt = None
+    beam_size: PresetOption[int | None] = None
     # 0: sum of log-probabilities, 1: their mean
-    length_penalty: PresetFloat = None
+    length_penalty: PresetOption[float | None] = None
 
 
 def parse(argv: Sequence[str]) -> Call:
