@@ -380,7 +380,7 @@ def test_loss_is_scaled_only_for_float16_gradients(precision):
     config = dataclasses.replace(
         BASE_CONFIG, model=ModelConfig(precision=precision)
     )
-    made = training_part.optimizer(config)
+    made = training_part.build_optimizer(config)
     scaled = precision == "mixed_float16"
     assert isinstance(made, keras.optimizers.LossScaleOptimizer) == scaled
     inner = made.inner_optimizer if scaled else made
@@ -391,7 +391,9 @@ def rates(training, epochs=4, steps=4):
     """Return the learning rate of each batch, as the callback sets it."""
     config = RunConfig(model=MODEL, training=training)
     holder = types.SimpleNamespace(
-        learning_rate=float(training_part.optimizer(config).learning_rate),
+        learning_rate=float(
+            training_part.build_optimizer(config).learning_rate
+        ),
         get_config=lambda: {"learning_rate": holder.learning_rate},
     )
     schedule = training_part.learning_rate_schedule(
