@@ -129,7 +129,7 @@ class MosesJoiner:
         """Compute (N,) flags, whether a space precedes each word."""
         # Only the first rule that matches a word applies.
         cjk, currency, stop, contraction, decimal, elision, quotation = (
-            _first_only(
+            _first_matches(
                 self._cjk_words(words),
                 words.match(self._currency),
                 words.match(r"[,.?!:;\\%})\]]+"),
@@ -139,52 +139,56 @@ class MosesJoiner:
                 words.match(_QUOTE),
             )
         )
-        opening = _opening(words, quotation, *self._forced(words))
-        to_the_left = (
-            (cjk & words.before(words.match(f".*{self._cjk}")))
+        opening = _opening_quotes(words, quotation, *self._fixed_quotes(words))
+        attaches_left = (
+            (cjk & words.previous(words.match(f".*{self._cjk}")))
             | stop
             | contraction
             | decimal
             | (quotation & ~opening)
         )
-        to_the_right = currency | elision | opening
-        space = ~to_the_left & ~words.before(to_the_right)
+        attaches_right = currency | elision | opening
+        space = ~attaches_left & ~words.previous(attaches_right)
         if self.language == "fr":
             space |= stop & words.match(r"[?!:;\\%]")
-        return space & ~words.first
+        return space & ~words.is_first
 
     def _cjk_words(self, words):
         if self.language == "ko":
-            return words.none
+            return words.no_match
         return words.match(f"{self._cjk}.*")
 
     def _contractions(self, words):
         if self.language != "en":
-            return words.none
+            return words.no_match
         return words.match(f"'{self._letter}.*")
 
     def _decimals(self, words):
         """Flag numbers in Czech sentences that end in a number and a stop."""
         if self.language != "cs":
-            return words.none
+            return words.no_match
         number = words.match("[0-9]+")
-        ends = words.last & words.match("[.,]") & words.before(number)
-        return number & words.anywhere(ends) & (words.position > 1)
+        is_final_stop = (
+            words.is_last & words.match("[.,]") & words.previous(number)
+        )
+        return (
+            number & words.any_in_sentence(is_final_stop) & (words.position > 1)
+        )
 
     def _elisions(self, words):
         if self.language not in ("fr", "it", "ga"):
-            return words.none
-        followed = words.after(words.match(f"{self._letter}.*"))
-        return words.match(f".*{self._letter}'") & followed
+            return words.no_match
+        before_letter = words.following(words.match(f"{self._letter}.*"))
+        return words.match(f".*{self._letter}'") & before_letter
 
-    def _forced(self, words):
+    def _fixed_quotes(self, words):
         """Flag quotation marks that always open, and that always close."""
         if self.language == "en":  # The Jones' house.
-            after_s = words.before(words.match(".*s"))
-            return words.none, words.match("'") & after_s
+            after_s = words.previous(words.match(".*s"))
+            return words.no_match, words.match("'") & after_s
         if self.language == "cs":
             return words.match("„"), words.match("“")
-        return words.none, words.none
+        return words.no_match, words.no_match
 
 
 class _Words:
@@ -197,24 +201,24 @@ class _Words:
         self.position = tf.range(tf.size(self.rows, tf.int64)) - tf.gather(
             words.row_starts(), self.rows
         )
-        self.first = self.position == 0
+        self.is_first = self.position == 0
         lengths = tf.gather(words.row_lengths(), self.rows)
-        self.last = self.position == lengths - 1
-        self.none = tf.zeros_like(self.first)
+        self.is_last = self.position == lengths - 1
+        self.no_match = tf.zeros_like(self.is_first)
 
     def match(self, pattern: str) -> tf.Tensor:
         """Test whether each word matches a pattern."""
         return tf.strings.regex_full_match(self.flat, pattern)
 
-    def before(self, flags: tf.Tensor) -> tf.Tensor:
+    def previous(self, flags: tf.Tensor) -> tf.Tensor:
         """Return the flag of the word before; False for the first word."""
-        return tf.concat([[False], flags], 0)[:-1] & ~self.first
+        return tf.concat([[False], flags], 0)[:-1] & ~self.is_first
 
-    def after(self, flags: tf.Tensor) -> tf.Tensor:
+    def following(self, flags: tf.Tensor) -> tf.Tensor:
         """Return the flag of the word after; False for the last word."""
-        return tf.concat([flags, [False]], 0)[1:] & ~self.last
+        return tf.concat([flags, [False]], 0)[1:] & ~self.is_last
 
-    def anywhere(self, flags: tf.Tensor) -> tf.Tensor:
+    def any_in_sentence(self, flags: tf.Tensor) -> tf.Tensor:
         """Test whether any word of the same sentence has the flag."""
         counts = tf.math.unsorted_segment_sum(
             tf.cast(flags, tf.int32), self.rows, self.row_count
@@ -222,15 +226,15 @@ class _Words:
         return tf.gather(counts, self.rows) > 0
 
 
-def _first_only(*rules: tf.Tensor) -> Iterator[tf.Tensor]:
+def _first_matches(*rules: tf.Tensor) -> Iterator[tf.Tensor]:
     """Yield each rule without the words of the rules before it."""
-    taken = tf.zeros_like(rules[0])
+    matched = tf.zeros_like(rules[0])
     for rule in rules:
-        yield rule & ~taken
-        taken |= rule
+        yield rule & ~matched
+        matched |= rule
 
 
-def _opening(words, quotation, opens, closes):
+def _opening_quotes(words, quotation, opens, closes):
     """Flag the words that are opening quotation marks.
 
     Marks of one kind in one sentence open and close alternately. The
@@ -246,12 +250,12 @@ def _opening(words, quotation, opens, closes):
     groups, places = tf.gather(groups, order), tf.gather(places, order)
     opens, closes = tf.gather(opens, places), tf.gather(closes, places)
     new_group = tf.concat([[True], groups[1:] != groups[:-1]], 0)
-    begins = new_group[: tf.size(groups)] | opens | closes
-    turn = tf.cumsum(tf.cast(begins, tf.int32)) - 1
+    starts_run = new_group[: tf.size(groups)] | opens | closes
+    run = tf.cumsum(tf.cast(starts_run, tf.int32)) - 1
     index = tf.range(tf.size(groups))
-    begin = tf.gather(tf.math.segment_min(index, turn), turn)
-    even = (index - begin) % 2 == 0
-    opening = even != tf.gather(closes, begin)
+    run_start = tf.gather(tf.math.segment_min(index, run), run)
+    is_even = (index - run_start) % 2 == 0
+    opening = is_even != tf.gather(closes, run_start)
     return tf.scatter_nd(
         places[:, None], opening, tf.shape(quotation, tf.int64)
     )

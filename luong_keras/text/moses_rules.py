@@ -103,21 +103,21 @@ def _final_dot_rules(tokenizer: Any) -> list[Rule]:
     lower = character_class(tokenizer.IsLower)
     numeric = set(tokenizer.NUMERIC_ONLY_PREFIXES)
     prefixes = set(tokenizer.NONBREAKING_PREFIXES) - numeric
-    kept = rf"\1{_KEPT_DOT}\2"
+    keep_dot = rf"\1{_KEPT_DOT}\2"
     rules = [
         # Two spaces, so that the matches of neighbouring words do not overlap.
         (r" +", "  "),
         (r"^ *| *$", " "),
         # Keep a dot after a letter and another dot: "U.S.".
-        (rf"([{letter}][^ ]*\.[^ ]*)\.( )", kept),
-        (rf"(\.[^ ]*[{letter}][^ ]*)\.( )", kept),
+        (rf"([{letter}][^ ]*\.[^ ]*)\.( )", keep_dot),
+        (rf"(\.[^ ]*[{letter}][^ ]*)\.( )", keep_dot),
         # Keep a dot before a small letter.
-        (rf"()\.(  [{lower}])", kept),
+        (rf"()\.(  [{lower}])", keep_dot),
     ]
     if alternatives := _alternatives(prefixes):
-        rules.append((rf"( (?:{alternatives}))\.( )", kept))
+        rules.append((rf"( (?:{alternatives}))\.( )", keep_dot))
     if alternatives := _alternatives(numeric):
-        rules.append((rf"( (?:{alternatives}))\.(  [0-9])", kept))
+        rules.append((rf"( (?:{alternatives}))\.(  [0-9])", keep_dot))
     return [*rules, (r"([^ .])\. ", r"\1 . "), (_KEPT_DOT, ".")]
 
 
@@ -147,12 +147,12 @@ def character_class(characters: Iterable[str]) -> str:
     )
     ranges = [[code for _, code in group] for _, group in groups]
     return "".join(
-        _literal(r[0]) if len(r) == 1 else f"{_literal(r[0])}-{_literal(r[-1])}"
-        for r in ranges
+        "-".join(map(_escape_character, sorted({run[0], run[-1]})))
+        for run in ranges
     )
 
 
-def _literal(code: int) -> str:
+def _escape_character(code: int) -> str:
     if code < 0x20:
         return rf"\x{code:02x}"
     return f"\\{chr(code)}" if chr(code) in r"\[]^-" else chr(code)
@@ -161,5 +161,5 @@ def _literal(code: int) -> str:
 @functools.cache
 def _digits() -> str:
     r"""Return the characters of Python's `\d`; RE2's `\d` has others."""
-    everything = "".join(map(chr, range(sys.maxunicode + 1)))
-    return character_class(re.findall(r"\d", everything))
+    characters = "".join(map(chr, range(sys.maxunicode + 1)))
+    return character_class(re.findall(r"\d", characters))

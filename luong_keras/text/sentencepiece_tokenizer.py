@@ -87,22 +87,22 @@ class SentencePieceTokenizer(Tokenizer):
     def _restore(self, model: bytes, lowercase: bool, origin: str) -> None:
         super().__init__(lowercase)
         self._bytes = model
-        in_graph = _tensorflow_text().SentencepieceTokenizer
+        tokenizer_class = _import_tensorflow_text().SentencepieceTokenizer
         try:
-            self._to_ids = in_graph(model, out_type=tf.int32)
-            self._to_pieces = in_graph(model, out_type=tf.string)
+            self._to_ids = tokenizer_class(model, out_type=tf.int32)
+            self._to_pieces = tokenizer_class(model, out_type=tf.string)
             self._size = int(self._to_ids.vocab_size())
         except tf.errors.OpError as error:
             raise ValueError(
                 f"{origin} is not a SentencePiece model ({error.message}). "
                 "Restore the file, or train a new tokenizer."
             ) from error
-        first = self.lookup(tf.range(len(SPECIAL_TOKENS))).numpy()
-        first = tuple(piece.decode() for piece in first)
-        if first != SPECIAL_TOKENS:
+        special_tokens = self.lookup(tf.range(len(SPECIAL_TOKENS))).numpy()
+        special_tokens = tuple(piece.decode() for piece in special_tokens)
+        if special_tokens != SPECIAL_TOKENS:
             raise ValueError(
                 f"The ids 0 to 3 of a model are {list(SPECIAL_TOKENS)}. "
-                f"Received: {list(first)} in {origin}. Train it with "
+                f"Received: {list(special_tokens)} in {origin}. Train it with "
                 "`SentencePieceTokenizer.train`, or give SentencePiece "
                 "`pad_id=0, unk_id=1, bos_id=2, eos_id=3`."
             )
@@ -153,33 +153,37 @@ class SentencePieceTokenizer(Tokenizer):
                 "`user_defined_symbols` is a list of symbols. Received: one "
                 f"string, {user_defined_symbols!r}. Put it into a list."
             )
-        checked = SentencePieceConfig(
+        config = SentencePieceConfig(
             model_type,
             normalization,
             character_coverage,
             byte_fallback,
             tuple(user_defined_symbols),
         )
-        for symbol in checked.user_defined_symbols:
+        for symbol in config.user_defined_symbols:
             if lowercase and symbol != symbol.lower():
                 raise ValueError(
                     "No symbol with capitals is in lower-cased text. "
                     f"Received: {symbol!r} among `user_defined_symbols`, and "
                     "lowercase=True. Write it in lower case."
                 )
-        model, characters = io.BytesIO(), checked.model_type == "char"
+        model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=_cleaned(lines, lowercase),
+                sentence_iterator=_clean_lines(lines, lowercase),
                 model_writer=model,
                 # A smaller size would drop rare characters of a "char" model.
-                vocab_size=sys.maxunicode if characters else vocabulary_size,
-                model_type=checked.model_type,
-                normalization_rule_name=checked.normalization,
-                character_coverage=checked.character_coverage,
-                byte_fallback=checked.byte_fallback,
+                vocab_size=(
+                    sys.maxunicode
+                    if config.model_type == "char"
+                    else vocabulary_size
+                ),
+                model_type=config.model_type,
+                normalization_rule_name=config.normalization,
+                character_coverage=config.character_coverage,
+                byte_fallback=config.byte_fallback,
                 # SentencePiece ignores a tuple.
-                user_defined_symbols=list(checked.user_defined_symbols),
+                user_defined_symbols=list(config.user_defined_symbols),
                 pad_id=PAD_ID,
                 unk_id=UNK_ID,
                 bos_id=BOS_ID,
@@ -227,13 +231,13 @@ class SentencePieceTokenizer(Tokenizer):
         return self._to_ids.tokenize(self.clean(text))
 
     def lookup(self, ids: tf.Tensor) -> tf.Tensor:  # noqa: D102
-        def name(flat: tf.Tensor) -> tf.Tensor:
+        def lookup_pieces(flat: tf.Tensor) -> tf.Tensor:
             # The operation aborts the process at an id out of range.
             flat = tf.cast(flat, tf.int32)
-            known = (flat >= 0) & (flat < self._size)
-            return self._to_ids.id_to_string(tf.where(known, flat, UNK_ID))
+            is_valid = (flat >= 0) & (flat < self._size)
+            return self._to_ids.id_to_string(tf.where(is_valid, flat, UNK_ID))
 
-        return tf.ragged.map_flat_values(name, ids)
+        return tf.ragged.map_flat_values(lookup_pieces, ids)
 
     def join(self, tokens: tf.RaggedTensor) -> tf.Tensor:
         """Join tokens to running text.
@@ -249,13 +253,13 @@ class SentencePieceTokenizer(Tokenizer):
         """
         flat = tokens.flat_values
         ids = self._to_ids.string_to_id(flat)
-        spelled = tf.strings.regex_replace(flat, _SPACE, " ")
+        spellings = tf.strings.regex_replace(flat, _SPACE, " ")
         # Cut special tokens in two: the operation would omit a whole one.
         names = "|".join(token[1:] for token in SPECIAL_TOKENS)
-        spelled = tf.strings.regex_replace(
-            spelled, f"^<({names})$", b"<" + _CUT + rb"\1"
+        spellings = tf.strings.regex_replace(
+            spellings, f"^<({names})$", b"<" + _CUT + rb"\1"
         )
-        flat = tf.where(ids < len(SPECIAL_TOKENS), spelled, flat)
+        flat = tf.where(ids < len(SPECIAL_TOKENS), spellings, flat)
         parts = tf.strings.split(flat, _CUT)
         parts = parts.with_row_splits_dtype(tokens.row_splits.dtype)
         parts = tokens.with_flat_values(parts)
@@ -263,7 +267,7 @@ class SentencePieceTokenizer(Tokenizer):
         return tf.strings.regex_replace(text, "^ +|( ) +", r"\1")
 
 
-def _cleaned(lines: Iterable[str], lowercase: bool) -> Iterator[bytes]:
+def _clean_lines(lines: Iterable[str], lowercase: bool) -> Iterator[bytes]:
     for batch in batches_of_lines(lines):
         yield from clean_text(batch, lowercase).numpy().tolist()
 
@@ -289,15 +293,15 @@ def _training_error(vocabulary_size: int, error: RuntimeError) -> ValueError:
         f"vocabulary_size={vocabulary_size}. {fix} SentencePiece says: "
         f"{message.splitlines()[0]}"
     )
-    nearest = re.search(
+    match = re.search(
         r"too high .* value <= (\d+)|required_chars\. \d+ vs (\d+)", message
     )
-    if nearest:
-        return VocabularySizeError(text, int(nearest[1] or nearest[2]))
+    if match:
+        return VocabularySizeError(text, int(match[1] or match[2]))
     return ValueError(text)
 
 
-def _tensorflow_text() -> Any:
+def _import_tensorflow_text() -> Any:
     """Import the package, which word tokenizers do not need."""
     try:
         import tensorflow_text

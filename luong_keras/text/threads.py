@@ -63,12 +63,12 @@ def in_order(
     Yields:
         The results.
     """
-    waiting: deque[Future[Result]] = deque()
+    futures: deque[Future[Result]] = deque()
     for batch in batches:
-        waiting.append(pool.submit(function, batch))
-        if len(waiting) > ahead:
-            yield waiting.popleft().result()
-    for future in waiting:
+        futures.append(pool.submit(function, batch))
+        if len(futures) > ahead:
+            yield futures.popleft().result()
+    for future in futures:
         yield future.result()
 
 

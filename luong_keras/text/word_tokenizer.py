@@ -58,14 +58,14 @@ class WordTokenizer(Tokenizer):
         self._temporary: tempfile.TemporaryDirectory | None = None
         # The file is an asset, so an export contains a copy.
         self._asset = tf.saved_model.Asset(str(vocabulary_file))
-        content = tf.lookup.TextFileIndex
+        index = tf.lookup.TextFileIndex
         self._ids = tf.lookup.StaticHashTable(
             tf.lookup.TextFileInitializer(
                 self._asset.asset_path,
                 key_dtype=tf.string,
-                key_index=content.WHOLE_LINE,
+                key_index=index.WHOLE_LINE,
                 value_dtype=tf.int64,
-                value_index=content.LINE_NUMBER,
+                value_index=index.LINE_NUMBER,
             ),
             default_value=UNK_ID,
         )
@@ -73,9 +73,9 @@ class WordTokenizer(Tokenizer):
             tf.lookup.TextFileInitializer(
                 self._asset.asset_path,
                 key_dtype=tf.int64,
-                key_index=content.LINE_NUMBER,
+                key_index=index.LINE_NUMBER,
                 value_dtype=tf.string,
-                value_index=content.WHOLE_LINE,
+                value_index=index.WHOLE_LINE,
             ),
             default_value=UNK,
         )
@@ -113,33 +113,35 @@ class WordTokenizer(Tokenizer):
             ValueError: If `vocabulary_size` leaves no room for a word, or no
                 word occurs `min_count` times.
         """
-        room = None
+        max_words = None
         if vocabulary_size is not None:
-            room = vocabulary_size - len(SPECIAL_TOKENS)
-        if room is not None and room < 1:
+            max_words = vocabulary_size - len(SPECIAL_TOKENS)
+        if max_words is not None and max_words < 1:
             raise ValueError(
                 "`vocabulary_size` counts the four special tokens, so it must "
                 f"be at least 5. Received: {vocabulary_size}."
             )
         counts = count_words(
             lines,
-            lambda batch: _split(clean_text(batch, lowercase), pretokenized),
+            lambda batch: _split_words(
+                clean_text(batch, lowercase), pretokenized
+            ),
             threads,
         )
         for token in SPECIAL_TOKENS:
             counts.pop(token.encode(), None)
-        frequent = sorted(
+        words = sorted(
             (word for word, count in counts.items() if count >= min_count),
             key=lambda word: (-counts[word], word),
         )
-        if not frequent:
+        if not words:
             raise ValueError(
                 f"No word occurs {min_count} times in the text. Received: "
                 f"{len(counts)} different words. Give more text, or a smaller "
                 "`min_count`."
             )
         return cls.from_words(
-            (word.decode() for word in frequent[:room]),
+            (word.decode() for word in words[:max_words]),
             pretokenized=pretokenized,
             lowercase=lowercase,
         )
@@ -200,7 +202,7 @@ class WordTokenizer(Tokenizer):
         return self._bytes
 
     def tokens(self, text: tf.Tensor) -> tf.RaggedTensor:  # noqa: D102
-        return _split(self.clean(text), self.pretokenized)
+        return _split_words(self.clean(text), self.pretokenized)
 
     def encode(self, text: tf.Tensor) -> tf.RaggedTensor:  # noqa: D102
         words = self.tokens(text)
@@ -222,7 +224,7 @@ class WordTokenizer(Tokenizer):
         return word_splitting.join_13a(tokens)
 
 
-def _split(text: tf.Tensor, pretokenized: bool) -> tf.RaggedTensor:
+def _split_words(text: tf.Tensor, pretokenized: bool) -> tf.RaggedTensor:
     if pretokenized:
         return word_splitting.split_at_spaces(text)
     return word_splitting.split_13a(text)
@@ -256,19 +258,20 @@ def count_words(
     @tf.function(
         input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
     )
-    def counted(batch):
+    def count_in_graph(batch):
         words, _, counts = tf.unique_with_counts(split(batch).flat_values)
         return words, counts
 
-    counted.get_concrete_function()  # Otherwise each thread would trace it.
+    # Otherwise each thread would trace it.
+    count_in_graph.get_concrete_function()
 
-    def count(batch: list[str]) -> tuple[list[bytes], list[int]]:
-        words, counts = counted(tf.constant(batch, tf.string))
+    def count_batch(batch: list[str]) -> tuple[list[bytes], list[int]]:
+        words, counts = count_in_graph(tf.constant(batch, tf.string))
         return words.numpy().tolist(), counts.numpy().tolist()
 
     totals: Counter[bytes] = Counter()
     batches = batches_of(lines, _LINES_PER_CALL)
-    for words, counts in in_threads(count, batches, threads):
+    for words, counts in in_threads(count_batch, batches, threads):
         for word, times in zip(words, counts, strict=True):
             totals[word] += times
     return totals
@@ -308,14 +311,14 @@ def read_vocabulary(path: str | Path) -> list[str]:
             f"Received: {words[: len(SPECIAL_TOKENS)]} in {path}. Put the "
             "special tokens first."
         )
-    seen: dict[str, int] = {}
+    first_lines: dict[str, int] = {}
     for number, word in enumerate(words, start=1):
         if len(word.split()) != 1 or word != word.strip():
             raise ValueError(
                 f"Line {number} of the vocabulary {path} must be one word "
                 f"without white space. Received: {word!r}. Remove the line."
             )
-        first = seen.setdefault(word, number)
+        first = first_lines.setdefault(word, number)
         if first != number:
             raise ValueError(
                 f"The word {word!r} stands twice in the vocabulary {path}: in "
