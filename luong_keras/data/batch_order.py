@@ -133,13 +133,13 @@ class BatchOrder:
             (N, 3) integer array: for each batch the rows, the columns of
             `source` and the columns of `target_in`.
         """
-        found = []
+        sizes = []
         for pool in range(self.pools_per_epoch):
             for lines in self.pool_lines(epoch, pool):
                 source = self._pairs.source_lengths[lines].max()
                 target = self._pairs.target_lengths[lines].max() + 1  # `<s>`
-                found.append((len(lines), source, target))
-        shapes = np.array(found, np.int64)
+                sizes.append((len(lines), source, target))
+        shapes = np.array(sizes, np.int64)
         shapes[:, 1:] = padded_width(shapes[:, 1:], widths)
         return shapes
 
@@ -222,7 +222,7 @@ class Mixture:
         self.counts = np.array(counts, np.int64)
         self.weights = tuple(float(weight) for weight in weights)
         self.seed = seed
-        self.shares = _shares(int(self.counts.sum()), self.weights)
+        self.shares = _round_shares(int(self.counts.sum()), self.weights)
 
     def places(self, start: int, stop: int, epoch: int) -> np.ndarray:
         """Compute the pairs at a range of places in an epoch.
@@ -236,24 +236,24 @@ class Mixture:
             (stop - start,) int64 array, the numbers of the pairs.
         """
         total = int(self.counts.sum())
-        mixed = shuffled_range(start, stop, total, seed=(self.seed, epoch))
+        shuffled = shuffled_range(start, stop, total, seed=(self.seed, epoch))
         starts = np.cumsum(self.shares) - self.shares
-        source = np.searchsorted(starts, mixed, side="right") - 1
+        source = np.searchsorted(starts, shuffled, side="right") - 1
         # A source without a share starts at the same place as the next one:
         # side="right" finds the last of them, which has a share.
-        place = epoch * self.shares[source] + mixed - starts[source]
+        place = epoch * self.shares[source] + shuffled - starts[source]
         passes, place = np.divmod(place, self.counts[source])
         # The seeds of sources never coincide with the seed of the epoch.
         seeds = np.stack([self.seed + ((source + 1) << 32), passes], -1)
-        drawn = shuffled_places(place, self.counts[source], seeds)
-        return drawn + (np.cumsum(self.counts) - self.counts)[source]
+        pairs = shuffled_places(place, self.counts[source], seeds)
+        return pairs + (np.cumsum(self.counts) - self.counts)[source]
 
 
-def _shares(total: int, weights: Sequence[float]) -> np.ndarray:
+def _round_shares(total: int, weights: Sequence[float]) -> np.ndarray:
     """Compute the number of pairs of each source; the sum is `total`.
 
     Example:
-        >>> _shares(10, (1.0, 1.0, 1.0)).tolist()
+        >>> _round_shares(10, (1.0, 1.0, 1.0)).tolist()
         [4, 3, 3]
     """
     exact = total * np.array(weights) / sum(weights)

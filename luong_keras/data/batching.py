@@ -207,10 +207,10 @@ class TrainingBatches(BatchOrder):
             pool, place = divmod(place, self.pool_batches)
             for lines in self.pool_lines(epoch, pool)[place:]:
                 if step < stop:
-                    yield padded_batch(*self._rows(lines))
+                    yield padded_batch(*self._read_rows(lines))
                 step += 1
 
-    def _rows(self, lines: np.ndarray) -> tuple[Sequence, Sequence]:
+    def _read_rows(self, lines: np.ndarray) -> tuple[Sequence, Sequence]:
         """Read the ids of both sides, without `<s>` and `</s>`."""
         keep_end = self.over_long == "truncate_source_left"
         return (

@@ -69,17 +69,17 @@ class Corpus:
             )
         try:
             description = json.loads(path.read_text(encoding="utf-8"))
-            written = description["format"]
+            file_format = description["format"]
             files = description["files"]
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
                 f"{path} does not describe a corpus ({error!r}). Write the "
                 "corpus again."
             ) from error
-        if written != FORMAT:
+        if file_format != FORMAT:
             raise ValueError(
                 f"The corpus in {folder} has another format: expected "
-                f"{FORMAT}. Received: {written}. Write the corpus again."
+                f"{FORMAT}. Received: {file_format}. Write the corpus again."
             )
         for name, expected in files.items():
             _check_file(folder / name, expected, verify)
@@ -188,23 +188,23 @@ def text_path(folder: Path, side: str) -> Path:
 def _line_starts(text: mmap.mmap) -> np.ndarray:
     """Find the byte offsets of all lines, followed by the size of the text."""
     content = np.frombuffer(text, np.uint8)
-    found = [np.zeros(1, np.int64)]
+    starts = [np.zeros(1, np.int64)]
     for first in range(0, len(content), _CHUNK):
         ends = np.flatnonzero(content[first : first + _CHUNK] == ord("\n"))
-        found.append(ends + first + 1)
-    return np.concatenate(found)
+        starts.append(ends + first + 1)
+    return np.concatenate(starts)
 
 
 def _check_file(path: Path, expected: dict[str, int], verify: bool) -> None:
-    found: dict[str, int] = {}
+    actual: dict[str, int] = {}
     if path.is_file():
-        found["bytes"] = path.stat().st_size
-        if verify and found["bytes"] == expected["bytes"]:
-            found["crc32"] = file_checksum(path)
-    if any(found.get(key) != expected[key] for key in found) or not found:
+        actual["bytes"] = path.stat().st_size
+        if verify and actual["bytes"] == expected["bytes"]:
+            actual["crc32"] = file_checksum(path)
+    if any(actual.get(key) != expected[key] for key in actual) or not actual:
         raise ValueError(
             f"{path} is not the file that was written: expected {expected}. "
-            f"Received: {found or 'no such file'}. Write the corpus again."
+            f"Received: {actual or 'no such file'}. Write the corpus again."
         )
 
 

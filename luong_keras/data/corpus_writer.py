@@ -29,7 +29,7 @@ from luong_keras.data.pair_checks import (
     Preprocess,
     check_pairs,
     check_scripts,
-    shown_pair,
+    format_pair,
 )
 from luong_keras.files.atomic_file import disk_errors_named, write_json
 from luong_keras.missing_package import needs
@@ -98,46 +98,46 @@ def write_corpus(
     filters = filters or FilterConfig()
     check_scripts(filters)
     preprocess = (preprocess_source, preprocess_target)
-    prepares = any(prepare is not None for prepare in preprocess)
-    alone = _CALLS_ALONE_PREPARING if prepares else _CALLS_ALONE
+    has_preprocessing = any(prepare is not None for prepare in preprocess)
+    local_calls = _CALLS_ALONE_PREPARING if has_preprocessing else _CALLS_ALONE
     check = functools.partial(
         check_pairs, preprocess=preprocess, filters=filters
     )
     folder = Path(folder)
-    left_out = _LeftOut(strict=max_skipped == 0)
+    left_out = _LeftOutPairs(strict=max_skipped == 0)
     parts: Counter[int] = Counter()
     seen: set[int] = set()
-    number = 0
-    chunks, sent = itertools.tee(batches_of(pairs, _PAIRS_PER_CALL))
+    count = 0
+    chunks, worker_chunks = itertools.tee(batches_of(pairs, _PAIRS_PER_CALL))
     # Worker processes do not need the places.
     rows = (
         [(pair[0], pair[1], getattr(pair, "problem", None)) for pair in chunk]
-        for chunk in sent
+        for chunk in worker_chunks
     )
-    with _texts(folder) as files:
-        for found, chunk in zip(
-            mapped(check, rows, processes, alone), chunks, strict=True
+    with _open_texts(folder) as files:
+        for results, chunk in zip(
+            map_chunks(check, rows, processes, local_calls), chunks, strict=True
         ):
-            kept: tuple[list[bytes], list[bytes]] = [], []
-            for pair, result in zip(chunk, found, strict=True):
-                number += 1
+            lines: tuple[list[bytes], list[bytes]] = [], []
+            for pair, result in zip(chunk, results, strict=True):
+                count += 1
                 if filters.duplicates and not isinstance(result, str):
                     if result[2] in seen:
                         result = "duplicate"
                     else:
                         seen.add(result[2])
                 if isinstance(result, str):
-                    left_out.add(result, getattr(pair, "place", number), pair)
+                    left_out.add(result, getattr(pair, "place", count), pair)
                 else:
-                    kept[0].append(result[0])
-                    kept[1].append(result[1])
+                    lines[0].append(result[0])
+                    lines[1].append(result[1])
                     parts[getattr(pair, "part", 0)] += 1
-            for file, lines in zip(files, kept, strict=True):
+            for file, side in zip(files, lines, strict=True):
                 with disk_errors_named(Path(file.name), atomic=False):
-                    file.write(b"".join(line + b"\n" for line in lines))
+                    file.write(b"".join(line + b"\n" for line in side))
             if progress is not None:
                 progress(len(chunk))
-    left_out.check(number, parts.total(), max_skipped)
+    left_out.check(count, parts.total(), max_skipped)
     description = {
         "format": FORMAT,
         "pairs": parts.total(),
@@ -189,7 +189,7 @@ def open_or_write_corpus(
     return write_corpus(make_pairs(), folder, key=key, **options)
 
 
-class _LeftOut:
+class _LeftOutPairs:
     """Pairs that are left out: counts and first places by reason."""
 
     def __init__(self, strict: bool) -> None:
@@ -200,47 +200,47 @@ class _LeftOut:
 
     def add(self, reason: str, place: Any, pair: tuple) -> None:
         """Count a pair; if strict, raise ValueError for a bad pair."""
-        on_purpose = reason in FILTERED
-        if self.strict and not on_purpose:
+        is_filtered = reason in FILTERED
+        if self.strict and not is_filtered:
             raise ValueError(
                 f"Pair {place} cannot be used: {REASONS[reason]}. "
-                f"Received: {shown_pair(pair)}. Correct it, or leave such "
+                f"Received: {format_pair(pair)}. Correct it, or leave such "
                 "pairs out: `max_skipped=0.05` allows that share."
             )
-        entries = self.filtered if on_purpose else self.skipped
+        entries = self.filtered if is_filtered else self.skipped
         entry = entries.setdefault(reason, {"count": 0, "first_lines": []})
         entry["count"] += 1
         if len(entry["first_lines"]) == SHOWN:
             return
         entry["first_lines"].append(place)
-        if on_purpose:
-            entry.setdefault("examples", []).append(shown_pair(pair))
+        if is_filtered:
+            entry.setdefault("examples", []).append(format_pair(pair))
         else:
-            self._samples.append(f"{place} ({reason}): {shown_pair(pair)}")
+            self._samples.append(f"{place} ({reason}): {format_pair(pair)}")
 
-    def check(self, read: int, kept: int, max_skipped: float) -> None:
+    def check(self, count: int, used: int, max_skipped: float) -> None:
         """Check that enough pairs are left."""
-        if not kept:
+        if not used:
             filtered = (
                 f", and filtered: {self.filtered}" if self.filtered else ""
             )
             raise ValueError(
                 "No sentence pair can be used. Received: "
-                f"{counted(read, 'pair')}; left out: {self.skipped}{filtered}."
+                f"{counted(count, 'pair')}; left out: {self.skipped}{filtered}."
             )
-        bad = sum(entry["count"] for entry in self.skipped.values())
-        if bad > max_skipped * read:
+        skipped = sum(entry["count"] for entry in self.skipped.values())
+        if skipped > max_skipped * count:
             samples = "; ".join(self._samples[:SHOWN])
             raise ValueError(
-                f"{bad} of {read} sentence pairs cannot be used, which is "
-                f"{bad / read:.1%}. Expected: at most {max_skipped:.1%} "
+                f"{skipped} of {count} sentence pairs cannot be used, which is "
+                f"{skipped / count:.1%}. Expected: at most {max_skipped:.1%} "
                 "(data.max_skipped). Is this the right file, in UTF-8? Pairs "
                 f"left out, with their place: {samples}."
             )
 
 
 @contextlib.contextmanager
-def _texts(folder: Path) -> Iterator[list[BinaryIO]]:
+def _open_texts(folder: Path) -> Iterator[list[BinaryIO]]:
     """Open the texts of both sides, and flush them to disk at the end."""
     folder.mkdir(parents=True, exist_ok=True)
     # Without this file the folder does not count as a corpus.
@@ -273,11 +273,11 @@ Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
 
 
-def mapped(
+def map_chunks(
     function: Callable[[Chunk], Result],
     chunks: Iterable[Chunk],
     processes: int | None,
-    alone: int = 0,
+    local_calls: int = 0,
 ) -> Iterator[Result]:
     """Apply a function to chunks in order, in several processes.
 
@@ -288,8 +288,8 @@ def mapped(
         function: A function that, with its results, can be pickled.
         chunks: The chunks.
         processes: The number of processes, one per core when None.
-        alone: The number of chunks that this process handles first, so that
-            few chunks start no processes.
+        local_calls: The number of chunks that this process handles first, so
+            that few chunks start no processes.
 
     Yields:
         The results.
@@ -298,20 +298,22 @@ def mapped(
         ChildProcessError: If a worker process was killed.
 
     Example:
-        >>> list(mapped(len, ["a", "bc"], processes=1))
+        >>> list(map_chunks(len, ["a", "bc"], processes=1))
         [1, 2]
     """
     chunks = iter(chunks)
     processes = available_cores() if processes is None else processes
-    here = itertools.islice(chunks, alone) if processes > 1 else chunks
-    yield from map(function, here)
-    first = list(itertools.islice(chunks, 1))
-    if first:
-        rest = itertools.chain(first, chunks)
-        yield from _on_processes(function, rest, processes)
+    local_chunks = (
+        itertools.islice(chunks, local_calls) if processes > 1 else chunks
+    )
+    yield from map(function, local_chunks)
+    next_chunk = list(itertools.islice(chunks, 1))
+    if next_chunk:
+        rest = itertools.chain(next_chunk, chunks)
+        yield from _map_in_processes(function, rest, processes)
 
 
-def _end_with(parent: int) -> None:
+def _exit_with_parent(parent: int) -> None:
     """Make this process end soon after its parent, even if it is killed."""
 
     def watch() -> None:
@@ -322,7 +324,7 @@ def _end_with(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _on_processes(function, chunks, processes):
+def _map_in_processes(function, chunks, processes):
     with needs("loky"):
         # Unlike the standard library's processes, loky's do not import the
         # user's script again, so it needs no `if __name__ == "__main__"`.
@@ -332,7 +334,7 @@ def _on_processes(function, chunks, processes):
         pool = loky.ProcessPoolExecutor(
             max_workers=processes,
             env={"LUONG_KERAS_LAZY": "1"},
-            initializer=_end_with,
+            initializer=_exit_with_parent,
             initargs=(os.getpid(),),
         )
     except OSError as error:

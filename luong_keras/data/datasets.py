@@ -15,8 +15,8 @@ from luong_keras.data.pair_checks import (
     REASONS,
     check_pair,
     check_scripts,
+    format_pair,
     pair_hash,
-    shown_pair,
 )
 from luong_keras.data.sources.columns import RequestedColumns
 from luong_keras.data.sources.source_kinds import PlacedPair
@@ -75,13 +75,13 @@ def load_datasets(
         FileNotFoundError: if a file is missing.
     """
     if config.dataset == "phrasebook":
-        return _phrasebook(config)
+        return _load_phrasebook(config)
     if config.dataset == "files":
-        return _files(config, progress)
-    return _tensorflow_datasets(config)
+        return _load_files(config, progress)
+    return _load_tensorflow_dataset(config)
 
 
-def _phrasebook(config: DataConfig) -> Datasets:
+def _load_phrasebook(config: DataConfig) -> Datasets:
     languages = config.languages
     if sorted(languages) != ["de", "en"]:
         raise ValueError(
@@ -104,7 +104,7 @@ def _phrasebook(config: DataConfig) -> Datasets:
     )
 
 
-def _files(
+def _load_files(
     config: DataConfig, progress: Callable[[Iterable], Iterable]
 ) -> Datasets:
     from luong_keras.data.text_files import read_text, text_sources
@@ -120,66 +120,70 @@ def _files(
         )
     sources = {
         part: text_sources(
-            given, requested_columns(config), _weighted(config, part)
+            setting, requested_columns(config), _is_weighted(config, part)
         )
         for part in _PARTS
-        if (given := getattr(config, part)) is not None
+        if (setting := getattr(config, part)) is not None
     }
 
-    def whole(part: str) -> Pairs:
+    def read_part(part: str) -> Pairs:
         if part not in sources:
             return []
         return [
-            _checked(pair, part) for pair in read_text(sources[part], False)
+            _check_evaluation_pair(pair, part)
+            for pair in read_text(sources[part], False)
         ]
 
     # Only the training text may have bad lines, which are counted.
     skip = config.max_skipped > 0
-    notes = [s.note for found in sources.values() for s in found if s.note]
-    given = {part: whole(part) for part in _PARTS[1:]}
+    notes = [s.note for group in sources.values() for s in group if s.note]
+    evaluation_pairs = {part: read_part(part) for part in _PARTS[1:]}
     repeated: dict[str, int] = {}
-    found = Datasets(
-        lambda: _noting_repeated(
-            read_text(sources["train"], skip), given, repeated
+    datasets = Datasets(
+        lambda: _count_repeated(
+            read_text(sources["train"], skip), evaluation_pairs, repeated
         ),
         pairs_key(config),
-        **given,
+        dev=evaluation_pairs["dev"],
+        test=evaluation_pairs["test"],
         note="\n".join(notes) or None,
         repeated=repeated,
     )
-    absent = _held_out_parts(config)
-    if not absent:
-        return found
-    return _with_held_out(found, absent, config.filters, progress)
+    missing_parts = _held_out_parts(config)
+    if not missing_parts:
+        return datasets
+    return _hold_out(datasets, missing_parts, config.filters, progress)
 
 
-def _noting_repeated(
-    pairs: Iterable[PlacedPair], given: dict[str, Pairs], repeated: dict
+def _count_repeated(
+    pairs: Iterable[PlacedPair],
+    evaluation_pairs: dict[str, Pairs],
+    repeated: dict,
 ) -> Iterator[PlacedPair]:
-    """Yield the training pairs; count the given pairs among them."""
-    numbers = {
-        part: {pair_hash(*pair) for pair in found}
-        for part, found in given.items()
+    """Yield the training pairs; count the evaluation pairs among them."""
+    hashes = {
+        part: {pair_hash(*pair) for pair in pairs_of_part}
+        for part, pairs_of_part in evaluation_pairs.items()
     }
-    left = set().union(*numbers.values())
+    evaluation_hashes = set().union(*hashes.values())
     seen = set()
     for pair in pairs:
-        if left and None not in pair:
-            number = pair_hash(*pair)
-            if number in left:
-                seen.add(number)
+        if evaluation_hashes and None not in pair:
+            digest = pair_hash(*pair)
+            if digest in evaluation_hashes:
+                seen.add(digest)
         yield pair
-    for part, known in numbers.items():
-        repeated[part] = len(known & seen)
+    for part, part_hashes in hashes.items():
+        repeated[part] = len(part_hashes & seen)
 
 
-def _checked(pair: PlacedPair, part: str) -> tuple[str, str]:
+def _check_evaluation_pair(pair: PlacedPair, part: str) -> tuple[str, str]:
     """Check a development or test pair, and return its sentences."""
-    found = check_pair(*pair)
-    if isinstance(found, str):
+    result = check_pair(*pair)
+    if isinstance(result, str):
         raise ValueError(
             f"Pair {pair.place} of data.{part} cannot be used: "
-            f"{REASONS[found]}. Received: {shown_pair(pair)}. Correct it, or "
+            f"{REASONS[result]}. Received: {format_pair(pair)}. Correct it, or "
             "remove it."
         )
     return pair[0], pair[1]
@@ -190,54 +194,48 @@ def requested_columns(config: DataConfig) -> RequestedColumns:
     return RequestedColumns(config.languages, config.columns)
 
 
-def _weighted(config: DataConfig, part: str) -> bool:
+def _is_weighted(config: DataConfig, part: str) -> bool:
     return part == "train" and config.weights is not None
 
 
-def _with_held_out(
+def _hold_out(
     datasets: Datasets,
-    absent: list[str],
+    missing_parts: list[str],
     filters: FilterConfig,
     progress: Callable[[Iterable], Iterable],
 ) -> Datasets:
     """Hold out training pairs for the parts that are absent."""
-    sets = held_out_pairs(progress(datasets.train()), len(absent), filters)
-    chosen = frozenset().union(*sets)
+    sets = held_out_pairs(
+        progress(datasets.train()), len(missing_parts), filters
+    )
+    held_out = frozenset().union(*sets)
 
     def train() -> Iterator[tuple[str, str]]:
         return (
             pair
             for pair in datasets.train()
             # Lines without a second column are counted later.
-            if None in pair or pair_hash(*pair) not in chosen
+            if None in pair or pair_hash(*pair) not in held_out
         )
 
     parts = {
         part: list(pairs.values())
-        for part, pairs in zip(absent, sets, strict=True)
+        for part, pairs in zip(missing_parts, sets, strict=True)
     }
     counts = " and ".join(
         f"{len(pairs)} as data.{part}" for part, pairs in parts.items()
     )
+    note = f"held out of the training pairs, by a hash of each: {counts}"
     return dataclasses.replace(
         datasets,
         train=train,
         dev=parts.get("dev", datasets.dev),
         test=parts.get("test", datasets.test),
-        note="\n".join(
-            filter(
-                None,
-                (
-                    datasets.note,
-                    f"held out of the training pairs, by a hash of each: "
-                    f"{counts}",
-                ),
-            )
-        ),
+        note="\n".join(filter(None, (datasets.note, note))),
     )
 
 
-def _tensorflow_datasets(config: DataConfig) -> Datasets:
+def _load_tensorflow_dataset(config: DataConfig) -> Datasets:
     from luong_keras.data.public_sets import test_set, tfds_pairs
 
     languages = config.languages
@@ -275,9 +273,9 @@ def pairs_key(config: DataConfig) -> str:
     stamps = [
         [
             [str(path), path.stat().st_size, path.stat().st_mtime_ns]
-            for path in text_files(one, languages)
+            for path in text_files(files, languages)
         ]
-        for one in several(config.train, _weighted(config, "train"))
+        for files in several(config.train, _is_weighted(config, "train"))
     ]
     held_out = _held_out_parts(config)
     return json.dumps([stamps, languages, config.columns, held_out])
@@ -295,11 +293,11 @@ def corpus_key(datasets: Datasets | None, config: DataConfig) -> str:
     """
     key = pairs_key(config) if datasets is None else datasets.train_key
     settings = dataclasses.asdict(config)
-    kept = ["lowercase", "normalize_punctuation", "tokenize", "filters"]
+    names = ["lowercase", "normalize_punctuation", "tokenize", "filters"]
     if config.normalize_punctuation or config.tokenize:
         # Not `languages`: an unknown language has the rules of English.
-        kept += ["source_language", "target_language"]
-    return json.dumps([key, {name: settings[name] for name in kept}])
+        names += ["source_language", "target_language"]
+    return json.dumps([key, {name: settings[name] for name in names}])
 
 
 SHARE = 0.02
@@ -345,7 +343,7 @@ def held_out_pairs(
     maximum = parts * MAX_PAIRS
     # More different pairs than this do not make the parts larger.
     enough = MAX_PAIRS / SHARE
-    different: set[int] = set()
+    hashes: set[int] = set()
     # Pairs that may have the smallest hashes, with their first places.
     candidates: dict[int, tuple[int, tuple[str, str]]] = {}
     limit = 1 << 64
@@ -353,41 +351,42 @@ def held_out_pairs(
         problem = getattr(pair, "problem", None)
         result = check_pair(*pair, problem, filters=filters)
         if isinstance(result, str):
-            first = getattr(pair, "place", place + 1), shown_pair(pair)
+            first = getattr(pair, "place", place + 1), format_pair(pair)
             left_out.setdefault(result, [0, *first])[0] += 1
             continue
-        number = pair_hash(*pair)
-        if len(different) < enough:
-            different.add(number)
-        if number >= limit or number in candidates:
+        digest = pair_hash(*pair)
+        if len(hashes) < enough:
+            hashes.add(digest)
+        if digest >= limit or digest in candidates:
             continue
-        candidates[number] = place, (pair[0], pair[1])
+        candidates[digest] = place, (pair[0], pair[1])
         if len(candidates) > 2 * maximum:
             smallest = sorted(candidates)[:maximum]
             limit = smallest[-1] + 1
             candidates = {kept: candidates[kept] for kept in smallest}
-    count = len(different)
+    count = len(hashes)
     if count <= parts:
         raise ValueError(
             f"Expected: at least {parts + 1} different sentence pairs, to "
-            f"hold out {parts} of them. Received: {count}{_reasons(left_out)}. "
+            f"hold out {parts} of them. Received: {count}"
+            f"{_format_reasons(left_out)}. "
             "Give more pairs, or set data.dev and data.test."
         )
     few = min(round(SMALL_SHARE * count), FEW)
     size = min(max(round(SHARE * count), few, 1), MAX_PAIRS)
-    chosen = sorted(candidates)
-    found = []
+    smallest = sorted(candidates)
+    sets = []
     for part in range(parts):
-        own = chosen[part * size : (part + 1) * size]
-        own.sort(key=lambda number: candidates[number][0])
-        found.append({number: candidates[number][1] for number in own})
-    return found
+        digests = smallest[part * size : (part + 1) * size]
+        digests.sort(key=lambda digest: candidates[digest][0])
+        sets.append({digest: candidates[digest][1] for digest in digests})
+    return sets
 
 
-def _reasons(left_out: dict[str, list[Any]]) -> str:
+def _format_reasons(left_out: dict[str, list[Any]]) -> str:
     """Describe the pairs that cannot be used, with counts by reason."""
     return "".join(
         f", and {count:,} that cannot be used, since "
-        f"{(REASONS | FILTERED)[reason]}, such as {place}: {shown}"
-        for reason, (count, place, shown) in left_out.items()
+        f"{(REASONS | FILTERED)[reason]}, such as {place}: {example}"
+        for reason, (count, place, example) in left_out.items()
     )

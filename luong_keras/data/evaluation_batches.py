@@ -63,10 +63,10 @@ class EvaluationBatches:
     ) -> None:
         at_least(1, batch_size=batch_size, max_length=max_length)
         if (targets is None) != (target_tokenizer is None):
-            given = "target_tokenizer" if targets is None else "targets"
+            argument = "target_tokenizer" if targets is None else "targets"
             raise ValueError(
                 "`targets` and `target_tokenizer` go together. Received: only "
-                f"`{given}`."
+                f"`{argument}`."
             )
         if targets is not None and len(targets) != len(sources):
             raise ValueError(

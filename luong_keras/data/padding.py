@@ -10,7 +10,7 @@ from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 from luong_keras.with_tensorflow import tf
 
 
-def _widths(ratio: float) -> Iterator[int]:
+def _growing_widths(ratio: float) -> Iterator[int]:
     width = 8
     while width < 10_000:
         yield width
@@ -22,9 +22,9 @@ def _widths(ratio: float) -> Iterator[int]:
 # shape. `benchmarks/padding.py` measures the cost of other widths: these widths
 # reduce the two hundred shapes of an epoch to two dozen programs, and increase
 # the share of padding by 6 to 11 percentage points.
-WIDTHS = tuple(_widths(1.3))
+WIDTHS = tuple(_growing_widths(1.3))
 # For rare computations, such as the validation between epochs.
-FEW_WIDTHS = tuple(_widths(2.0))
+FEW_WIDTHS = tuple(_growing_widths(2.0))
 
 
 def padded(rows: Sequence[Sequence[int]], least: int = 0) -> np.ndarray:
@@ -89,10 +89,10 @@ def padded_width(length: np.ndarray, widths: Sequence[int]) -> np.ndarray:
     """
     if not len(widths):
         return np.asarray(length)
-    place = np.searchsorted(widths, length)
-    enough = place < len(widths)
-    known = np.asarray(widths)[np.where(enough, place, 0)]
-    return np.where(enough, known, length)
+    index = np.searchsorted(widths, length)
+    is_covered = index < len(widths)
+    padded = np.asarray(widths)[np.where(is_covered, index, 0)]
+    return np.where(is_covered, padded, length)
 
 
 def share_of_batch(
@@ -118,10 +118,13 @@ def share_of_batch(
 
     def share(ids: np.ndarray) -> np.ndarray:
         rows, width = ids.shape
-        more = (-rows % row_multiple, int(padded_width(width, widths)) - width)
-        ids = np.pad(ids, [(0, n) for n in more], constant_values=PAD_ID)
-        own = len(ids) // world
-        return ids[rank * own : (rank + 1) * own]
+        padding = (
+            -rows % row_multiple,
+            int(padded_width(width, widths)) - width,
+        )
+        ids = np.pad(ids, [(0, n) for n in padding], constant_values=PAD_ID)
+        row_count = len(ids) // world
+        return ids[rank * row_count : (rank + 1) * row_count]
 
     return {name: share(ids) for name, ids in batch.items()}
 

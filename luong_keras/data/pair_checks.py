@@ -78,11 +78,11 @@ def check_pair(
         text = one_line(text)
         if prepare is not None:
             text = prepare(text)
-        text = _stripped(text)
+        text = _strip_spaces(text)
         if not text or text.isspace():
             return f"empty {side}"
         texts.append(text)
-    reason = filtered(texts[0], texts[1], filters)
+    reason = filter_reason(texts[0], texts[1], filters)
     if reason is not None:
         return reason
     try:
@@ -92,12 +92,12 @@ def check_pair(
     return lines[0], lines[1], pair_hash(*texts) if filters.duplicates else 0
 
 
-def _stripped(text: str) -> str:
+def _strip_spaces(text: str) -> str:
     # Only ASCII spaces are removed, but any white space counts as empty.
     return one_line(text).strip(" ")
 
 
-def shown_pair(pair: tuple) -> str:
+def format_pair(pair: tuple) -> str:
     """Format a pair for a report; long sentences are cut."""
     return " ||| ".join(repr(side and side[:80]) for side in pair)
 
@@ -114,7 +114,9 @@ FILTERED = {
 }
 
 
-def filtered(source: str, target: str, filters: FilterConfig) -> str | None:
+def filter_reason(
+    source: str, target: str, filters: FilterConfig
+) -> str | None:
     """Return why a filter leaves a pair out, other than as a duplicate.
 
     Args:
@@ -127,17 +129,19 @@ def filtered(source: str, target: str, filters: FilterConfig) -> str | None:
 
     Example:
         >>> filters = FilterConfig(length_ratio=2, identical=True)
-        >>> filtered("a b c", "x", filters), filtered("a", "a", filters)
-        ('length ratio', 'identical sides')
-        >>> filtered("a b", "x", filters)
+        >>> filter_reason("a b c", "x", filters)
+        'length ratio'
+        >>> filter_reason("a", "a", filters)
+        'identical sides'
+        >>> filter_reason("a b", "x", filters)
     """
     if filters.identical and source == target:
         return "identical sides"
     ratio = filters.length_ratio
     if ratio is not None:
-        words = filters.length_unit == "words"
+        in_words = filters.length_unit == "words"
         sizes = [
-            len(text.split()) if words else len(text)
+            len(text.split()) if in_words else len(text)
             for text in (source, target)
         ]
         if max(sizes) > ratio * min(sizes):
@@ -169,40 +173,40 @@ def is_of_script(text: str, script: str) -> bool:
         >>> is_of_script("World", "Cyrillic"), is_of_script("World", "Latn")
         (False, True)
     """
-    all_letters, own_letters = _letters(script)
+    find_letters, find_script_letters = _letter_finders(script)
     if text.isascii():
         # A fast path for most text: all ASCII letters are Latin.
-        return bool(own_letters("a")) or not any(map(str.isalpha, text))
-    letters = len(all_letters(text))
-    return 2 * len(own_letters(text)) >= letters
+        return bool(find_script_letters("a")) or not any(map(str.isalpha, text))
+    letters = len(find_letters(text))
+    return 2 * len(find_script_letters(text)) >= letters
 
 
 @functools.cache
-def _letters(script: str) -> tuple[Callable, Callable]:
+def _letter_finders(script: str) -> tuple[Callable, Callable]:
     """Return functions that find all letters, and letters of a script."""
     with needs("regex"):
         import regex
     names = [name.strip() for name in script.split("+")]
     try:
         classes = "".join(rf"\p{{Script={name}}}" for name in names)
-        own = regex.compile(rf"(?V1)[[{classes}]&&\p{{L}}]")
+        pattern = regex.compile(rf"(?V1)[[{classes}]&&\p{{L}}]")
     except regex.error as error:
         raise ValueError(
             "data.filters.scripts names scripts of Unicode, such as Latin, "
             "Cyrillic, Greek, Arabic, Han+Hiragana+Katakana. Received: "
             f"{script!r} ({error})."
         ) from error
-    return regex.compile(r"\p{L}").findall, own.findall
+    return regex.compile(r"\p{L}").findall, pattern.findall
 
 
 def check_scripts(filters: FilterConfig) -> None:
     """Check that all scripts of the filters exist, or raise ValueError."""
     for script in filters.scripts or ():
-        _letters(script)
+        _letter_finders(script)
 
 
 def pair_hash(source: str, target: str) -> int:
     """Hash a pair, without the spaces around its sentences."""
-    text = f"{_stripped(source)}\t{_stripped(target)}"
+    text = f"{_strip_spaces(source)}\t{_strip_spaces(target)}"
     data = text.encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest())

@@ -63,7 +63,7 @@ def read_pairs(
     paths = (Path(source_path), Path(target_path))
     for path in paths:
         check_is_file(path)
-    return _pairs(*paths, "surrogateescape" if keep_bad_bytes else "strict")
+    return _zip_sides(*paths, "surrogateescape" if keep_bad_bytes else "strict")
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
@@ -84,10 +84,10 @@ def read_lines(path: str | Path) -> Iterator[str]:
     """
     path = Path(path)
     check_is_file(path)
-    return _sentences(path, "strict")
+    return _read_sentences(path, "strict")
 
 
-def _sentences(path: Path, errors: str) -> Iterator[str]:
+def _read_sentences(path: Path, errors: str) -> Iterator[str]:
     """Yield the lines of a file, or its segments."""
     lines = (
         decode_line(line, number, path, errors)
@@ -96,13 +96,13 @@ def _sentences(path: Path, errors: str) -> Iterator[str]:
     if not without_compression(path).lower().endswith(_SEGMENTED):
         yield from lines
         return
-    found = _SEGMENT.findall(_NO_SOURCE.sub("", "\n".join(lines)))
-    if not found:
+    segments = _SEGMENT.findall(_NO_SOURCE.sub("", "\n".join(lines)))
+    if not segments:
         raise ValueError(
             f'Expected: segments in {path}, such as `<seg id="1">a '
             "cat</seg>`. Received: none."
         )
-    for segment in found:
+    for segment in segments:
         yield " ".join(html.unescape(segment).split())
 
 
@@ -128,7 +128,7 @@ def raw_lines(path: Path) -> Iterator[bytes]:
         ValueError: If the compressed data is damaged, or the file has another
             encoding or other line ends.
     """
-    with opened(path) as file:
+    with open_decompressed(path) as file:
         first = file.readline()
         _check_encoding(first, path)
         second = file.readline()
@@ -181,11 +181,11 @@ def decode_line(line: bytes, number: int, path: Path, errors: str) -> str:
         ) from error
 
 
-def _pairs(
+def _zip_sides(
     source: Path, target: Path, errors: str
 ) -> Iterator[tuple[int, str, str]]:
     lines = itertools.zip_longest(
-        _sentences(source, errors), _sentences(target, errors)
+        _read_sentences(source, errors), _read_sentences(target, errors)
     )
     number = 0
     for number, (source_line, target_line) in enumerate(lines, start=1):
@@ -208,7 +208,7 @@ def _pairs(
         )
 
 
-def _zstd() -> Any:
+def _zstd_module() -> Any:
     """Return the module, part of the standard library since Python 3.14."""
     if sys.version_info >= (3, 14):
         from compression import zstd
@@ -219,7 +219,7 @@ def _zstd() -> Any:
 
 
 def _open_zstd(path: Path) -> Any:
-    return _zstd().open(path, "rb")
+    return _zstd_module().open(path, "rb")
 
 
 _OPENERS: dict[str, Callable[[Path], Any]] = {
@@ -246,7 +246,7 @@ def without_compression(path: str | Path) -> str:
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
+def open_decompressed(path: Path) -> Iterator[BinaryIO]:
     """Open a file to read its decompressed bytes.
 
     Args:
@@ -264,10 +264,10 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         with open(path, "rb") as file:
             yield file
         return
-    with opener(path) as packed:
+    with opener(path) as file:
         try:
-            yield cast(BinaryIO, packed)
-        except _damages(path.suffix) as error:
+            yield cast(BinaryIO, file)
+        except _damage_errors(path.suffix) as error:
             raise ValueError(
                 f"{path} is not a whole {_NAMES[path.suffix]} file ({error}). "
                 "Get it again."
@@ -277,10 +277,10 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 _NAMES = {".gz": "gzip", ".xz": "xz", ".zst": "zstd", ".bz2": "bzip2"}
 
 
-def _damages(suffix: str) -> tuple[type[Exception], ...]:
+def _damage_errors(suffix: str) -> tuple[type[Exception], ...]:
     """Return the exceptions that damaged compressed data raises."""
     if suffix == ".zst":
-        return EOFError, _zstd().ZstdError
+        return EOFError, _zstd_module().ZstdError
     if suffix == ".bz2":
         # bz2 raises OSError for files that are not bzip2.
         return EOFError, OSError

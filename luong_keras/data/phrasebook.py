@@ -31,7 +31,7 @@ class SentencePair(NamedTuple):
 
 
 @functools.cache
-def _corpus() -> dict[str, Any]:
+def _read_corpus() -> dict[str, Any]:
     return json.loads(bz2.decompress(FILE.read_bytes()))
 
 
@@ -63,7 +63,7 @@ def split_pairs(
         >>> print(pair.links)
         0-0 1-1 2-2 1-3 3-4
     """
-    corpus = _corpus()["splits"]
+    corpus = _read_corpus()["splits"]
     if split not in corpus:
         raise ValueError(
             f"`split` must be one of {', '.join(corpus)}. Received: "
@@ -90,4 +90,4 @@ def word_for_word_bleu(languages: tuple[str, str] = LANGUAGES) -> float:
     The dictionary comes from the gold links of the training pairs. A higher
     score shows what a model has learnt about reordering, endings, compounds.
     """
-    return _corpus()["word_for_word_bleu"]["-".join(languages)]
+    return _read_corpus()["word_for_word_bleu"]["-".join(languages)]

@@ -36,20 +36,20 @@ def test_set(
         import sacrebleu
     names = sacrebleu.get_available_testsets()
     if name not in names:
-        near = difflib.get_close_matches(name, names, n=4, cutoff=0.3)
+        suggestions = difflib.get_close_matches(name, names, n=4, cutoff=0.3)
         raise ValueError(
             f"sacreBLEU has no test set of this name. Received: {name!r}. "
-            f"Near names: {near}."
+            f"Near names: {suggestions}."
         )
-    forth = f"{source_language}-{target_language}"
-    back = f"{target_language}-{source_language}"
+    direction = f"{source_language}-{target_language}"
+    reverse = f"{target_language}-{source_language}"
     pairs = sacrebleu.get_langpairs_for_testset(name)
-    if forth not in pairs and back not in pairs:
+    if direction not in pairs and reverse not in pairs:
         raise ValueError(
             f"The test set {name!r} has the language pairs {sorted(pairs)}. "
-            f"Received: {forth!r}. Choose one of them, or its reverse."
+            f"Received: {direction!r}. Choose one of them, or its reverse."
         )
-    pair = forth if forth in pairs else back
+    pair = direction if direction in pairs else reverse
     try:
         source = sacrebleu.get_source_file(name, pair)
         reference = sacrebleu.get_reference_files(name, pair)[0]
@@ -67,7 +67,7 @@ def test_set(
             f"{len(sides[1])} reference lines. Remove its folder below "
             "`~/.sacrebleu`."
         )
-    return sides if pair == forth else sides[::-1]
+    return sides if pair == direction else sides[::-1]
 
 
 # pytest must not collect the function as a test.
@@ -102,7 +102,7 @@ def tfds_pairs(
         ValueError: If the set or the split does not exist, or the set lacks
             these languages; raised by the call.
     """
-    builder = _builder(name, source_language, target_language, data_dir)
+    builder = _find_builder(name, source_language, target_language, data_dir)
     import tensorflow_datasets as tfds
 
     builder.download_and_prepare()
@@ -118,10 +118,10 @@ def tfds_pairs(
             f"The set {name!r} has no split {split!r}; it has "
             f"{sorted(builder.info.splits)}."
         ) from error
-    return _pairs(dataset, source_language, target_language)
+    return _read_pairs(dataset, source_language, target_language)
 
 
-def _pairs(
+def _read_pairs(
     dataset: Any, source_language: str, target_language: str
 ) -> Iterator[tuple[str, str]]:
     for batch in dataset.batch(_PAIRS_PER_CALL).as_numpy_iterator():
@@ -130,7 +130,7 @@ def _pairs(
             yield source.decode("utf-8"), target.decode("utf-8")
 
 
-def _builder(
+def _find_builder(
     name: str,
     source_language: str,
     target_language: str,
@@ -139,7 +139,7 @@ def _builder(
     """Find the builder of the configuration with both languages."""
     with needs("tensorflow-datasets"):
         import tensorflow_datasets as tfds
-    folder = {} if data_dir is None else {"data_dir": str(data_dir)}
+    options = {} if data_dir is None else {"data_dir": str(data_dir)}
     base, _, config = name.partition("/")
     try:
         configs = tfds.builder_cls(base).builder_configs
@@ -154,15 +154,15 @@ def _builder(
             f"The set {base!r} has the configurations {sorted(configs)}. "
             f"Received: {config!r}."
         )
-    wanted = {source_language, target_language}
+    requested = {source_language, target_language}
     available: dict[str, list[str]] = {}
     for candidate in [config] if config or not configs else configs:
         full_name = f"{base}/{candidate}".removesuffix("/")
         pair: Any = getattr(configs.get(candidate), "language_pair", None)
-        if pair is None or wanted == set(pair):
-            builder = tfds.builder(full_name, **folder)
+        if pair is None or requested == set(pair):
+            builder = tfds.builder(full_name, **options)
             pair = getattr(builder.info.features, "languages", ())
-            if wanted <= set(pair):
+            if requested <= set(pair):
                 return builder
         available[full_name] = sorted(pair)
     if not any(available.values()):

@@ -18,7 +18,7 @@ from luong_keras.data.sources.registry import (
 from luong_keras.data.sources.source_kinds import PlacedPair, TextSource
 from luong_keras.files.path_checks import local
 
-Given = str | Sequence[str | Sequence[str]]
+FileNames = str | Sequence[str | Sequence[str]]
 
 ONE_OR_TWO = (
     f"one file of both sides ({FILE_NAMES}, each plain or compressed: "
@@ -31,12 +31,12 @@ def is_columns(path: str | Path) -> bool:
     return file_kind(path) is not None
 
 
-def several(given: Given, weighted: bool = False) -> list[Given]:
+def several(names: FileNames, weighted: bool = False) -> list[FileNames]:
     """Return the sources that a setting names.
 
     Args:
-        given: As for `text_files`, or a list of several sources.
-        weighted: Whether the sources have weights; then `given` is a list of
+        names: As for `text_files`, or a list of several sources.
+        weighted: Whether the sources have weights; then `names` is a list of
             sources.
 
     Returns:
@@ -49,19 +49,21 @@ def several(given: Given, weighted: bool = False) -> list[Given]:
         >>> several(["a.tsv", "b.tmx.gz"]), several(["a", "b"], weighted=True)
         (['a.tsv', 'b.tmx.gz'], ['a', 'b'])
     """
-    if isinstance(given, str):
-        return [given]
-    names = all(isinstance(g, str) and not is_columns(g) for g in given)
-    if len(given) == 2 and names and not weighted:
-        return [given]
-    return list(given)
+    if isinstance(names, str):
+        return [names]
+    are_two_sides = all(
+        isinstance(name, str) and not is_columns(name) for name in names
+    )
+    if len(names) == 2 and are_two_sides and not weighted:
+        return [names]
+    return list(names)
 
 
-def text_files(given: Given, languages: Sequence[str]) -> list[Path]:
+def text_files(names: FileNames, languages: Sequence[str]) -> list[Path]:
     """Find the files of one source that a setting such as `data.dev` names.
 
     Args:
-        given: A file of both sides, with a suffix such as `.tsv` or
+        names: A file of both sides, with a suffix such as `.tsv` or
             `.tmx.gz`; or the paths of a source and a target file; or a
             prefix, to which the languages are appended. The languages matter
             only for a prefix.
@@ -72,27 +74,27 @@ def text_files(given: Given, languages: Sequence[str]) -> list[Path]:
 
     Raises:
         FileNotFoundError: If a file is missing.
-        ValueError: If `given` is none of these forms.
+        ValueError: If `names` is none of these forms.
     """
-    if not isinstance(given, str):
-        names = [str(path) for path in given]
-        if [is_columns(name) for name in names] not in ([True], [False] * 2):
+    if not isinstance(names, str):
+        paths = [str(path) for path in names]
+        if [is_columns(path) for path in paths] not in ([True], [False] * 2):
             raise ValueError(
-                f"Expected: {ONE_OR_TWO}. Received: {' and '.join(names)}."
+                f"Expected: {ONE_OR_TWO}. Received: {' and '.join(paths)}."
             )
-        return [_existing(name) for name in names]
-    if is_columns(given):
-        return [_existing(given)]
-    return [_with_language(given, language) for language in languages]
+        return [_find_file(path) for path in paths]
+    if is_columns(names):
+        return [_find_file(names)]
+    return [_find_language_file(names, language) for language in languages]
 
 
 def text_sources(
-    given: Given, requested: RequestedColumns, weighted: bool = False
+    names: FileNames, requested: RequestedColumns, weighted: bool = False
 ) -> list[TextSource]:
     """Find the sources that a setting names, with their readers.
 
     Args:
-        given: As for `several`.
+        names: As for `several`.
         requested: The languages and, if they are named, the columns.
         weighted: As for `several`.
 
@@ -103,16 +105,16 @@ def text_sources(
         FileNotFoundError: If a file is missing.
         ValueError: If a file lacks the columns, or they cannot be guessed.
     """
-    found = []
-    for one in several(given, weighted):
-        first, *second = text_files(one, requested.languages)
+    sources = []
+    for source_names in several(names, weighted):
+        first, *second = text_files(source_names, requested.languages)
         kind = None if second else file_kind(first)
         if kind is None:
-            read = functools.partial(_two_files, first, second[0])
-            found.append(TextSource(read))
+            read = functools.partial(_read_two_files, first, second[0])
+            sources.append(TextSource(read))
         else:
-            found.append(kind(first, requested))
-    return found
+            sources.append(kind(first, requested))
+    return sources
 
 
 def read_text(
@@ -133,43 +135,43 @@ def read_text(
             yield pair
 
 
-def _two_files(
+def _read_two_files(
     first: Path, second: Path, skip_bad_lines: bool
 ) -> Iterator[PlacedPair]:
     for number, source, target in read_pairs(first, second, skip_bad_lines):
         yield PlacedPair(source, target, f"{first.name}:{number}")
 
 
-def _existing(name: str) -> Path:
+def _find_file(name: str) -> Path:
     path = local(name)
     if not path.is_file():
-        what = "is no file" if path.exists() else "does not exist"
+        problem = "is no file" if path.exists() else "does not exist"
         raise FileNotFoundError(
             "Expected: a text file of one sentence a line, or one of both "
-            f"sides ({FILE_NAMES}). Received: {path}, which {what}."
+            f"sides ({FILE_NAMES}). Received: {path}, which {problem}."
         )
     return path
 
 
-def _with_language(prefix: str, language: str) -> Path:
+def _find_language_file(prefix: str, language: str) -> Path:
     """Find `prefix.language`, or the compressed file if only that exists."""
     path = local(f"{prefix}.{language}")
     if path.exists():
         return path
-    packed = [Path(f"{path}{suffix}") for suffix in SUFFIXES]
-    found = next((one for one in packed if one.exists()), None)
-    if found is None and Path(prefix).is_file():
+    compressed = [Path(f"{path}{suffix}") for suffix in SUFFIXES]
+    file = next((path for path in compressed if path.exists()), None)
+    if file is None and Path(prefix).is_file():
         raise ValueError(
             f"{prefix} holds only one side, judging by its name. Expected: "
             f"{ONE_OR_TWO}; among several sources, a list of the two. "
             f"Received: {prefix} only."
         )
-    if found is None:
+    if file is None:
         raise FileNotFoundError(
             f"Expected: a text file of one sentence a line, {path} or "
-            f"{', '.join(map(str, packed))}. Received: none of them exists."
+            f"{', '.join(map(str, compressed))}. Received: none of them exists."
         )
-    return found
+    return file
 
 
 def given_pairs(
@@ -189,22 +191,24 @@ def given_pairs(
         ValueError: If `files` is neither of these, or columns cannot be
             guessed; if a line cannot be read, raised when reading reaches it.
     """
-    found = _found(files, data)
-    for one in found:
-        if one.note is not None:
-            print(one.note, file=sys.stderr)
-    return read_text(found, False)
+    sources = _find_sources(files, data)
+    for source in sources:
+        if source.note is not None:
+            print(source.note, file=sys.stderr)
+    return read_text(sources, False)
 
 
-def _found(files: tuple[Path, ...], data: DataConfig) -> list[TextSource]:
-    given = [tuple(map(str, files))]
+def _find_sources(
+    files: tuple[Path, ...], data: DataConfig
+) -> list[TextSource]:
+    names = [tuple(map(str, files))]
     languages, columns = data.languages, data.columns
     if columns is None:
-        return text_sources(given, RequestedColumns(languages))
+        return text_sources(names, RequestedColumns(languages))
     try:
-        return text_sources(given, RequestedColumns(languages, columns))
+        return text_sources(names, RequestedColumns(languages, columns))
     except ValueError:
         source, target = map(column_language, columns)
         if source is not None and target is not None:
             languages = source, target
-        return text_sources(given, RequestedColumns(languages))
+        return text_sources(names, RequestedColumns(languages))

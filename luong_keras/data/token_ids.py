@@ -96,12 +96,12 @@ def token_ids(
     )
     dtype = np.uint16 if tokenizer.vocabulary_size <= 1 << 16 else np.int32
     try:
-        return _opened(*paths, dtype, len(corpus))
+        return _open_token_ids(*paths, dtype, len(corpus))
     except (OSError, ValueError):
         pass  # not written yet, or incomplete
     encode = encoder(tokenizer)
 
-    def encoded(start: int) -> tuple[bytes, np.ndarray]:
+    def encode_chunk(start: int) -> tuple[bytes, np.ndarray]:
         stop = min(start + _LINES_PER_CALL, len(corpus))
         lines = corpus.side(side, np.arange(start, stop))
         ids = encode(tf.constant(lines, tf.string))
@@ -111,14 +111,14 @@ def token_ids(
     starts = range(0, len(corpus), _LINES_PER_CALL)
     lengths = []
     with atomic_path(paths[0]) as temporary, open(temporary, "wb") as file:
-        for content, counts in in_threads(encoded, starts, threads):
+        for content, counts in in_threads(encode_chunk, starts, threads):
             file.write(content)
             lengths.append(counts)
             if progress is not None:
                 progress(len(counts))
     with atomic_path(paths[1]) as temporary:
         np.save(temporary, np.cumsum(np.concatenate([[0], *lengths])))
-    return _opened(*paths, dtype, len(corpus))
+    return _open_token_ids(*paths, dtype, len(corpus))
 
 
 def encoder(tokenizer: Tokenizer) -> Callable[[tf.Tensor], tf.RaggedTensor]:
@@ -139,7 +139,7 @@ def encoder(tokenizer: Tokenizer) -> Callable[[tf.Tensor], tf.RaggedTensor]:
     ).get_concrete_function()
 
 
-def _opened(path: Path, offsets_path: Path, dtype: type, count: int):
+def _open_token_ids(path: Path, offsets_path: Path, dtype: type, count: int):
     offsets = np.load(no_link(offsets_path), mmap_mode="r")
     if offsets.shape != (count + 1,):
         raise ValueError(f"{offsets_path} is of another text.")
@@ -206,18 +206,22 @@ def select_pairs(
     source = token_ids(corpus, "source", source_tokenizer)
     target = token_ids(corpus, "target", target_tokenizer)
     # A sentence may consist only of characters that the tokenizer deletes.
-    empty = (source.lengths == 0) | (target.lengths == 0)
-    long = ~empty & (np.maximum(source.lengths, target.lengths) > max_length)
-    drop = over_long == "drop"
+    is_empty = (source.lengths == 0) | (target.lengths == 0)
+    is_long = ~is_empty & (
+        np.maximum(source.lengths, target.lengths) > max_length
+    )
+    drops_long = over_long == "drop"
     selection = PairSelection(
-        lines=np.flatnonzero(~(empty | long) if drop else ~empty),
+        lines=np.flatnonzero(
+            ~(is_empty | is_long) if drops_long else ~is_empty
+        ),
         source=source,
         target=target,
         source_lengths=np.minimum(source.lengths, max_length),
         target_lengths=np.minimum(target.lengths, max_length),
-        dropped=int(long.sum()) if drop else 0,
-        cut=0 if drop else int(long.sum()),
-        empty=int(empty.sum()),
+        dropped=int(is_long.sum()) if drops_long else 0,
+        cut=0 if drops_long else int(is_long.sum()),
+        empty=int(is_empty.sum()),
     )
     if not selection.lines.size:
         raise ValueError(

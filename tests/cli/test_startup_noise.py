@@ -79,8 +79,8 @@ def test_noise_is_removed_and_errors_are_kept(environment):
 def test_commands_end_after_their_worker_processes():
     """Worker processes keep standard error open until the command ends."""
     status, lines = status_and_errors(
-        "from luong_keras.data.corpus_writer import mapped\n"
-        "    list(mapped(len, ['a'] * 9, processes=2))\n"
+        "from luong_keras.data.corpus_writer import map_chunks\n"
+        "    list(map_chunks(len, ['a'] * 9, processes=2))\n"
         "    sys.exit(3)"
     )
     assert status == 3

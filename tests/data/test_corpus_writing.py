@@ -17,7 +17,7 @@ from luong_keras.data import corpus_writer, pair_checks
 from luong_keras.data.corpus import Corpus
 from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.data.datasets import held_out_pairs
-from luong_keras.data.pair_checks import filtered, is_of_script
+from luong_keras.data.pair_checks import filter_reason, is_of_script
 from luong_keras.data.sources.source_kinds import PlacedPair
 from luong_keras.recipe.preparation import filter_report
 
@@ -118,7 +118,7 @@ def test_filtered_pairs_are_reported_by_reason(tmp_path):
     ],
 )
 def test_each_filter(source, target, options, reason):
-    assert filtered(source, target, FilterConfig(**options)) == reason
+    assert filter_reason(source, target, FilterConfig(**options)) == reason
 
 
 def test_script_names_and_shares():
@@ -192,7 +192,7 @@ def test_pending_chunks_are_limited(monkeypatch):
 
     monkeypatch.setattr(loky, "ProcessPoolExecutor", Pool)
     chunks = (given.append(i) or i for i in range(100))
-    for done, result in enumerate(corpus_writer.mapped(str, chunks, 3, 5)):
+    for done, result in enumerate(corpus_writer.map_chunks(str, chunks, 3, 5)):
         assert result == str(done)
         assert len(given) - done <= 2 * 3 + 1
     assert done == 99
@@ -224,7 +224,7 @@ def test_full_shared_memory_is_reported(monkeypatch):
 
     monkeypatch.setattr(loky, "ProcessPoolExecutor", full)
     with pytest.raises(OSError, match=r"No space.*/dev/shm.*processes=1"):
-        list(corpus_writer.mapped(str, "ab", 2))
+        list(corpus_writer.map_chunks(str, "ab", 2))
 
 
 def killed(_):
@@ -234,7 +234,7 @@ def killed(_):
 @pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
 def test_killed_workers_are_reported():
     with pytest.raises(OSError, match="was killed, (?s:.*)data.processes=1"):
-        list(corpus_writer.mapped(killed, "ab", 2))
+        list(corpus_writer.map_chunks(killed, "ab", 2))
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
@@ -251,11 +251,11 @@ def test_a_full_disk_is_reported_with_the_file(tmp_path, monkeypatch):
 def test_workers_end_with_their_parent(number):
     program = (
         "import os, time\n"
-        "from luong_keras.data.corpus_writer import mapped\n"
+        "from luong_keras.data.corpus_writer import map_chunks\n"
         "def work(_):\n"
         "    time.sleep(0.1)\n"
         "    return os.getpid()\n"
-        "for found in mapped(work, range(10**9), 2):\n"
+        "for found in map_chunks(work, range(10**9), 2):\n"
         "    print(found, flush=True)\n"
     )
     with subprocess.Popen(
@@ -283,5 +283,5 @@ def test_workers_do_not_load_keras():
 
         return luong_keras.__version__, "keras" in sys.modules
 
-    found, _ = corpus_writer.mapped(loaded, "ab", 2)
+    found, _ = corpus_writer.map_chunks(loaded, "ab", 2)
     assert found == (luong_keras.__version__, False)

@@ -23,8 +23,8 @@ from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.data.parallel_text import read_lines
 from luong_keras.data.sources.columns import (
     RequestedColumns,
-    chosen_columns,
-    guessed_columns,
+    choose_columns,
+    guess_columns,
 )
 from luong_keras.data.sources.registry import (
     FILE_KINDS,
@@ -277,26 +277,26 @@ def test_all_registered_kinds_are_tested(tmp_path):
     ],
 )
 def test_columns_are_guessed_by_name(names, languages, expected):
-    assert guessed_columns(names, tuple(languages.split())) == expected
+    assert guess_columns(names, tuple(languages.split())) == expected
 
 
 def test_named_columns_are_reported_or_refused():
     requested = RequestedColumns(columns=("b", "1"))
-    assert chosen_columns(["a", "b"], requested, "x") == (
+    assert choose_columns(["a", "b"], requested, "x") == (
         1,
         0,
         "x: source = 'b', target = 'a' (as data.columns says)",
         None,
     )
-    found = chosen_columns(["German", "English"], RequestedColumns(), "x")
+    found = choose_columns(["German", "English"], RequestedColumns(), "x")
     assert found[3] == ("en", "de")
     with pytest.raises(ValueError, match="Did you mean english"):
         requested = RequestedColumns(columns=("englisch", "german"))
-        chosen_columns(["english", "german"], requested, "x")
+        choose_columns(["english", "german"], requested, "x")
     with pytest.raises(ValueError, match="must be two columns"):
-        chosen_columns(["a", "b"], RequestedColumns(columns=("a", "1")), "x")
+        choose_columns(["a", "b"], RequestedColumns(columns=("a", "1")), "x")
     with pytest.raises(ValueError, match=r"cannot be guessed.*data\.columns"):
-        chosen_columns(["a", "b", "c"], RequestedColumns(), "x")
+        choose_columns(["a", "b", "c"], RequestedColumns(), "x")
 
 
 ZW = ("z", "w")

@@ -656,8 +656,8 @@ MUTATIONS = [
     Mutation(
         "a source begins anew in every epoch",
         "data/batch_order.py",
-        "epoch * self.shares[source] + mixed",
-        "mixed",
+        "epoch * self.shares[source] + shuffled",
+        "shuffled",
         ("tests/data/test_mixture.py",),
     ),
     Mutation(
@@ -864,8 +864,8 @@ MUTATIONS = [
     Mutation(
         "a process reads the rows of the first one",
         "data/padding.py",
-        "ids[rank * own : (rank + 1) * own]",
-        "ids[:own]",
+        "ids[rank * row_count : (rank + 1) * row_count]",
+        "ids[:row_count]",
         ("tests/data/test_batching.py",),
         "share",
     ),

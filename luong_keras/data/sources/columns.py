@@ -63,7 +63,7 @@ class Columns:
     languages: tuple[str, str] | None = None
 
 
-def named_columns(
+def find_columns(
     names: Sequence[str], columns: tuple[str, str], what: str
 ) -> tuple[int, int]:
     """Find the columns that a setting names.
@@ -80,15 +80,15 @@ def named_columns(
         ValueError: If a column does not exist, or both are the same.
 
     Example:
-        >>> named_columns(["id", "en", "de"], ("de", "2"), "x.csv")
+        >>> find_columns(["id", "en", "de"], ("de", "2"), "x.csv")
         (2, 1)
     """
     places = []
     # `names` may be a line of data that contains one of the numbers.
     all_named = {*columns} <= {*names}
     for column in columns:
-        counted = column.isdecimal() and 1 <= int(column) <= len(names)
-        if counted and not all_named:
+        is_number = column.isdecimal() and 1 <= int(column) <= len(names)
+        if is_number and not all_named:
             places.append(int(column) - 1)
         elif column in names:
             places.append(list(names).index(column))
@@ -96,8 +96,8 @@ def named_columns(
             hint = did_you_mean(column, names)
             raise ValueError(
                 f"There is no column {column!r} in {what}. Expected: two of "
-                f"{_shown(names)}, or their numbers from 1, as data.columns. "
-                f"Received: {list(columns)}.{hint}"
+                f"{_format_names(names)}, or their numbers from 1, as "
+                f"data.columns. Received: {list(columns)}.{hint}"
             )
     if places[0] == places[1]:
         raise ValueError(
@@ -107,7 +107,7 @@ def named_columns(
     return places[0], places[1]
 
 
-def guessed_columns(
+def guess_columns(
     names: Sequence[str], languages: tuple[str, str]
 ) -> tuple[int, int] | None:
     """Guess the columns from their names.
@@ -120,31 +120,31 @@ def guessed_columns(
         The places of the columns, from 0; None if the names do not tell.
 
     Example:
-        >>> guessed_columns(["id", "sentence_en", "German"], ("en", "de"))
+        >>> guess_columns(["id", "sentence_en", "German"], ("en", "de"))
         (1, 2)
-        >>> guessed_columns(["src", "tgt"], ("en", "de"))
+        >>> guess_columns(["src", "tgt"], ("en", "de"))
         (0, 1)
-        >>> guessed_columns(["a", "b"], ("en", "de"))
+        >>> guess_columns(["a", "b"], ("en", "de"))
     """
-    words = [_words(name) for name in names]
+    words = [_significant_word(name) for name in names]
     for source, target in (
         (_SOURCE, _TARGET),
-        tuple(_of_language(language) for language in languages),
+        tuple(_language_names(language) for language in languages),
     ):
-        found = [
+        matches = [
             [place for place, word in enumerate(words) if word in side]
             for side in (source, target)
         ]
-        if all(len(places) == 1 for places in found):
-            return found[0][0], found[1][0]
+        if all(len(places) == 1 for places in matches):
+            return matches[0][0], matches[1][0]
     # Two other languages, in the order of the columns.
-    known = list(map(column_language, names))
-    if len(known) == 2 and None not in known and known[0] != known[1]:
+    codes = list(map(column_language, names))
+    if len(codes) == 2 and None not in codes and codes[0] != codes[1]:
         return 0, 1
     return None
 
 
-def chosen_columns(
+def choose_columns(
     names: Sequence[str], requested: RequestedColumns, what: str
 ) -> tuple[int, int, str, tuple[str, str] | None]:
     """Choose the requested columns of a table, or guess the columns.
@@ -155,51 +155,55 @@ def chosen_columns(
         what: The name of the table, for messages.
 
     Returns:
-        The places of the columns, from 0, and the results of `described`.
+        The places of the columns, from 0, and the results of
+        `describe_columns`.
 
     Raises:
         ValueError: If the columns do not exist, or cannot be guessed.
     """
     if requested.columns is not None:
-        found = named_columns(names, requested.columns, what)
-        return *found, *described(names, found, what, "as data.columns says")
-    guess = guessed_columns(names, requested.languages)
-    how = "guessed by their names"
+        places = find_columns(names, requested.columns, what)
+        return *places, *describe_columns(
+            names, places, what, "as data.columns says"
+        )
+    guess = guess_columns(names, requested.languages)
+    reason = "guessed by their names"
     if guess is None and len(names) == 2:
-        guess, how = (0, 1), "guessed: there are two"
+        guess, reason = (0, 1), "guessed: there are two"
     if guess is None:
         raise ValueError(
             f"The columns of {what} cannot be guessed. Expected: columns "
             "named source and target, or after the languages "
-            f"{' and '.join(requested.languages)}. Received: {_shown(names)}. "
-            "Name two of them, the source first: --columns NAME NAME "
-            "(data.columns)."
+            f"{' and '.join(requested.languages)}. Received: "
+            f"{_format_names(names)}. Name two of them, the source first: "
+            "--columns NAME NAME (data.columns)."
         )
-    return *guess, *described(names, guess, what, how)
+    return *guess, *describe_columns(names, guess, what, reason)
 
 
-def described(
-    names: Sequence[str], found: tuple[int, int], what: str, how: str
+def describe_columns(
+    names: Sequence[str], places: tuple[int, int], what: str, reason: str
 ) -> tuple[str, tuple[str, str] | None]:
     """Describe which columns were chosen, and how.
 
     Args:
         names: The names of all columns.
-        found: The places of the source and the target column, from 0.
+        places: The places of the source and the target column, from 0.
         what: The name of the table.
-        how: How the columns were chosen.
+        reason: How the columns were chosen.
 
     Returns:
         A message for the user, and the codes of the languages that name the
         two columns, or None.
 
     Example:
-        >>> described(["id", "French", "English"], (1, 2), "x.csv", "guessed")
+        >>> names = ["id", "French", "English"]
+        >>> describe_columns(names, (1, 2), "x.csv", "guessed")
         ("x.csv: source = 'French', target = 'English' (guessed)", ('fr', 'en'))
-        >>> described(["source", "target"], (0, 1), "x.csv", "guessed")[1]
+        >>> describe_columns(["a", "b"], (0, 1), "x.csv", "guessed")[1]
     """
-    source, target = (names[place] for place in found)
-    note = f"{what}: source = {source!r}, target = {target!r} ({how})"
+    source, target = (names[place] for place in places)
+    note = f"{what}: source = {source!r}, target = {target!r} ({reason})"
     from_code, to_code = column_language(source), column_language(target)
     if from_code is None or to_code is None or from_code == to_code:
         return note, None
@@ -213,16 +217,16 @@ def column_language(name: str) -> str | None:
         >>> column_language("German"), column_language("id")
         ('de', None)
     """
-    word = _words(name)
-    return next((c for c in _LANGUAGES if word in _of_language(c)), None)
+    word = _significant_word(name)
+    return next((c for c in _LANGUAGES if word in _language_names(c)), None)
 
 
-def _of_language(language: str) -> set[str]:
+def _language_names(language: str) -> set[str]:
     code = re.split("[-_]", language.lower())[0]
     return {code, *_LANGUAGES.get(code, code).split()}
 
 
-def _words(name: str) -> str:
+def _significant_word(name: str) -> str:
     """Return the only significant word of a column's name, or "".
 
     For example, it is `en` in `en`, `en-US`, `sentence_en`, `translation.en`.
@@ -240,9 +244,9 @@ def _words(name: str) -> str:
     return words[0] if len(words) == 1 else ""
 
 
-def _shown(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(str(name)[:40]) for name in names[:12])
-    return shown + (", …" if len(names) > 12 else "")
+def _format_names(names: Sequence[str]) -> str:
+    listing = ", ".join(repr(str(name)[:40]) for name in names[:12])
+    return listing + (", …" if len(names) > 12 else "")
 
 
 @dataclass(frozen=True)
@@ -262,7 +266,7 @@ class Fields:
     languages: tuple[str, str] | None = None
 
 
-def chosen_fields(
+def choose_fields(
     record: object, requested: RequestedColumns, what: str
 ) -> Fields:
     """Choose the fields of records by the first record.
@@ -282,7 +286,7 @@ def chosen_fields(
 
     Example:
         >>> record = {"id": 7, "translation": {"en": "a", "de": "b"}}
-        >>> fields = chosen_fields(record, RequestedColumns(), "x.jsonl")
+        >>> fields = choose_fields(record, RequestedColumns(), "x.jsonl")
         >>> fields.source, fields.target
         (('translation', 'en'), ('translation', 'de'))
     """
@@ -293,21 +297,21 @@ def chosen_fields(
             f"Expected: in {what}, records with named fields, or pairs of "
             f"source and target. Received: {record!r:.80}."
         )
-    paths = list(_paths(record, str | bytes | None))
+    paths = list(_key_paths(record, str | bytes | None))
     try:
-        return _fields(paths, requested, what)
+        return _choose_among_fields(paths, requested, what)
     except ValueError:
         # Integers count as sentences only if text fields do not suffice.
-        return _fields(
-            list(_paths(record, str | bytes | None | int)), requested, what
+        return _choose_among_fields(
+            list(_key_paths(record, str | bytes | None | int)), requested, what
         )
 
 
-def _fields(
+def _choose_among_fields(
     paths: Sequence[tuple[str, ...]], requested: RequestedColumns, what: str
 ) -> Fields:
     names = [".".join(path) for path in paths]
-    source, target, note, languages = chosen_columns(names, requested, what)
+    source, target, note, languages = choose_columns(names, requested, what)
     return Fields(paths[source], paths[target], note, languages)
 
 
@@ -331,10 +335,10 @@ def field(record: object, keys: tuple[str | int, ...]) -> object:
     return value
 
 
-def _paths(record: Mapping, kinds: Any):
+def _key_paths(record: Mapping, types: Any):
     """Yield the keys that lead to each value of the given types."""
     for name, value in record.items():
         if isinstance(value, Mapping):
-            yield from ((name, *inner) for inner in _paths(value, kinds))
-        elif isinstance(value, kinds) and not isinstance(value, bool):
+            yield from ((name, *inner) for inner in _key_paths(value, types))
+        elif isinstance(value, types) and not isinstance(value, bool):
             yield (name,)

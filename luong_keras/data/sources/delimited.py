@@ -18,9 +18,9 @@ from luong_keras.data.parallel_text import (
 from luong_keras.data.sources.columns import (
     Columns,
     RequestedColumns,
-    described,
-    guessed_columns,
-    named_columns,
+    describe_columns,
+    find_columns,
+    guess_columns,
 )
 from luong_keras.data.sources.source_kinds import (
     MORE_COLUMNS,
@@ -37,7 +37,7 @@ _OPEN = r'"(?:[^"\t]|"")*'
 _ALL_IN_QUOTES = re.compile(rf'(?:{_OPEN}"(?:\t{_OPEN}")+\n+)+(?:{_OPEN})?')
 
 
-def _first_two_or_named(
+def _choose_columns(
     cells: list[str], requested: RequestedColumns, path: Path
 ) -> Columns:
     """Choose columns of a file whose first line may be a header.
@@ -58,19 +58,21 @@ def _first_two_or_named(
         ValueError: If more than two columns exist and none can be chosen.
     """
     name, count = path.name, len(cells)
-    guess = guessed_columns(cells, requested.languages)
+    guess = guess_columns(cells, requested.languages)
     if (columns := requested.columns) is not None:
-        found = named_columns(cells, columns, name)
+        places = find_columns(cells, columns, name)
         # A single cell that equals a requested number makes no header.
         numbers = all(map(str.isdecimal, columns))
         header = not numbers or {*columns} <= {*cells} or guess is not None
         names = cells if header else [str(i + 1) for i in range(count)]
-        note, languages = described(names, found, name, "as data.columns says")
+        note, languages = describe_columns(
+            names, places, name, "as data.columns says"
+        )
         if not header:
-            note += f"; {_first_pair(cells, found)}"
-        return Columns(*found, header, note, count, languages)
+            note += f"; {_describe_first_pair(cells, places)}"
+        return Columns(*places, header, note, count, languages)
     if guess is not None:
-        note, languages = described(
+        note, languages = describe_columns(
             cells, guess, name, "guessed by the first line"
         )
         return Columns(*guess, True, note, count, languages)
@@ -85,14 +87,14 @@ def _first_two_or_named(
         )
     pair_note = None
     if count == 2:
-        pair_note = f"{name}: {_first_pair(cells, (0, 1))}"
+        pair_note = f"{name}: {_describe_first_pair(cells, (0, 1))}"
         if all(len(c) > 1 and c.isidentifier() for c in cells):
             pair_note += f". If it is a header: --columns {' '.join(cells)}"
     return Columns(0, 1, note=pair_note, count=2)
 
 
-def _first_pair(cells: list[str], found: tuple[int, int]) -> str:
-    source, target = (cells[place][:40] for place in found)
+def _describe_first_pair(cells: list[str], places: tuple[int, int]) -> str:
+    source, target = (cells[place][:40] for place in places)
     return f"no header, so its first line is a pair, {source!r} → {target!r}"
 
 
@@ -101,12 +103,14 @@ def open_tsv(path: Path, requested: RequestedColumns) -> TextSource:
     check_is_file(path)
     lines = [
         decode_line(raw, number, path, "surrogateescape")
-        for number, raw in enumerate(itertools.islice(raw_lines(path), _FIRST))
+        for number, raw in enumerate(
+            itertools.islice(raw_lines(path), _RECORDS_READ)
+        )
     ]
     if _ALL_IN_QUOTES.fullmatch("\n".join([*lines, ""])):
         return _open_records(path, requested, "\t")
     first = next(filter(None, lines), "")
-    columns = _first_two_or_named(first.split("\t"), requested, path)
+    columns = _choose_columns(first.split("\t"), requested, path)
     skipped = lines.index(first) + 1 if columns.header else 0
     return TextSource(
         functools.partial(_read_tsv, path, columns, skipped),
@@ -131,14 +135,14 @@ def _read_tsv(
             continue
         empty = False
         yield _pair_of_cells(
-            [one_line(_unquoted(cell)) for cell in line.split("\t")],
+            [one_line(_unquote(cell)) for cell in line.split("\t")],
             *(columns, path, number, "a tab", skip_bad_lines),
         )
     if empty:
-        raise _empty(path)
+        raise _empty_file_error(path)
 
 
-def _empty(path: Path) -> ValueError:
+def _empty_file_error(path: Path) -> ValueError:
     return ValueError(f"The parallel text has no sentence: {path} is empty.")
 
 
@@ -164,13 +168,13 @@ def _pair_of_cells(
         ValueError: If the line has too few columns, or too many.
     """
     place, least = f"{path.name}:{number}", max(columns.source, columns.target)
-    many = columns.count is not None and len(cells) > columns.count
-    if len(cells) > least and not many:
+    has_more = columns.count is not None and len(cells) > columns.count
+    if len(cells) > least and not has_more:
         return PlacedPair(cells[columns.source], cells[columns.target], place)
     if skip_bad_lines:
-        problem = MORE_COLUMNS if many else None
+        problem = MORE_COLUMNS if has_more else None
         return PlacedPair(cells[0], None, place, problem)
-    expected = columns.count if many else least + 1
+    expected = columns.count if has_more else least + 1
     raise ValueError(
         f"Line {number} of {path} does not have {expected} columns. Expected: "
         f"source and target, {delimiter} between them. Received: "
@@ -178,14 +182,14 @@ def _pair_of_cells(
     )
 
 
-def _unquoted(cell: str) -> str:
+def _unquote(cell: str) -> str:
     if cell[:1] == '"' and _QUOTED.fullmatch(cell):
         return cell[1:-1].replace('""', '"')
     return cell
 
 
 _DELIMITERS = ",;\t"
-_FIRST = 20  # records from which the delimiter is detected
+_RECORDS_READ = 20  # records from which the delimiter is detected
 
 
 def open_csv(path: Path, requested: RequestedColumns) -> TextSource:
@@ -202,13 +206,13 @@ def _open_records(
     stated: bool = False,
 ) -> TextSource:
     delimiter, cells = _first_record(path, delimiters, stated)
-    columns = _first_two_or_named(cells, requested, path)
+    columns = _choose_columns(cells, requested, path)
     note = columns.note
     if note is not None and delimiter != "," and delimiters != "\t":
         note += f", {delimiter!r} between columns"
-    left_out = columns.header + stated
+    skipped = columns.header + stated
     return TextSource(
-        functools.partial(_read_csv, path, columns, delimiter, left_out),
+        functools.partial(_read_csv, path, columns, delimiter, skipped),
         note,
         columns.languages,
     )
@@ -218,28 +222,30 @@ def _read_csv(
     path: Path,
     columns: Columns,
     delimiter: str,
-    left_out: int,
+    skipped: int,
     skip_bad_lines: bool,
 ) -> Iterator[PlacedPair]:
     """Read the pairs of a file; line ends inside quotes become spaces."""
     errors = "surrogateescape" if skip_bad_lines else "strict"
     # Empty lines are not records.
-    records = filter(lambda found: found[1], _records(path, delimiter, errors))
+    records = filter(
+        lambda record: record[1], _read_records(path, delimiter, errors)
+    )
     number = 0
-    for number, cells in itertools.islice(records, left_out, None):
+    for number, cells in itertools.islice(records, skipped, None):
         yield _pair_of_cells(
             [one_line(cell) for cell in cells],
             *(columns, path, number, repr(delimiter), skip_bad_lines),
         )
     if not number:
-        raise _empty(path)
+        raise _empty_file_error(path)
 
 
 def _stated_delimiter(path: Path) -> str | None:
     """Return the delimiter in a first line such as `sep=;`, or None."""
     first = decode_line(next(raw_lines(path), b""), 1, path, "replace")
-    found = re.fullmatch(r'"?sep=(.)"?', first, re.IGNORECASE)
-    return found and found[1]
+    match = re.fullmatch(r'"?sep=(.)"?', first, re.IGNORECASE)
+    return match and match[1]
 
 
 def _first_record(
@@ -251,46 +257,52 @@ def _first_record(
     cells, two or more. If several delimiters do, or none, the delimiter with
     the most cells in the first record is chosen.
     """
-    found = []
+    candidates = []
     for delimiter in delimiters:
-        records = _records(path, delimiter, "surrogateescape")
+        records = _read_records(path, delimiter, "surrogateescape")
         # With a wrong delimiter, quotes may not close: it is no candidate.
         with contextlib.suppress(ValueError):
-            first = [r for _, r in itertools.islice(records, _FIRST) if r]
+            rows = [
+                cells
+                for _, cells in itertools.islice(records, _RECORDS_READ)
+                if cells
+            ]
             if stated:
-                del first[:1]  # the line `sep=`
-            counts = set(map(len, first))
-            alike = len(counts) == 1 and counts != {1}
-            cells = first[0] if first else []
-            found.append((alike, len(cells), delimiter, cells))
-    if not found:
-        list(_records(path, delimiters[0], "surrogateescape"))
-    _, _, delimiter, cells = max(found, key=lambda record: record[:2])
+                del rows[:1]  # the line `sep=`
+            counts = set(map(len, rows))
+            are_alike = len(counts) == 1 and counts != {1}
+            cells = rows[0] if rows else []
+            candidates.append((are_alike, len(cells), delimiter, cells))
+    if not candidates:
+        list(_read_records(path, delimiters[0], "surrogateescape"))
+    _, _, delimiter, cells = max(
+        candidates, key=lambda candidate: candidate[:2]
+    )
     return delimiter, cells
 
 
-def _records(
+def _read_records(
     path: Path, delimiter: str, errors: str
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield each record with the number of its first line."""
-    taken: list[str] = []  # the lines of the current record
+    record_lines: list[str] = []  # the lines of the current record
 
     def lines() -> Iterator[str]:
         for number, line in enumerate(raw_lines(path), start=1):
             # A record may have line ends inside quotes.
-            taken.append(decode_line(line, number, path, errors) + "\n")
-            yield taken[-1]
+            record_lines.append(decode_line(line, number, path, errors) + "\n")
+            yield record_lines[-1]
 
     reader = csv.reader(lines(), delimiter=delimiter, strict=True)
     number = 1
     try:
         for cells in reader:
-            counts = {line.count(delimiter) for line in taken}
-            if len(taken) > 2 and counts == {len(cells) - 1}:
-                raise csv.Error(f"its {len(taken)} lines are records")
+            counts = {line.count(delimiter) for line in record_lines}
+            if len(record_lines) > 2 and counts == {len(cells) - 1}:
+                raise csv.Error(f"its {len(record_lines)} lines are records")
             yield number, cells
             number = reader.line_num + 1
-            taken.clear()
+            record_lines.clear()
     except csv.Error as error:
         raise ValueError(
             f"The record that begins in line {number} of {path} cannot be "

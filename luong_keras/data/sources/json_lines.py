@@ -15,16 +15,16 @@ from luong_keras.data.parallel_text import (
 from luong_keras.data.sources.columns import (
     Fields,
     RequestedColumns,
-    chosen_fields,
+    choose_fields,
     field,
 )
 from luong_keras.data.sources.source_kinds import (
     PlacedPair,
     TextSource,
-    checked_record,
+    make_pair,
 )
 
-_LOOKED_AT = 20  # lines searched for the first readable record
+_LINES_SEARCHED = 20  # lines searched for the first readable record
 
 
 def open_json_lines(path: Path, requested: RequestedColumns) -> TextSource:
@@ -34,20 +34,20 @@ def open_json_lines(path: Path, requested: RequestedColumns) -> TextSource:
         try:
             record = json.loads(decode_line(line, number, path, "strict"))
         except (ValueError, RecursionError):
-            if number < _LOOKED_AT:
+            if number < _LINES_SEARCHED:
                 continue
             break
-        fields = chosen_fields(record, requested, path.name)
-        read = functools.partial(_read, path, fields)
+        fields = choose_fields(record, requested, path.name)
+        read = functools.partial(_read_json_lines, path, fields)
         return TextSource(read, fields.note, fields.languages)
     raise ValueError(
         f"Expected: in {path}, a JSON record a line, such as "
         '{"source": "a cat", "target": "eine Katze"}. Received: no such line '
-        f"among the first {_LOOKED_AT}."
+        f"among the first {_LINES_SEARCHED}."
     )
 
 
-def _read(
+def _read_json_lines(
     path: Path, fields: Fields, skip_bad_lines: bool
 ) -> Iterator[PlacedPair]:
     """Read the pairs of a file."""
@@ -69,7 +69,7 @@ def _read(
                     f"line. Received: {raw[:80]!r}. Correct it, or remove it."
                 ) from error
             raise
-        yield checked_record(
+        yield make_pair(
             field(record, fields.source),
             field(record, fields.target),
             place,

@@ -9,16 +9,16 @@ from typing import Any
 from luong_keras.data.sources.columns import (
     Fields,
     RequestedColumns,
-    chosen_columns,
-    chosen_fields,
+    choose_columns,
+    choose_fields,
     field,
 )
-from luong_keras.data.sources.source_kinds import ObjectKind, is_of
+from luong_keras.data.sources.source_kinds import ObjectKind, has_class
 
 
 def _is_frame(thing: Any) -> bool:
     """Test whether an object is a `pandas.DataFrame`."""
-    return is_of(thing, "pandas", "DataFrame")
+    return has_class(thing, "pandas", "DataFrame")
 
 
 def _read_frame(
@@ -26,7 +26,7 @@ def _read_frame(
 ) -> tuple[Iterable[tuple[Any, Any]], Fields | None]:
     """Return the pairs of two columns; missing values are not text."""
     names = [str(name) for name in frame.columns]
-    source, target, note, languages = chosen_columns(
+    source, target, note, languages = choose_columns(
         names, requested, "the DataFrame"
     )
     sides = (frame.iloc[:, place] for place in (source, target))
@@ -43,7 +43,7 @@ _ROWS_PER_CALL = 1000
 def _is_hugging_face(thing: Any) -> bool:
     """Test whether an object is one or several Hugging Face splits."""
     return any(
-        is_of(thing, "datasets", name)
+        has_class(thing, "datasets", name)
         for name in (
             *("Dataset", "IterableDataset"),
             *("DatasetDict", "IterableDatasetDict"),
@@ -67,7 +67,7 @@ def _read_hugging_face(
             "Expected: a data set of sentence pairs. Received: one without "
             "rows."
         )
-    fields = chosen_fields(first, requested, "the Dataset")
+    fields = choose_fields(first, requested, "the Dataset")
     return _pairs_of_hugging_face(dataset, fields), fields
 
 
@@ -91,14 +91,14 @@ HUGGING_FACE = ObjectKind(_is_hugging_face, _read_hugging_face)
 
 def _is_tensorflow(thing: Any) -> bool:
     """Test whether an object is a `tf.data.Dataset`."""
-    return is_of(thing, "tensorflow", "DatasetV2")
+    return has_class(thing, "tensorflow", "DatasetV2")
 
 
 def _read_tensorflow(
     dataset: Any, requested: RequestedColumns
 ) -> tuple[Iterable[tuple[Any, Any]], Fields | None]:
     """Return the pairs of a data set of single elements or batches."""
-    fields = chosen_fields(
+    fields = choose_fields(
         _strings(dataset.element_spec), requested, "the tf.data.Dataset"
     )
     specs = [
@@ -121,9 +121,9 @@ def _strings(spec: Any) -> Any:
     """Replace string tensors of a spec by "", and other tensors by None."""
     if isinstance(spec, dict):
         return {
-            name: found
+            name: text
             for name, value in spec.items()
-            if (found := _strings(value)) is not None
+            if (text := _strings(value)) is not None
         }
     if isinstance(spec, tuple):
         return tuple(map(_strings, spec))
@@ -145,12 +145,12 @@ def _pairs_of_tensorflow(
 TENSORFLOW = ObjectKind(_is_tensorflow, _read_tensorflow)
 
 
-def _is_list(thing: Any) -> bool:
+def _is_iterable(thing: Any) -> bool:
     """Test whether an object is iterable and not a string."""
     return isinstance(thing, Iterable) and not isinstance(thing, str | bytes)
 
 
-def _read_list(
+def _read_iterable(
     pairs: Iterable[Any], requested: RequestedColumns
 ) -> tuple[Iterable[tuple[Any, Any]], Fields | None]:
     """Return the pairs, in the form of the first pair or record."""
@@ -158,18 +158,18 @@ def _read_list(
     first = list(itertools.islice(rows, 1))
     rows = itertools.chain(first, rows)
     if not first or not isinstance(first[0], Mapping):
-        return _checked(rows), None
-    fields = chosen_fields(first[0], requested, "the records")
-    return _of_records(rows, fields), fields
+        return _check_pairs(rows), None
+    fields = choose_fields(first[0], requested, "the records")
+    return _pairs_of_records(rows, fields), fields
 
 
-def _checked(rows: Iterable[Any]) -> Iterator[tuple[str, str]]:
+def _check_pairs(rows: Iterable[Any]) -> Iterator[tuple[str, str]]:
     for number, row in enumerate(rows, start=1):
         try:
-            whole = not isinstance(row, str) and len(row) == 2
+            is_pair = not isinstance(row, str) and len(row) == 2
         except TypeError:
-            whole = False
-        if not whole or not all(isinstance(text, str) for text in row):
+            is_pair = False
+        if not is_pair or not all(isinstance(text, str) for text in row):
             raise ValueError(
                 "Expected: pairs of a source and a target sentence, both str. "
                 f"Received: {row!r:.200} as pair {number}."
@@ -177,11 +177,11 @@ def _checked(rows: Iterable[Any]) -> Iterator[tuple[str, str]]:
         yield row[0], row[1]
 
 
-def _of_records(
+def _pairs_of_records(
     rows: Iterable[Any], fields: Fields
 ) -> Iterator[tuple[Any, Any]]:
     for row in rows:
         yield field(row, fields.source), field(row, fields.target)
 
 
-PAIRS = ObjectKind(_is_list, _read_list)
+PAIRS = ObjectKind(_is_iterable, _read_iterable)

@@ -44,8 +44,8 @@ def file_kind(path: str | Path) -> FileKind | None:
         True
     """
     name = without_compression(path).lower()
-    found = (kind for end, kind in FILE_KINDS.items() if name.endswith(end))
-    return next(found, None)
+    kinds = (kind for end, kind in FILE_KINDS.items() if name.endswith(end))
+    return next(kinds, None)
 
 
 def object_kind(thing: Any) -> ObjectKind | None:

@@ -69,7 +69,7 @@ def text_or_none(value: object) -> str | None:
     return one_line(value) if isinstance(value, str) else None
 
 
-def checked_record(
+def make_pair(
     source: object, target: object, place: str, strict: bool, where: str
 ) -> PlacedPair:
     """Make a pair of two values of a record.
@@ -143,17 +143,17 @@ class ObjectKind:
     ]
 
 
-def is_of(thing: object, package: str, name: str) -> bool:
+def has_class(thing: object, package: str, name: str) -> bool:
     """Test whether an object is of a class, given by its name.
 
     The package is not imported: whoever passes such an object has imported it.
 
     Example:
         >>> from collections import OrderedDict
-        >>> is_of(OrderedDict(), "collections", "OrderedDict")
+        >>> has_class(OrderedDict(), "collections", "OrderedDict")
         True
     """
     return any(
-        kind.__name__ == name and kind.__module__.split(".")[0] == package
-        for kind in type(thing).__mro__
+        base.__name__ == name and base.__module__.split(".")[0] == package
+        for base in type(thing).__mro__
     )

@@ -16,20 +16,20 @@ from typing import Any
 
 from luong_keras.data.parallel_text import (
     check_is_file,
-    opened,
+    open_decompressed,
     without_compression,
 )
-from luong_keras.data.sources.columns import RequestedColumns, described
+from luong_keras.data.sources.columns import RequestedColumns, describe_columns
 from luong_keras.data.sources.source_kinds import (
     PlacedPair,
     TextSource,
-    checked_record,
+    make_pair,
     one_line,
 )
 from luong_keras.missing_package import needs
 
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
-_LOOKED_AT = 100  # units searched for the languages
+_UNITS_SEARCHED = 100  # units searched for the languages
 # Elements that contain codes of the program in which the text was written.
 _CODES = ("bpt", "ept", "it", "ph", "ut", "sub")
 
@@ -38,41 +38,48 @@ def open_tmx(path: Path, requested: RequestedColumns) -> TextSource:
     """Open a file of units; the languages must be in its first units."""
     check_is_file(path)
     names = []
-    for _, unit in itertools.islice(_units(path), _LOOKED_AT):
+    for _, unit in itertools.islice(_units(path), _UNITS_SEARCHED):
         names += [name for name in unit if name not in names]
     if requested.columns is not None:
-        asked, how = requested.columns, "as data.columns says"
+        languages, reason = requested.columns, "as data.columns says"
     else:
-        asked, how = requested.languages, "by the languages"
-    found = [
+        languages, reason = requested.languages, "by the languages"
+    codes = [
         name
-        for language in asked
-        for name in [n for n in names if _is(n, language)][:1]
+        for language in languages
+        for name in [n for n in names if _matches_language(n, language)][:1]
     ]
-    if len(found) < 2:
+    if len(codes) < 2:
         raise ValueError(
-            f"{path} lacks one of the languages in its first {_LOOKED_AT} "
-            f"units. Expected: {' and '.join(asked)}. Received: "
+            f"{path} lacks one of the languages in its first {_UNITS_SEARCHED} "
+            f"units. Expected: {' and '.join(languages)}. Received: "
             f"{', '.join(names) or 'no unit'}. Set data.source_language and "
             "data.target_language, or data.columns."
         )
-    places = names.index(found[0]), names.index(found[1])
+    places = names.index(codes[0]), names.index(codes[1])
     return TextSource(
-        functools.partial(_read, path, asked),
-        *described(names, places, path.name, how),
+        functools.partial(_read_tmx, path, languages),
+        *describe_columns(names, places, path.name, reason),
     )
 
 
-def _read(
+def _read_tmx(
     path: Path, languages: tuple[str, str], skip_bad_lines: bool
 ) -> Iterator[PlacedPair]:
     """Read the pairs of a file."""
     for number, (line, unit) in enumerate(_units(path), start=1):
         source, target = (
-            next((text for name, text in unit.items() if _is(name, side)), None)
+            next(
+                (
+                    text
+                    for name, text in unit.items()
+                    if _matches_language(name, side)
+                ),
+                None,
+            )
             for side in languages
         )
-        yield checked_record(
+        yield make_pair(
             source,
             target,
             f"{path.name}:{line}",
@@ -81,7 +88,7 @@ def _read(
         )
 
 
-def _is(name: str, language: str) -> bool:
+def _matches_language(name: str, language: str) -> bool:
     """Test whether a code names a language, with or without a country."""
     name, language = (
         code.lower().replace("_", "-") for code in (name, language)
@@ -93,7 +100,7 @@ def _units(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield the line and the texts by language of each unit or segment."""
     with needs("lxml"):
         from lxml import etree
-    with opened(path) as file:
+    with open_decompressed(path) as file:
         try:
             for _, unit in etree.iterparse(
                 file,
@@ -104,29 +111,33 @@ def _units(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
             ):
                 _refuse_entities(unit, path)
                 if unit.tag == "doc":
-                    yield from _segments(unit)
+                    yield from _wmt_segments(unit)
                 else:
-                    yield unit.sourceline, _texts(unit)
+                    yield unit.sourceline, _unit_texts(unit)
                 unit.clear()
                 # Otherwise empty earlier units would fill the memory.
                 while unit.getprevious() is not None:
                     del unit.getparent()[0]
         except etree.XMLSyntaxError as error:
-            last = error.error_log.last_error
-            why = f"line {last.line}: {last.message}" if last else str(error)
+            log_entry = error.error_log.last_error
+            problem = (
+                f"line {log_entry.line}: {log_entry.message}"
+                if log_entry
+                else str(error)
+            )
             kind = without_compression(path)[-3:].upper()
             raise ValueError(
-                f"{path} is not a complete {kind} file ({why}). Get it again, "
-                "or export it again from the program that wrote it."
+                f"{path} is not a complete {kind} file ({problem}). Get it "
+                "again, or export it again from the program that wrote it."
             ) from error
 
 
 def _refuse_entities(unit: Any, path: Path) -> None:
     info = unit.getroottree().docinfo
-    entities = info.internalDTD is not None and any(
+    has_entities = info.internalDTD is not None and any(
         True for _ in info.internalDTD.iterentities()
     )
-    if entities:
+    if has_entities:
         raise ValueError(
             f"{path} declares entities in its DOCTYPE, which are not "
             "resolved. Expected: a TMX file without `<!ENTITY …>`. Write it "
@@ -134,29 +145,29 @@ def _refuse_entities(unit: Any, path: Path) -> None:
         )
 
 
-def _texts(unit: Any) -> dict[str, str]:
+def _unit_texts(unit: Any) -> dict[str, str]:
     texts: dict[str, str] = {}
     for variant in unit.iterchildren("{*}tuv"):
         name = variant.get(_LANGUAGE) or variant.get("lang")
         segment = next(variant.iterchildren("{*}seg"), None)
         if name and segment is not None:
-            texts.setdefault(name, one_line("".join(_runs(segment))))
+            texts.setdefault(name, one_line("".join(_text_runs(segment))))
     return texts
 
 
-def _segments(document: Any) -> Iterator[tuple[int, dict[str, str]]]:
+def _wmt_segments(document: Any) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield WMT's segments by number: the source and first references."""
     units: dict[str, tuple[int, dict[str, str]]] = {}
     for side in document.iterchildren("src", "ref"):
         for segment in side.iter("seg"):
             line = segment.sourceline
             _, texts = units.setdefault(segment.get("id"), (line, {}))
-            text = one_line("".join(_runs(segment)))
+            text = one_line("".join(_text_runs(segment)))
             texts.setdefault(side.get("lang"), text)
     yield from units.values()
 
 
-def _runs(element: Any) -> Iterator[str]:
+def _text_runs(element: Any) -> Iterator[str]:
     """Yield the text of a segment without the codes in it."""
     yield element.text or ""
     for child in element:
@@ -165,5 +176,5 @@ def _runs(element: Any) -> Iterator[str]:
         if not isinstance(tag, str):
             yield html.unescape(child.text) if tag.__name__ == "Entity" else ""
         elif tag.rpartition("}")[2] not in _CODES:
-            yield from _runs(child)
+            yield from _text_runs(child)
         yield child.tail or ""
