@@ -81,10 +81,10 @@ def alignment_error_rate(
             f"Received: {len(alignments)} and {len(gold)}. Check that both "
             "come from the same text."
         )
-    found = LinkScores()
+    scores = LinkScores()
     for links, reference in zip(alignments, gold, strict=True):
-        found.add(links, reference)
-    return found.error_rate
+        scores.add(links, reference)
+    return scores.error_rate
 
 
 @dataclass
@@ -117,13 +117,13 @@ class LinkScores:
 
     def add(self, links: Iterable[Link], gold: AlignmentLinks) -> None:
         """Count the links of one more sentence."""
-        found = set(links)
+        link_set = set(links)
         # P contains S, even if the `possible` of the caller does not.
         possible = gold.possible | gold.sure
-        self.links += len(found)
+        self.links += len(link_set)
         self.sure += len(gold.sure)
-        self.sure_links += len(found & gold.sure)
-        self.possible_links += len(found & possible)
+        self.sure_links += len(link_set & gold.sure)
+        self.possible_links += len(link_set & possible)
 
     @property
     def precision(self) -> float:
@@ -188,19 +188,21 @@ def best_links(
             f"`step` must be 'produces' or 'reads'. Received: step={step!r}."
         )
     weights = np.asarray(weights)
-    wanted = (target_length, source_length)
+    shape = (target_length, source_length)
     if weights.ndim != 2 or any(
-        have < want for have, want in zip(weights.shape, wanted, strict=True)
+        size < least for size, least in zip(weights.shape, shape, strict=True)
     ):
         raise ValueError(
             "`weights` must be a matrix (target, source) of at least "
-            f"{wanted}. Received: shape {weights.shape}. Pass the weights of "
+            f"{shape}. Received: shape {weights.shape}. Pass the weights of "
             "one sentence, with the target on the first axis."
         )
     rows = np.arange(target_length)
     if step == "reads":
         rows = np.minimum(rows + 1, len(weights) - 1)
-    cut = weights[rows, :source_length]
+    weights = weights[rows, :source_length]
     return frozenset(
-        (int(row.argmax()), j) for j, row in enumerate(cut) if np.any(row > 0)
+        (int(row.argmax()), j)
+        for j, row in enumerate(weights)
+        if np.any(row > 0)
     )

@@ -59,12 +59,12 @@ def read_lexicon(path: str | Path) -> dict[str, list[str]]:
         >>> read_lexicon(path)
         {'door': ['Tür', 'Tor']}
     """
-    found: defaultdict[str, list[tuple[float, str]]] = defaultdict(list)
+    translations: defaultdict[str, list[tuple[float, str]]] = defaultdict(list)
     for source, target, probability in read_entries(path):
-        found[source].append((probability, target))
+        translations[source].append((probability, target))
     return {
         source: [target for _, target in sorted(targets, key=lambda x: -x[0])]
-        for source, targets in found.items()
+        for source, targets in translations.items()
     }
 
 
@@ -94,7 +94,7 @@ def read_entries(path: str | Path) -> Iterator[tuple[str, str, float]]:
                     "files."
                 )
             source, target, text = fields
-            yield source, target, _number(text, number, path)
+            yield source, target, _parse_probability(text, number, path)
 
 
 def write_dictionary(path: str | Path, pairs: Iterable[WordPair]) -> None:
@@ -119,7 +119,7 @@ def write_dictionary(path: str | Path, pairs: Iterable[WordPair]) -> None:
             print(source, target, f"{probability:g}", file=file)
 
 
-def _number(text: str, number: int, path: Path) -> float:
+def _parse_probability(text: str, number: int, path: Path) -> float:
     try:
         return float(text)
     except ValueError:

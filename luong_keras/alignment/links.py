@@ -67,10 +67,12 @@ def marked_links(
         [[((0, 0), True), ((1, 0), False)]]
     """
     for number, line in enumerate(lines, start=1):
-        yield [_parse(text, number, int(one_based)) for text in line.split()]
+        yield [
+            _parse_link(text, number, int(one_based)) for text in line.split()
+        ]
 
 
-def _parse(text: str, number: int, base: int) -> tuple[Link, bool]:
+def _parse_link(text: str, number: int, base: int) -> tuple[Link, bool]:
     match = _LINK.fullmatch(text)
     if match is None:
         raise ValueError(

@@ -79,21 +79,21 @@ def symmetrize(
             f"`method` must be one of {', '.join(METHODS)}. Received: "
             f"method={method!r}."
         )
-    one, other = frozenset(forward), frozenset(backward)
+    forward, backward = frozenset(forward), frozenset(backward)
     if method == "intersection":
-        return one & other
+        return forward & backward
     if method == "union":
-        return one | other
-    found = _Growing(one & other)
-    found.grow(one | other)
+        return forward | backward
+    alignment = _GrowingAlignment(forward & backward)
+    alignment.grow(forward | backward)
     if method != "grow-diag":
         both = method == "grow-diag-final-and"
-        found.complete(one, both)
-        found.complete(other, both)
-    return frozenset(found.links)
+        alignment.complete(forward, both)
+        alignment.complete(backward, both)
+    return frozenset(alignment.links)
 
 
-class _Growing:
+class _GrowingAlignment:
     """A growing set of links, and the words that have a link."""
 
     def __init__(self, links: Set[Link]) -> None:
@@ -106,26 +106,26 @@ class _Growing:
         # Only links of the union are added, so a pass over the union visits
         # all links, including those that it has added.
         order = sorted(union, key=_by_target)
-        grown = True
-        while grown:
-            grown = False
+        has_grown = True
+        while has_grown:
+            has_grown = False
             for i, j in order:
                 if (i, j) not in self.links:
                     continue
                 for right, down in _NEIGHBOURS:
-                    near = i + right, j + down
-                    if near in union and self._uncovered(near):
-                        self._add(near)
-                        grown = True
+                    neighbour = i + right, j + down
+                    if neighbour in union and self._uncovered_words(neighbour):
+                        self._add(neighbour)
+                        has_grown = True
 
     def complete(self, links: Set[Link], both: bool) -> None:
         """Add links that cover a word without a link, or two if `both`."""
-        wanted = 2 if both else 1
+        least = 2 if both else 1
         for link in sorted(links, key=_by_target):
-            if self._uncovered(link) >= wanted:
+            if self._uncovered_words(link) >= least:
                 self._add(link)
 
-    def _uncovered(self, link: Link) -> int:
+    def _uncovered_words(self, link: Link) -> int:
         i, j = link
         return (i not in self.sources) + (j not in self.targets)
 

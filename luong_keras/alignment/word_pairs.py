@@ -71,11 +71,11 @@ def aligned_word_pairs(
                 target_words is None or target[j] in target_words
             ):
                 counts[source[i], target[j]] += 1
-    of_source: Counter[str] = Counter()
+    source_counts: Counter[str] = Counter()
     for (source_word, _), count in counts.items():
-        of_source[source_word] += count
+        source_counts[source_word] += count
     return [
-        WordPair(*words, count, count / of_source[words[0]])
+        WordPair(*words, count, count / source_counts[words[0]])
         for words, count in sorted(counts.items())
         if count >= min_count
     ]

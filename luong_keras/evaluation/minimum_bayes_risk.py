@@ -34,18 +34,18 @@ def minimum_bayes_risk(texts: Sequence[str], utility: str = "chrf") -> int:
     """
     if not texts:
         raise ValueError("Expected: one text or more. Received: none.")
-    measure = _measure(utility)
+    utility_of = _utility_function(utility)
     counts = collections.Counter(texts)
     mean = {
         text: sum(
-            count * measure(text, other) for other, count in counts.items()
+            count * utility_of(text, other) for other, count in counts.items()
         )
         for text in counts
     }
     return max(range(len(texts)), key=lambda place: mean[texts[place]])
 
 
-def _measure(utility: str) -> Callable[[str, str], float]:
+def _utility_function(utility: str) -> Callable[[str, str], float]:
     if utility not in UTILITIES:
         raise ValueError(
             f"`utility` must be one of {', '.join(UTILITIES)}. Received: "

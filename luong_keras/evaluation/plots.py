@@ -63,12 +63,12 @@ def plot_alignment(
         ('source words', (2, 2))
     """
     shape = (len(target_tokens), len(source_tokens))
-    weights = _cut(np.asarray(weights), shape)
-    ax = ax or _new_axes(*_size(*shape), shown=path is None)
+    weights = _crop_padding(np.asarray(weights), shape)
+    ax = ax or _new_axes(*_figure_size(*shape), shown=path is None)
     image = ax.imshow(weights, cmap="Greys", vmin=0.0, vmax=1.0)
     _label_words(ax, source_tokens, target_tokens)
     for i, j in links:
-        ax.add_patch(_frame(i, j))
+        ax.add_patch(_link_frame(i, j))
     ax.set_xlabel("source words")
     ax.set_ylabel("target words")
     ax.figure.colorbar(image, ax=ax, label="weight", shrink=0.8)
@@ -78,7 +78,7 @@ def plot_alignment(
     for text in texts:
         text.set_fontfamily(families)
     warn_of_boxes(missing, "the drawing" if path is None else str(path))
-    return _saved(ax, path)
+    return _save_figure(ax, path)
 
 
 def alignment_image(
@@ -102,7 +102,7 @@ def alignment_image(
         >>> alignment_image(["door"], ["Tür"], [[1.0]]).shape
         (240, 300, 4)
     """
-    ax = _new_axes(*_size(len(target_tokens), len(source_tokens)))
+    ax = _new_axes(*_figure_size(len(target_tokens), len(source_tokens)))
     plot_alignment(source_tokens, target_tokens, weights, title=title, ax=ax)
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
@@ -161,9 +161,9 @@ def plot_length_analysis(
     ax.grid(alpha=0.3)
     # The legend would leave out a label that begins with "_".
     for text, name in zip(ax.legend().get_texts(), systems, strict=True):
-        text.set_text(_plain(name))
+        text.set_text(_escape_dollars(name))
     ax.set_title(title or "BLEU by source length")
-    return _saved(ax, path)
+    return _save_figure(ax, path)
 
 
 def _new_axes(width: float, height: float, shown: bool = False) -> Axes:
@@ -179,12 +179,12 @@ def _new_axes(width: float, height: float, shown: bool = False) -> Axes:
     return Figure(**size).add_subplot()
 
 
-def _size(rows: int, columns: int) -> tuple[float, float]:
+def _figure_size(rows: int, columns: int) -> tuple[float, float]:
     """Return width and height in inches of a matrix with its words."""
     return max(1.9 + 0.32 * columns, 3.0), max(1.9 + 0.32 * rows, 2.4)
 
 
-def _cut(weights: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+def _crop_padding(weights: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     """Drop the padding at the end of both axes."""
     fits = weights.ndim == 2 and min(shape) > 0
     if not fits or weights.shape[0] < shape[0] or weights.shape[1] < shape[1]:
@@ -201,7 +201,10 @@ def _label_words(
     axes: Axes, source_tokens: Sequence[str], target_tokens: Sequence[str]
 ) -> None:
     """Write the source words above and the target words to the left."""
-    source, target = map(_plain, source_tokens), map(_plain, target_tokens)
+    source, target = (
+        map(_escape_dollars, source_tokens),
+        map(_escape_dollars, target_tokens),
+    )
     axes.set_xticks(range(len(source_tokens)), [*source], rotation=90)
     axes.set_yticks(range(len(target_tokens)), [*target])
     axes.xaxis.tick_top()
@@ -209,19 +212,19 @@ def _label_words(
     axes.tick_params(length=0)
 
 
-def _plain(text: str) -> str:
+def _escape_dollars(text: str) -> str:
     """Escape dollar signs, which would start a formula."""
     return text.replace("$", r"\$")
 
 
-def _frame(i: int, j: int) -> Rectangle:
+def _link_frame(i: int, j: int) -> Rectangle:
     from matplotlib.patches import Rectangle
 
     corner = (i - 0.45, j - 0.45)
     return Rectangle(corner, 0.9, 0.9, fill=False, edgecolor="tab:red")
 
 
-def _saved(ax: Axes, path: str | os.PathLike[str] | None) -> Axes:
+def _save_figure(ax: Axes, path: str | os.PathLike[str] | None) -> Axes:
     """Write the figure to `path`, if given, and return the axes."""
     if path is not None:
         figure: Any = ax.figure
@@ -234,7 +237,7 @@ def _saved(ax: Axes, path: str | os.PathLike[str] | None) -> Axes:
 _DEFAULT = "DejaVu Sans"
 # This font has a box for every character.
 _NO_FONT = "Last Resort"
-_scripts_told: set[str] = set()
+_reported_scripts: set[str] = set()
 
 
 def fonts_for(text: str) -> tuple[list[str], str]:
@@ -255,14 +258,14 @@ def fonts_for(text: str) -> tuple[list[str], str]:
         (['DejaVu Sans'], '')
     """
     families = [_DEFAULT]
-    missing = _drawn(text) - _characters(_path_of(_DEFAULT))
-    for name, path in _others():
+    missing = _visible_characters(text) - _font_characters(_font_path(_DEFAULT))
+    for name, path in _fallback_fonts():
         if not missing:
             break
-        found = missing & _characters(path)
-        if found:
+        covered = missing & _font_characters(path)
+        if covered:
             families.append(name)
-            missing -= found
+            missing -= covered
     return families, "".join(sorted(missing))
 
 
@@ -276,9 +279,9 @@ def warn_of_boxes(missing: str, what: str) -> None:
     if not missing:
         return
     name = unicodedata.name(missing[0], "unknown").split()[0].lower()
-    if name in _scripts_told:
+    if name in _reported_scripts:
         return
-    _scripts_told.add(name)
+    _reported_scripts.add(name)
     warnings.warn(
         f"No font on this machine has {missing[:20]!r} ({name}): boxes "
         f"replace them in {what}. Install a font that has these characters, "
@@ -296,19 +299,19 @@ def without_warnings_of_glyphs() -> Iterator[None]:
         yield
 
 
-def _drawn(text: str) -> set[str]:
+def _visible_characters(text: str) -> set[str]:
     """Return the visible characters of a text."""
     return {c for c in text if unicodedata.category(c)[0] not in "CZ"}
 
 
-def _path_of(name: str) -> str:
+def _font_path(name: str) -> str:
     from matplotlib import font_manager
 
     return font_manager.findfont(name)
 
 
 @functools.cache
-def _characters(path: str) -> frozenset[str]:
+def _font_characters(path: str) -> frozenset[str]:
     from matplotlib.font_manager import get_font
 
     try:
@@ -318,7 +321,7 @@ def _characters(path: str) -> frozenset[str]:
 
 
 @functools.cache
-def _others() -> list[tuple[str, str]]:
+def _fallback_fonts() -> list[tuple[str, str]]:
     """Return the upright fonts of normal weight, Noto Sans fonts first."""
     from matplotlib.font_manager import fontManager
 

@@ -124,7 +124,7 @@ def translation_scores(
     """
     return [
         translation_score(hypotheses, references, metric, lowercase, tokenize)
-        for metric in _metrics(lowercase)
+        for metric in _make_metrics(lowercase)
     ]
 
 
@@ -153,7 +153,7 @@ def translation_score(
         0.0
     """
     check_sentences(hypotheses, references)
-    scorer = _metrics(lowercase, tokenize)[metric]
+    scorer = _make_metrics(lowercase, tokenize)[metric]
     result = scorer.corpus_score(list(hypotheses), by_position(references))
     signature = str(scorer.get_signature())
     return TranslationScore(result.name, result.score, signature)
@@ -176,10 +176,10 @@ def sentence_chrf(
         [100, 0]
     """
     check_sentences(hypotheses, references)
-    metric = _metrics(False)["chrF"]
+    metric = _make_metrics(False)["chrF"]
     return [
-        metric.sentence_score(ours, [theirs]).score
-        for ours, theirs in zip(hypotheses, references, strict=True)
+        metric.sentence_score(hypothesis, [reference]).score
+        for hypothesis, reference in zip(hypotheses, references, strict=True)
     ]
 
 
@@ -227,7 +227,7 @@ def paired_test(
     check_sentences(second, references)
     from sacrebleu.significance import PairedTest
 
-    metrics = _metrics(lowercase, tokenize)
+    metrics = _make_metrics(lowercase, tokenize)
     test = PairedTest(
         [("first", list(first)), ("second", list(second))],
         metrics,
@@ -236,35 +236,35 @@ def paired_test(
         n_samples=samples,
     )
     signatures, scores = test()
-    found = []
+    paired_scores = []
     for metric, (name, signature) in zip(
         metrics.values(), signatures.items(), strict=True
     ):
         # The other column of `scores` has the names of the systems.
-        one, other = cast(list[Any], scores[name])
+        first_score, second_score = cast(list[Any], scores[name])
         seed = signature.info["seed"]
         random = np.random.default_rng(None if seed == "none" else int(seed))
         # The randomisation test of sacreBLEU does not count ties, and its
         # bootstrap test is one-sided.
-        p_value = _randomisation_p(
+        p_value = _randomisation_p_value(
             metric,
-            _statistics(metric, first, references),
-            _statistics(metric, second, references),
+            _sentence_statistics(metric, first, references),
+            _sentence_statistics(metric, second, references),
             random.integers(2, size=(samples, len(references))),
         )
-        found.append(
+        paired_scores.append(
             PairedScore(
                 name,
-                *(float(one.score), float(one.ci)),
-                *(float(other.score), float(other.ci)),
+                *(float(first_score.score), float(first_score.ci)),
+                *(float(second_score.score), float(second_score.ci)),
                 p_value,
                 f"{signature}|ar:{samples}",
             )
         )
-    return found
+    return paired_scores
 
 
-def _statistics(
+def _sentence_statistics(
     metric: Any, hypotheses: Sequence[str], references: References
 ) -> np.ndarray:
     """Return sufficient statistics of a score, (N, K), one row per sentence."""
@@ -274,15 +274,15 @@ def _statistics(
     return np.array(extract(list(hypotheses), by_position(references)), float)
 
 
-def _randomisation_p(
+def _randomisation_p_value(
     metric: Any, first: np.ndarray, second: np.ndarray, swapped: np.ndarray
 ) -> float:
     """Compute the two-sided p value of paired approximate randomisation.
 
     Args:
         metric: the metric of sacreBLEU.
-        first: `_statistics` of the first system.
-        second: `_statistics` of the second system.
+        first: `_sentence_statistics` of the first system.
+        second: `_sentence_statistics` of the second system.
         swapped: (samples, N), 1 if the translations of a sentence are swapped.
     """
     score = private_name(
@@ -300,7 +300,7 @@ def _randomisation_p(
     return (sum(large) + 1) / (len(large) + 1)
 
 
-def _metrics(lowercase: bool, tokenize: str = "13a") -> dict[str, Any]:
+def _make_metrics(lowercase: bool, tokenize: str = "13a") -> dict[str, Any]:
     with needs("sacrebleu"):
         from sacrebleu.metrics.bleu import BLEU
         from sacrebleu.metrics.chrf import CHRF
@@ -327,12 +327,12 @@ def by_position(references: References) -> list[list[str]]:
         ([['a', 'c'], ['b', 'd']], [['a', 'c']])
     """
     lists = [[r] if isinstance(r, str) else list(r) for r in references]
-    if len({len(several) for several in lists}) > 1:
-        counts = sorted({len(several) for several in lists})
+    counts = {len(alternatives) for alternatives in lists}
+    if len(counts) > 1:
         raise ValueError(
             "Every sentence must have the same number of references. "
-            f"Received: {' and '.join(map(str, counts))}. Repeat one where "
-            "there are fewer."
+            f"Received: {' and '.join(map(str, sorted(counts)))}. Repeat one "
+            "where there are fewer."
         )
     return [list(position) for position in zip(*lists, strict=True)]
 

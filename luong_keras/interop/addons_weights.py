@@ -35,13 +35,13 @@ def roles_of(names, attention_layer=None):
         attention_layer: the name of the attention layer; `attention_layer`
             when None.
     """
-    paths = {name: _path(name) for name in names}
-    cells = _cells(paths.values())
+    paths = {name: _split_name(name) for name in names}
+    cells = _cell_scopes(paths.values())
     # A mechanism builds some kernels under the name of the mechanism.
-    owners = {"LuongAttention", "BahdanauAttention"} | {
+    mechanisms = {"LuongAttention", "BahdanauAttention"} | {
         path[-2] for path in paths.values() if path[-1] in _SCORE_WEIGHTS
     }
-    roles, own_kernels = {}, []
+    roles, mechanism_kernels = {}, []
     for name, path in paths.items():
         scope, owner, leaf = path[:-1], path[-2], path[-1]
         if scope in cells:
@@ -52,26 +52,26 @@ def roles_of(names, attention_layer=None):
             roles[name] = f"attention_layer/{leaf}"
         elif owner in ("memory_layer", "query_layer"):
             roles[name] = f"{owner}/{leaf}"
-        elif owner in owners and leaf == "kernel":
-            own_kernels.append(name)
+        elif owner in mechanisms and leaf == "kernel":
+            mechanism_kernels.append(name)
         else:
             roles[name] = name
     # The wrapper contains the query kernel but not the memory kernel. If both
     # are in the same scope, the query kernel comes first.
-    own_kernels.sort(key=lambda name: -len(paths[name]))
-    if own_kernels and "memory_layer/kernel" not in roles.values():
-        roles[own_kernels.pop()] = "memory_layer/kernel"
-    return roles | {name: "query_layer/kernel" for name in own_kernels}
+    mechanism_kernels.sort(key=lambda name: -len(paths[name]))
+    if mechanism_kernels and "memory_layer/kernel" not in roles.values():
+        roles[mechanism_kernels.pop()] = "memory_layer/kernel"
+    return roles | {name: "query_layer/kernel" for name in mechanism_kernels}
 
 
-def _path(name):
+def _split_name(name):
     """Split a name into parts, with at least one part before the last."""
     name = name.removesuffix("/.ATTRIBUTES/VARIABLE_VALUE").removesuffix(":0")
     name = name.replace(f"{_CHECKPOINT_LAYER}/0/", f"{_CHECKPOINT_LAYER}/")
     return ("", *name.split("/"))
 
 
-def _cells(paths):
+def _cell_scopes(paths):
     """Return the scopes of the recurrent cells, the lowest first."""
     scopes = [path[:-1] for path in paths if path[-1] == "recurrent_kernel"]
 
@@ -136,7 +136,7 @@ def load_addons_attention(layer, weights):
     """
     variables = _attention_variables(layer)
     shapes = {role: variable.shape for role, variable in variables.items()}
-    _assign(variables, _arrays_by_role(weights, shapes))
+    _assign_arrays(variables, _arrays_by_role(weights, shapes))
 
 
 def load_addons_wrapper(cell, weights, attention_layer=None):
@@ -185,13 +185,13 @@ def load_addons_wrapper(cell, weights, attention_layer=None):
     shapes["cell_0/kernel"] = (width + cell.units, gates)
     arrays = _arrays_by_role(weights, shapes, attention_layer)
     # Addons has [x_t; fed vector] in one kernel, and the order [h_t; c_t].
-    both = arrays["cell_0/kernel"]
-    arrays["cell_0/kernel"] = both[:width]
-    cell.feeding_kernel.assign(both[width:])
+    kernel = arrays["cell_0/kernel"]
+    arrays["cell_0/kernel"] = kernel[:width]
+    cell.feeding_kernel.assign(kernel[width:])
     arrays["attention_layer/kernel"] = np.roll(
         arrays["attention_layer/kernel"], -cell.units, axis=0
     )
-    _assign(variables, arrays)
+    _assign_arrays(variables, arrays)
 
 
 # Layers of this library: a variable for each role.
@@ -278,7 +278,7 @@ def _check_built(layer):
         )
 
 
-def _assign(variables, arrays):
+def _assign_arrays(variables, arrays):
     for role, variable in variables.items():
         variable.assign(arrays[role])
 

@@ -24,7 +24,7 @@ import numpy as np
 from luong_keras.models.translation_model import TranslationModel
 
 
-class _Part:
+class _ArrayConversion:
     """An array of the program, with functions from and to our variables."""
 
     def __init__(self, variables, split, join):
@@ -58,24 +58,28 @@ def load_authors_weights(
     >>> sorted(authors_weights(copy))[:4]
     ['W_a', 'W_emb_src', 'W_emb_tgt', 'W_h']
     """
-    parts = _parts(translation_model)
-    if set(arrays) != set(parts):
+    conversions = _array_conversions(translation_model)
+    if set(arrays) != set(conversions):
         raise ValueError(
             "The arrays must be those of the model. Missing: "
-            f"{sorted(set(parts) - set(arrays))}. Left over: "
-            f"{sorted(set(arrays) - set(parts))}. Check the attention, the "
-            "layers and `use_bias=False` of the model's config."
+            f"{sorted(set(conversions) - set(arrays))}. Left over: "
+            f"{sorted(set(arrays) - set(conversions))}. Check the attention, "
+            "the layers and `use_bias=False` of the model's config."
         )
     assignments: list[tuple[Any, Any]] = []
-    for name, part in parts.items():
+    for name, conversion in conversions.items():
         array = np.asarray(arrays[name])
-        expected = part.join(*(np.zeros(v.shape) for v in part.variables)).shape
+        expected = conversion.join(
+            *(np.zeros(v.shape) for v in conversion.variables)
+        ).shape
         if array.shape != expected:
             raise ValueError(
                 f"`{name}` does not fit the model. Expected: shape "
                 f"{expected}. Received: {array.shape}."
             )
-        assignments += zip(part.variables, part.split(array), strict=True)
+        assignments += zip(
+            conversion.variables, conversion.split(array), strict=True
+        )
     for variable, value in assignments:
         variable.assign(value)
 
@@ -95,12 +99,14 @@ def authors_weights(
         Arrays under the names of the program.
     """
     return {
-        name: part.join(*(np.asarray(value_of(v)) for v in part.variables))
-        for name, part in _parts(translation_model).items()
+        name: conversion.join(
+            *(np.asarray(value_of(v)) for v in conversion.variables)
+        )
+        for name, conversion in _array_conversions(translation_model).items()
     }
 
 
-def _parts(model: TranslationModel) -> dict[str, _Part]:
+def _array_conversions(model: TranslationModel) -> dict[str, _ArrayConversion]:
     cell = model.decoder.cell
     if model.source_embedding is None:
         raise ValueError(
@@ -112,32 +118,32 @@ def _parts(model: TranslationModel) -> dict[str, _Part]:
             "The authors' program has an embedding for each side. Received: "
             "shared_embeddings=True. Set it to False."
         )
-    parts = {
-        "W_emb_src": _as_is(model.source_embedding.embeddings),
-        "W_emb_tgt": _as_is(model.target_embedding.embeddings),
-        "W_soft": _transposed(model.projection.kernel),
-        **_encoder_parts(model.encoder),
+    conversions = {
+        "W_emb_src": _identity_conversion(model.source_embedding.embeddings),
+        "W_emb_tgt": _identity_conversion(model.target_embedding.embeddings),
+        "W_soft": _transpose_conversion(model.projection.kernel),
+        **_encoder_conversions(model.encoder),
     }
     for layer in range(cell.num_layers):
         kernels = [cell.kernels[layer], cell.recurrent_kernels[layer]]
         if layer == 0 and cell.input_feeding:
             kernels.insert(1, cell.feeding_kernel)
-        parts[f"W_tgt{layer}"] = _gates(*kernels)
+        conversions[f"W_tgt{layer}"] = _gates_conversion(*kernels)
     if cell.attention is not None:
-        parts["W_h"] = _transposed(cell.attentional_kernel)
-        parts |= _attention_parts(cell.attention)
-    _check_all_are_there(model, parts)
-    return parts
+        conversions["W_h"] = _transpose_conversion(cell.attentional_kernel)
+        conversions |= _attention_conversions(cell.attention)
+    _check_no_other_weights(model, conversions)
+    return conversions
 
 
-def _encoder_parts(encoder) -> dict[str, _Part]:
-    parts = {}
-    for height, (layer, *others) in enumerate(encoder.stacks):
-        if others or encoder.recurrence != "lstm":
+def _encoder_conversions(encoder) -> dict[str, _ArrayConversion]:
+    conversions = {}
+    for height, (layer, *backward) in enumerate(encoder.stacks):
+        if backward or encoder.recurrence != "lstm":
             raise ValueError(
                 "The authors' encoder is a stack of LSTM layers that read "
                 "one way. Received: an encoder with recurrence="
-                f"{encoder.recurrence!r}, bidirectional={bool(others)}."
+                f"{encoder.recurrence!r}, bidirectional={bool(backward)}."
             )
         cell = layer.cell
         kernels = (
@@ -145,16 +151,20 @@ def _encoder_parts(encoder) -> dict[str, _Part]:
             if hasattr(cell, "kernels")
             else (cell.kernel, cell.recurrent_kernel)
         )
-        parts[f"W_src{height}"] = _gates(*kernels)
-    return parts
+        conversions[f"W_src{height}"] = _gates_conversion(*kernels)
+    return conversions
 
 
-def _attention_parts(attention) -> dict[str, _Part]:
-    parts = {}
+def _attention_conversions(attention) -> dict[str, _ArrayConversion]:
+    conversions = {}
     if attention.score_mode == "general":
-        parts["W_a"] = _as_is(attention.score.attention_kernel)
+        conversions["W_a"] = _identity_conversion(
+            attention.score.attention_kernel
+        )
     elif attention.score_mode == "location":
-        parts["W_loc"] = _transposed(attention.score.location_kernel)
+        conversions["W_loc"] = _transpose_conversion(
+            attention.score.location_kernel
+        )
     elif attention.score_mode == "concat":
         if attention.concat_form != "query_only":
             raise ValueError(
@@ -162,39 +172,49 @@ def _attention_parts(attention) -> dict[str, _Part]:
                 "Expected: concat_form='query_only'. Received: "
                 f"concat_form={attention.concat_form!r}."
             )
-        parts["W_a"] = _transposed(attention.score.query_kernel)
-        parts["v_a"] = _as_is(attention.score.attention_vector)
+        conversions["W_a"] = _transpose_conversion(attention.score.query_kernel)
+        conversions["v_a"] = _identity_conversion(
+            attention.score.attention_vector
+        )
     if getattr(attention, "alignment", None) == "predictive":
-        parts["W_pos"] = _transposed(attention.position_kernel)
-        parts["v_pos"] = _as_is(attention.position_vector)
-    return parts
+        conversions["W_pos"] = _transpose_conversion(attention.position_kernel)
+        conversions["v_pos"] = _identity_conversion(attention.position_vector)
+    return conversions
 
 
-def _check_all_are_there(model, parts) -> None:
-    known = {id(v) for part in parts.values() for v in part.variables}
-    unknown = [
+def _check_no_other_weights(model, conversions) -> None:
+    converted = {
+        id(v)
+        for conversion in conversions.values()
+        for v in conversion.variables
+    }
+    paths = [
         variable.path
         for variable in model.model.weights
-        if id(variable) not in known
+        if id(variable) not in converted
     ]
-    if unknown:
+    if paths:
         raise ValueError(
             "The authors' program has no weights of this kind: "
-            f"{unknown}. Set use_bias, output_bias, attentional_bias and "
+            f"{paths}. Set use_bias, output_bias, attentional_bias and "
             "tied_embeddings of the model's config to false, and take a model "
             "that is not quantized and has no LoRA."
         )
 
 
-def _as_is(variable) -> _Part:
-    return _Part([variable], lambda array: [array], lambda array: array)
+def _identity_conversion(variable) -> _ArrayConversion:
+    return _ArrayConversion(
+        [variable], lambda array: [array], lambda array: array
+    )
 
 
-def _transposed(variable) -> _Part:
-    return _Part([variable], lambda array: [array.T], lambda array: array.T)
+def _transpose_conversion(variable) -> _ArrayConversion:
+    return _ArrayConversion(
+        [variable], lambda array: [array.T], lambda array: array.T
+    )
 
 
-def _gates(*kernels) -> _Part:
+def _gates_conversion(*kernels) -> _ArrayConversion:
     """Stack kernels (width, 4U) vertically and convert the gate order."""
     ends = np.cumsum([kernel.shape[0] for kernel in kernels])[:-1]
 
@@ -204,7 +224,7 @@ def _gates(*kernels) -> _Part:
     def join(*arrays):
         return _swap_last_gates(np.concatenate(arrays)).T
 
-    return _Part(kernels, split, join)
+    return _ArrayConversion(kernels, split, join)
 
 
 def _swap_last_gates(kernel):

@@ -15,8 +15,8 @@ from luong_keras.evaluation.plots import (
 RARE_CHARACTER = next(
     character
     for character in map(chr, range(0x2100, 0x2C00))
-    if character not in plots._characters(plots._path_of("DejaVu Sans"))
-    and character in plots._characters(plots._path_of("STIXGeneral"))
+    if character not in plots._font_characters(plots._font_path("DejaVu Sans"))
+    and character in plots._font_characters(plots._font_path("STIXGeneral"))
 )
 
 
@@ -28,24 +28,24 @@ def test_a_fallback_font_is_found():
     families, missing = fonts_for(f"ä{RARE_CHARACTER}")
     assert missing == "" and families[0] == "DejaVu Sans"
     path = font_manager.findfont(families[1])
-    assert RARE_CHARACTER in plots._characters(path)
+    assert RARE_CHARACTER in plots._font_characters(path)
 
 
 def test_missing_characters_are_listed(monkeypatch):
-    monkeypatch.setattr(plots, "_others", lambda: [])
+    monkeypatch.setattr(plots, "_fallback_fonts", lambda: [])
     assert fonts_for("猫 a 猫犬") == (["DejaVu Sans"], "犬猫")
     monkeypatch.undo()
-    assert not any("Last Resort" in name for name, _ in plots._others())
+    assert not any("Last Resort" in name for name, _ in plots._fallback_fonts())
 
 
 def test_missing_characters_cause_one_warning(monkeypatch, tmp_path):
-    monkeypatch.setattr(plots, "_others", lambda: [])
-    monkeypatch.setattr(plots, "_scripts_told", set())
+    monkeypatch.setattr(plots, "_fallback_fonts", lambda: [])
+    monkeypatch.setattr(plots, "_reported_scripts", set())
     with pytest.warns(UserWarning, match="No font .*猫.* drawing") as warned:
         alignment_image(["猫"], ["x"], [[1.0]])
         alignment_image(["犬"], ["x"], [[1.0]])
     assert len(warned) == 1
-    monkeypatch.setattr(plots, "_scripts_told", set())
+    monkeypatch.setattr(plots, "_reported_scripts", set())
     with pytest.warns(UserWarning, match="No font .*猫.*here.png"):
         plot_alignment(["猫"], ["x"], [[1.0]], tmp_path / "here.png")
 

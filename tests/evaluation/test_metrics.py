@@ -40,7 +40,7 @@ def no_language_packages(monkeypatch, tmp_path):
 
 @pytest.fixture(autouse=True)
 def restored_registry(monkeypatch):
-    monkeypatch.setattr(registry, "_MAKERS", dict(registry._MAKERS))
+    monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
 
 
 @pytest.mark.parametrize("language", TEXTS)

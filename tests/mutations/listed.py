@@ -151,9 +151,10 @@ MUTATIONS = [
     Mutation(
         "[h; c] instead of [c; h]",
         "interop/authors_weights.py",
-        'parts["W_h"] = _transposed(cell.attentional_kernel)',
-        'parts["W_h"] = _transposed(cell.attentional_kernel)\n'
-        '        parts["W_h"].split = lambda a: [np.roll(a.T, len(a), 0)]',
+        'conversions["W_h"] = _transpose_conversion(cell.attentional_kernel)',
+        'conversions["W_h"] = _transpose_conversion(cell.attentional_kernel)\n'
+        '        conversions["W_h"].split = lambda a: '
+        "[np.roll(a.T, len(a), 0)]",
         MODEL,
         "float64-global_dot_rev1_feed1",
     ),
@@ -468,8 +469,8 @@ MUTATIONS = [
     Mutation(
         "the least probable agreement",
         "evaluation/minimum_bayes_risk.py",
-        "count * measure(text, other) for other, count",
-        "measure(text, other) for other, count",
+        "count * utility_of(text, other) for other, count",
+        "utility_of(text, other) for other, count",
         ("tests/evaluation/test_minimum_bayes_risk.py",),
     ),
     Mutation(
@@ -621,8 +622,8 @@ MUTATIONS = [
     Mutation(
         "only the first of several references counts in exact match",
         "evaluation/metrics/registry.py",
-        "found in several for",
-        "found == several[0] for",
+        "translation in alternatives for",
+        "translation == alternatives[0] for",
         ("tests/cli/test_commands.py",),
     ),
     Mutation(
@@ -1096,22 +1097,22 @@ MUTATIONS = [
     Mutation(
         "links that grow where both words have one",
         "alignment/symmetrization.py",
-        "if near in union and self._uncovered(near):",
-        "if near in union and near not in self.links:",
+        "if neighbour in union and self._uncovered_words(neighbour):",
+        "if neighbour in union and neighbour not in self.links:",
         SYMMETRIZATION,
     ),
     Mutation(
         "links that grow no further from new ones",
         "alignment/symmetrization.py",
-        "        while grown:\n            grown = False",
-        "        for _ in range(1):\n            grown = False",
+        "        while has_grown:\n            has_grown = False",
+        "        for _ in range(1):\n            has_grown = False",
         SYMMETRIZATION,
     ),
     Mutation(
         "the last links that cover one word where two were asked for",
         "alignment/symmetrization.py",
-        "wanted = 2 if both else 1",
-        "wanted = 1",
+        "least = 2 if both else 1",
+        "least = 1",
         SYMMETRIZATION,
     ),
     Mutation(

@@ -66,7 +66,7 @@ def chinese(count):
 @pytest.fixture
 def quick(monkeypatch):
     """Train quickly, and restore the registered metrics."""
-    monkeypatch.setattr(registry, "_MAKERS", dict(registry._MAKERS))
+    monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
     with quick_runs():
         yield
 
@@ -172,7 +172,7 @@ def test_a_custom_metric_chooses_the_best_epoch(tmp_path, quick, capsys):
     page = write_page([tmp_path], tmp_path / "page.html", alignments=False)
     assert "my score of the validation text" in page.read_text()
     # The run can be scored without the metric too.
-    del registry._MAKERS["mine"]
+    del registry._FACTORIES["mine"]
     assert main(["evaluate", "--run-dir", str(tmp_path)]) == 0
     assert "mine is left out of the scores" in capsys.readouterr().err
     assert "mine" not in results(tmp_path)

@@ -73,22 +73,22 @@ def tokenizer_of(target: Target) -> tuple[str, str]:
     if target.pretokenized:
         return "none", "the text is tokenised already"
     code = (target.language or "").replace("_", "-").split("-")[0].lower()
-    why = f"the target language is {target.language}"
+    reason = f"the target language is {target.language}"
     if code not in (*_TOKENIZERS, *_WITHOUT_SPACES):
         by_script = language_of_script(target.references)
         if by_script is None and not code:
-            why = "the target text has spaces between words"
+            reason = "the target text has spaces between words"
         elif by_script is not None:
-            code, why = by_script, f"the target text looks like {by_script}"
+            code, reason = by_script, f"the target text looks like {by_script}"
     if code in _WITHOUT_SPACES:
-        at_hand = os.path.exists(_model_path(_SUBWORDS))
-        return (_SUBWORDS if at_hand else "char"), why
+        is_downloaded = os.path.exists(_model_path(_SUBWORDS))
+        return (_SUBWORDS if is_downloaded else "char"), reason
     name = _TOKENIZERS.get(code, "13a")
     try:
         tokenizer(name)
     except ImportError as error:
-        return "char", f"{why}, but {error}"
-    return name, why
+        return "char", f"{reason}, but {error}"
+    return name, reason
 
 
 def tokenizer(name: str) -> Callable[[str], str]:
@@ -107,11 +107,11 @@ def tokenizer(name: str) -> Callable[[str], str]:
     """
     with needs("sacrebleu"):
         from sacrebleu.metrics.bleu import BLEU
-    known = sorted(BLEU.TOKENIZERS)
-    if name not in known:
+    names = sorted(BLEU.TOKENIZERS)
+    if name not in names:
         raise ValueError(
             "BLEU's variant is a tokenizer of sacreBLEU. Expected: one of "
-            f"{', '.join(known)}. Received: {name!r}."
+            f"{', '.join(names)}. Received: {name!r}."
         )
     path = _model_path(name)
     if path and not os.path.exists(path):
@@ -121,7 +121,7 @@ def tokenizer(name: str) -> Callable[[str], str]:
             f"that it scores with --tokenize {name}."
         )
     try:
-        made: Callable[[str], str] = BLEU(tokenize=name, force=True).tokenizer
+        return BLEU(tokenize=name, force=True).tokenizer
     except (ImportError, RuntimeError) as error:
         extra = _EXTRAS.get(name)
         raise ImportError(
@@ -129,7 +129,6 @@ def tokenizer(name: str) -> Callable[[str], str]:
             f"({str(error).strip().splitlines()[0]})"
             + (f"; pip install 'sacrebleu[{extra}]'" if extra else "")
         ) from error
-    return made
 
 
 def token_counts(name: str, lines: Sequence[str]) -> list[int]:
@@ -180,7 +179,7 @@ def language_of_script(lines: Iterable[str]) -> str | None:
     count: Counter[str] = Counter()
     for character, times in Counter(text).items():
         if unicodedata.category(character)[0] in "LM":
-            count[_script(character)] += times
+            count[_script_name(character)] += times
     enough = _SHARE * count.total()
     han = count["CJK"] + count["IDEOGRAPHIC"]
     kana = count["HIRAGANA"] + count["KATAKANA"]
@@ -191,7 +190,7 @@ def language_of_script(lines: Iterable[str]) -> str | None:
     return _LANGUAGES[script] if count[script] > enough else None
 
 
-def _script(character: str) -> str:
+def _script_name(character: str) -> str:
     """Return the first word of the Unicode name, which names the script."""
     name = unicodedata.name(character, "").removeprefix("HALFWIDTH ")
     return name.split(" ")[0]

@@ -98,9 +98,9 @@ class Metric:
             `score` and, if the score has it, `signature`.
         """
         assert self.score is not None  # Logged metrics compare no texts.
-        found: Any = self.score(translations, references)
+        score: Any = self.score(translations, references)
         result: dict[str, Any] = {
-            "score": float(getattr(found, "score", found))
+            "score": float(getattr(score, "score", score))
         }
-        signature = getattr(found, "signature", None)
+        signature = getattr(score, "signature", None)
         return result | ({"signature": signature} if signature else {})

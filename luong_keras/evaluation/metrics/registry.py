@@ -38,19 +38,21 @@ def exact_match(
     """
     check_sentences(translations, references)
 
-    def plain(texts: Sequence[str]) -> list[str]:
+    def normalize(texts: Sequence[str]) -> list[str]:
         return [
             " ".join((t.lower() if lowercase else t).split()) for t in texts
         ]
 
-    positions = [plain(texts) for texts in by_position(references)]
-    rows = zip(plain(translations), *positions, strict=True)
-    right = sum(found in several for found, *several in rows)
-    return 100 * right / len(references)
+    positions = [normalize(texts) for texts in by_position(references)]
+    rows = zip(normalize(translations), *positions, strict=True)
+    matches = sum(
+        translation in alternatives for translation, *alternatives in rows
+    )
+    return 100 * matches / len(references)
 
 
 AUTO = "auto"
-_MAKERS: dict[str, Callable[[Target], Metric]] = {
+_FACTORIES: dict[str, Callable[[Target], Metric]] = {
     "bleu": bleu.metric,
     "chrf": lambda target: Metric(
         "chrf",
@@ -105,8 +107,8 @@ def register_metric(metric: Metric | Score, name: str | None = None) -> str:
                 "Expected: a Metric, or a function of (translations, "
                 f"references). Received: {metric!r}."
             )
-        own: str = getattr(metric, "__name__", type(metric).__name__)
-        metric = Metric(name or own, metric)
+        function_name: str = getattr(metric, "__name__", type(metric).__name__)
+        metric = Metric(name or function_name, metric)
     elif name not in (None, metric.name):
         raise ValueError(
             "`name` is only for functions: a Metric has a name. Received: "
@@ -119,12 +121,12 @@ def register_metric(metric: Metric | Score, name: str | None = None) -> str:
             "a name for a function without one: "
             "register_metric(function, 'my_metric')."
         )
-    made = metric
-    _MAKERS[metric.name] = lambda target: made
+    registered = metric
+    _FACTORIES[metric.name] = lambda target: registered
     return metric.name
 
 
-BUILT_IN = tuple(_MAKERS)
+BUILT_IN = tuple(_FACTORIES)
 
 
 def find_metric(setting: str, target: Target = Target()) -> Metric:  # noqa: B008
@@ -145,19 +147,19 @@ def find_metric(setting: str, target: Target = Target()) -> Metric:  # noqa: B00
     """
     name, colon, variant = setting.partition(":")
     name = "bleu" if name == AUTO else name
-    if name not in _MAKERS:
+    if name not in _FACTORIES:
         raise ValueError(
             f"There is no metric {name!r}. Expected: training.metric as one "
-            f"of {', '.join((AUTO, *_MAKERS))}. Received: {setting!r}."
-            f"{did_you_mean(name, _MAKERS)} Register a user-defined metric "
+            f"of {', '.join((AUTO, *_FACTORIES))}. Received: {setting!r}."
+            f"{did_you_mean(name, _FACTORIES)} Register a user-defined metric "
             "first: luong_keras.evaluation.register_metric."
         )
-    found = _MAKERS[name](target._replace(variant=variant or None))
-    if colon and found.variant != variant:
+    metric = _FACTORIES[name](target._replace(variant=variant or None))
+    if colon and metric.variant != variant:
         raise ValueError(
             f"The metric {name} has no variants. Received: {setting!r}."
         )
-    return found
+    return metric
 
 
 def choose_metric(setting: str, target: Target) -> tuple[Metric, str]:
@@ -178,9 +180,9 @@ def choose_metric(setting: str, target: Target) -> tuple[Metric, str]:
         'exact_match'
     """
     name, _, variant = setting.partition(":")
-    why = "as training.metric says"
+    reason = "as training.metric says"
     if name in (AUTO, "bleu") and not variant:
-        variant, why = bleu.tokenizer_of(target)
+        variant, reason = bleu.tokenizer_of(target)
         setting = f"bleu:{variant}"
     if name == AUTO:
         counts = bleu.token_counts(variant, target.references)
@@ -188,9 +190,9 @@ def choose_metric(setting: str, target: Target) -> tuple[Metric, str]:
         if 2 * short > len(counts):
             single = 2 * sum(count < 2 for count in counts) > len(counts)
             setting = "exact_match" if single else "chrf"
-            why = (
+            reason = (
                 f"{short} of {len(counts)} references have fewer than four "
                 f"tokens ({variant}), too few for BLEU"
             )
     metric = find_metric(setting, target)
-    return metric, f"the best epoch is chosen by {metric.setting}: {why}"
+    return metric, f"the best epoch is chosen by {metric.setting}: {reason}"
