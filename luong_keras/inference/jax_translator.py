@@ -38,7 +38,9 @@ class JaxTranslator(TranslationGraph):
 
         super().__init__(*arguments)
         self._variables = self.translation_model.model.variables
-        self._compiled = jax.jit(self._greedy, static_argnames="max_steps")
+        self._compiled_search = jax.jit(
+            self._greedy_search, static_argnames="max_steps"
+        )
 
     def translate(
         self, lines: Sequence[str], advance: Advance | None = None
@@ -49,30 +51,32 @@ class JaxTranslator(TranslationGraph):
         `advance` is called with the number of sentences of each finished batch.
         """
         results = [""] * len(lines)
-        cut = self._truncated_places()
+        cuts = self._truncated_places()
         for places in places_by_length(lines, self.decoding.batch_size):
             text = tf.constant([lines[i] for i in places])
-            found = self.translate_batch(text)
+            outputs = self.translate_batch(text)
             for row, place in enumerate(places):
-                results[place] = found["translations"][row, 0].numpy().decode()
-                truncated = bool(found["truncated"][row])
-                cut.add(place, truncated, bool(found["unfinished"][row, 0]))
+                results[place] = (
+                    outputs["translations"][row, 0].numpy().decode()
+                )
+                truncated = bool(outputs["truncated"][row])
+                cuts.add(place, truncated, bool(outputs["unfinished"][row, 0]))
             if advance is not None:
                 advance(len(places))
-        cut.warn(stacklevel=2)
+        cuts.warn(stacklevel=2)
         return results
 
     def _search(self, text, source, request, num_return_sequences):
         limits = self.search_runner.limits(source.lengths)
         # Few shapes, because JAX compiles one program per shape.
         rows, width = source.ids.shape[0], source.lengths.numpy().max()
-        rows_after = self.decoding.batch_size
-        width_after = int(padded_width(max(width, 1), FEW_WIDTHS))
-        maximum = self.search_runner.limits(tf.constant([width_after]))[
+        batch_rows = self.decoding.batch_size
+        batch_width = int(padded_width(max(width, 1), FEW_WIDTHS))
+        max_steps = self.search_runner.limits(tf.constant([batch_width]))[
             "max_steps"
         ]
         ids = np.full(
-            (rows_after, width_after),
+            (batch_rows, batch_width),
             self.translation_model.config.source_pad_id,
             "int32",
         )
@@ -80,14 +84,18 @@ class JaxTranslator(TranslationGraph):
             self.translation_model.config.source_pad_id
         ).numpy()
         lengths = [
-            np.pad(limits[name].numpy(), (0, rows_after - rows))
+            np.pad(limits[name].numpy(), (0, batch_rows - rows))
             for name in ("max_lengths", "min_lengths")
         ]
         values = [
             variable.value.addressable_data(0) for variable in self._variables
         ]
-        found = self._compiled(values, ids, *lengths, max_steps=int(maximum))
-        ids, lengths, scores, alignments = (np.asarray(x)[:rows] for x in found)
+        outputs = self._compiled_search(
+            values, ids, *lengths, max_steps=int(max_steps)
+        )
+        ids, lengths, scores, alignments = (
+            np.asarray(x)[:rows] for x in outputs
+        )
         steps = max(int(lengths.max()) + 1, 1)
         return Hypotheses(
             ids[:, :, :steps],
@@ -96,7 +104,7 @@ class JaxTranslator(TranslationGraph):
             alignments[:, :, :steps, : max(width, 1)].astype("float32"),
         )
 
-    def _greedy(self, values, ids, max_lengths, min_lengths, max_steps):
+    def _greedy_search(self, values, ids, max_lengths, min_lengths, max_steps):
         model = self.translation_model
         mapping = list(zip(self._variables, values, strict=True))
         with keras.StatelessScope(state_mapping=mapping):

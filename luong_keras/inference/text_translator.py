@@ -184,12 +184,12 @@ class TextTranslator(TranslationGraph):
             ...     ["the house", "a cat"], required=["Haus", ""], beam_size=5
             ... )  # doctest: +SKIP
         """
-        cut = self._truncated_places()
-        results = self._best(lines, options, cut, advance)
-        cut.warn(stacklevel=2)
+        cuts = self._truncated_places()
+        results = self._best_translations(lines, options, cuts, advance)
+        cuts.warn(stacklevel=2)
         return results
 
-    def _best(self, lines, options, cut, advance=None, first=0):
+    def _best_translations(self, lines, options, cuts, advance=None, first=0):
         if options and self.decoding.search == "beam":
             if "n_best" in options:
                 raise TypeError(
@@ -202,7 +202,7 @@ class TextTranslator(TranslationGraph):
         lines = text_column(lines, "lines", first)
         results = [""] * len(lines)
         batches = self._line_search.batches(
-            lines, options, cut, advance, num_return_sequences=1
+            lines, options, cuts, advance, num_return_sequences=1
         )
         for places, arrays in batches:
             for row, place in enumerate(places):
@@ -227,17 +227,17 @@ class TextTranslator(TranslationGraph):
             ...         print(translation)
         """
         refuse_one_line(lines)
-        return self._in_parts(iter(lines), options)
+        return self._translate_in_parts(iter(lines), options)
 
-    def _in_parts(self, lines, options):
+    def _translate_in_parts(self, lines, options):
         size = _BATCHES_AHEAD * self.decoding.batch_size
-        first, all_cut = 0, self._truncated_places()
+        first, all_cuts = 0, self._truncated_places()
         for part in batches_of(lines, size):
-            cut = self._truncated_places()
-            yield from self._best(part, options, cut, first=first)
-            all_cut.extend(cut, range(first, first + len(part)))
+            cuts = self._truncated_places()
+            yield from self._best_translations(part, options, cuts, first=first)
+            all_cuts.extend(cuts, range(first, first + len(part)))
             first += len(part)
-        all_cut.warn(stacklevel=2)
+        all_cuts.warn(stacklevel=2)
 
     def nbest(
         self,
@@ -257,15 +257,15 @@ class TextTranslator(TranslationGraph):
             **options: as in `translate`, and `n_best`, the number of
                 translations to return; all that the search keeps by default.
         """
-        cut = self._truncated_places()
-        results = self._all(lines, options, cut, advance)
-        cut.warn(stacklevel=2)
+        cuts = self._truncated_places()
+        results = self._nbest_translations(lines, options, cuts, advance)
+        cuts.warn(stacklevel=2)
         return results
 
-    def _all(self, lines, options, cut, advance=None):
+    def _nbest_translations(self, lines, options, cuts, advance=None):
         lines = text_column(lines, "lines")
         results = NBest(NBest() for _ in lines)
-        batches = self._line_search.batches(lines, options, cut, advance)
+        batches = self._line_search.batches(lines, options, cuts, advance)
         for places, arrays in batches:
             for row, place in enumerate(places):
                 results[place] = translations_of(
@@ -290,12 +290,12 @@ class TextTranslator(TranslationGraph):
             utility: `"chrf"` or `"bleu"`.
             **options: as in `nbest`.
         """
-        found, cut = [], self._truncated_places()
-        for nbest in self._all(lines, options, cut):
+        choices, cuts = [], self._truncated_places()
+        for nbest in self._nbest_translations(lines, options, cuts):
             texts = [translation.text for translation in nbest] or [""]
-            found.append(texts[minimum_bayes_risk(texts, utility)])
-        cut.warn(stacklevel=2)
-        return found
+            choices.append(texts[minimum_bayes_risk(texts, utility)])
+        cuts.warn(stacklevel=2)
+        return choices
 
     def score(
         self,
@@ -319,11 +319,11 @@ class TextTranslator(TranslationGraph):
             )
         results: dict[int, ScoredTranslation] = {}
         for places in places_by_length(targets, self.decoding.batch_size):
-            found = self._score(
+            outputs = self._score(
                 tf.constant([sources[i] for i in places]),
                 tf.constant([targets[i] for i in places]),
             )
-            arrays = {name: t.numpy() for name, t in found.items()}
+            arrays = {name: t.numpy() for name, t in outputs.items()}
             for row, place in enumerate(places):
                 results[place] = scored_translation_of(arrays, row)
             if advance is not None:
@@ -352,7 +352,7 @@ class TextTranslator(TranslationGraph):
         end = None if with_end else -1
         scored = self.score(sources, targets, advance=advance)
         cut_pairs(scored).warn(stacklevel=2)
-        return [one.alignments[:end] for one in scored]
+        return [pair.alignments[:end] for pair in scored]
 
     def links(
         self,
@@ -383,9 +383,9 @@ class TextTranslator(TranslationGraph):
             ... )  # doctest: +SKIP
             [[(0, 0), (1, 1)]]
         """
-        found = aligned_pairs(self, sources, targets, step)
-        cut_pairs(found).warn(stacklevel=2)
-        return [sorted(pair.links) for pair in found]
+        pairs = aligned_pairs(self, sources, targets, step)
+        cut_pairs(pairs).warn(stacklevel=2)
+        return [sorted(pair.links) for pair in pairs]
 
     def join(self, tokens: Sequence[Sequence[str]]) -> list[str]:
         """Join the tokens of translations to prepared text, in order.

@@ -44,16 +44,16 @@ class Translation:
 
         Example:
             >>> weights = np.ones((1, 1))
-            >>> found = Translation("Tür", -0.5, ["Tür"], ["door"], weights, [])
-            >>> found.as_dict()
+            >>> door = Translation("Tür", -0.5, ["Tür"], ["door"], weights, [])
+            >>> door.as_dict()
             {'text': 'Tür', 'score': -0.5}
         """
-        found: dict[str, Any] = {"text": self.text, "score": self.score}
+        result: dict[str, Any] = {"text": self.text, "score": self.score}
         if links:
-            found["tokens"] = self.tokens
-            found["source_tokens"] = self.source_tokens
-            found["links"] = self.links
-        return found
+            result["tokens"] = self.tokens
+            result["source_tokens"] = self.source_tokens
+            result["links"] = self.links
+        return result
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ class NBest(list[Any]):
 
     Example:
         >>> weights = np.ones((1, 1))
-        >>> found = Translation("Tür", -0.5, ["Tür"], ["door"], weights, [])
-        >>> NBest([NBest([found])])
+        >>> door = Translation("Tür", -0.5, ["Tür"], ["door"], weights, [])
+        >>> NBest([NBest([door])])
         sentence  score  translation
         1         -0.50  Tür
     """
@@ -92,8 +92,10 @@ class NBest(list[Any]):
     def _rows(self) -> list[tuple[str, ...]]:
         lists = self if self and isinstance(self[0], list) else [self]
         rows: list[tuple[str, ...]] = [("sentence", "score", "translation")]
-        for number, found in enumerate(lists, start=1):
-            rows += [(str(number), f"{t.score:.2f}", t.text) for t in found]
+        for number, translations in enumerate(lists, start=1):
+            rows += [
+                (str(number), f"{t.score:.2f}", t.text) for t in translations
+            ]
         return rows if lists is self else [row[1:] for row in rows]
 
     def __repr__(self) -> str:
@@ -120,10 +122,10 @@ def translations_of(
     Returns:
         The translations that the search found, the best first.
     """
-    one = {name: array[row] for name, array in arrays.items()}
+    sentence = {name: array[row] for name, array in arrays.items()}
     return NBest(
-        _translation(one, rank, step)
-        for rank, score in enumerate(one["scores"])
+        _make_translation(sentence, rank, step)
+        for rank, score in enumerate(sentence["scores"])
         if score > ABSENT_SCORE
     )
 
@@ -149,16 +151,18 @@ def scored_translation_of(
         arrays: the outputs of the signature `align_pair`, strings as bytes.
         row: the place of the pair in the batch.
     """
-    one = {name: array[row] for name, array in arrays.items()}
-    tokens = _words(one["tokens"], one["lengths"])
-    source = _words(one["source_tokens"], one["source_lengths"])
+    sentence = {name: array[row] for name, array in arrays.items()}
+    tokens = _decode_tokens(sentence["tokens"], sentence["lengths"])
+    source = _decode_tokens(
+        sentence["source_tokens"], sentence["source_lengths"]
+    )
     return ScoredTranslation(
-        float(one["log_probability"]),
+        float(sentence["log_probability"]),
         tokens,
-        one["word_log_probabilities"][: len(tokens)],
+        sentence["word_log_probabilities"][: len(tokens)],
         source,
-        one["alignments"][: len(tokens), : len(source)],
-        bool(one["truncated"]),
+        sentence["alignments"][: len(tokens), : len(source)],
+        bool(sentence["truncated"]),
     )
 
 
@@ -169,25 +173,27 @@ def places_by_length(lines: Sequence[str], size: int) -> Iterator[list[int]]:
         yield order[start : start + size]
 
 
-def _translation(one, rank, step) -> Translation:
+def _make_translation(sentence, rank, step) -> Translation:
     """Create a `Translation` from the arrays of one sentence."""
-    source = _words(one["source_tokens"], one["source_lengths"])
-    tokens = _words(one["tokens"][rank], one["lengths"][rank])
+    source = _decode_tokens(
+        sentence["source_tokens"], sentence["source_lengths"]
+    )
+    tokens = _decode_tokens(sentence["tokens"][rank], sentence["lengths"][rank])
     length = len(tokens)
     # With the row of the step that reads the last word, if it exists.
-    weights = one["alignments"][rank, : length + 1, : len(source)]
+    weights = sentence["alignments"][rank, : length + 1, : len(source)]
     if not weights[length:].any():
         weights = weights[:length]
     return Translation(
-        one["translations"][rank].decode(),
-        float(one["scores"][rank]),
+        sentence["translations"][rank].decode(),
+        float(sentence["scores"][rank]),
         tokens,
         source,
         weights[:length],
         sorted(best_links(weights, len(source), length, step)),
-        bool(one["truncated"] or one["unfinished"][rank]),
+        bool(sentence["truncated"] or sentence["unfinished"][rank]),
     )
 
 
-def _words(tokens, length):
+def _decode_tokens(tokens, length):
     return [token.decode() for token in tokens[:length]]

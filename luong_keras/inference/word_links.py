@@ -68,7 +68,7 @@ def aligned_pairs(
             f"{len(targets)} and {len(sources)}."
         )
     step = step or translator.decoding.alignment_step
-    found: dict[int, AlignedPair] = {}
+    pairs: dict[int, AlignedPair] = {}
     # `score` would make the same batches; here only the weights of one batch
     # are in memory at a time.
     for places in places_by_length(targets, translator.decoding.batch_size):
@@ -76,8 +76,8 @@ def aligned_pairs(
         scored = translator.score(*texts)
         for place, pair in zip(places, scored, strict=True):
             links = links_of_words(pair, sources[place], targets[place], step)
-            found[place] = AlignedPair(links, pair.truncated)
-    return [found[place] for place in range(len(sources))]
+            pairs[place] = AlignedPair(links, pair.truncated)
+    return [pairs[place] for place in range(len(sources))]
 
 
 def links_of_words(
@@ -107,12 +107,15 @@ def links_of_words(
     links = best_links(
         scored.alignments, len(scored.source_tokens), len(tokens), step
     )
-    read = nearest_word_positions(scored.source_tokens, source.split())
-    written = nearest_word_positions(tokens, target.split())
+    source_positions = nearest_word_positions(
+        scored.source_tokens, source.split()
+    )
+    target_positions = nearest_word_positions(tokens, target.split())
     return frozenset(
         (first, second)
         for i, j in links
-        if (first := read[i]) is not None and (second := written[j]) is not None
+        if (first := source_positions[i]) is not None
+        and (second := target_positions[j]) is not None
     )
 
 
@@ -151,43 +154,46 @@ def nearest_word_positions(
         >>> nearest_word_positions(tokens, ["The", "carpet", "is", "“red”."])
         [0, 1, 1, 2, 3, 3, 3, 3]
     """
-    read, readers = _letters(token.replace(_SPACE, " ") for token in tokens)
-    written, owners = _letters(words)
+    token_letters, token_of_letter = _join_letters(
+        token.replace(_SPACE, " ") for token in tokens
+    )
+    word_letters, word_of_letter = _join_letters(words)
     votes: list[Counter[int]] = [Counter() for _ in tokens]
-    for reader, place in zip(readers, _places(read, written), strict=True):
+    places = _matching_places(token_letters, word_letters)
+    for token, place in zip(token_of_letter, places, strict=True):
         if place is not None:
-            votes[reader][owners[place]] += 1
-    found = [vote.most_common(1)[0][0] if vote else None for vote in votes]
-    for place in reversed(range(len(found) - 1)):
+            votes[token][word_of_letter[place]] += 1
+    positions = [vote.most_common(1)[0][0] if vote else None for vote in votes]
+    for place in reversed(range(len(positions) - 1)):
         # A lone space belongs to the word after it.
         if tokens[place] == _SPACE:
-            found[place] = found[place + 1]
-    return found
+            positions[place] = positions[place + 1]
+    return positions
 
 
-def _letters(parts: Iterable[str]) -> tuple[str, list[int]]:
+def _join_letters(parts: Iterable[str]) -> tuple[str, list[int]]:
     """Normalise and join the parts; also return the part of each letter."""
     letters: list[str] = []
-    owners: list[int] = []
+    part_of_letter: list[int] = []
     for place, part in enumerate(parts):
-        plain = unicodedata.normalize("NFKC", part).casefold()
-        plain = "".join(plain.split())
-        letters.append(plain)
-        owners += [place] * len(plain)
-    return "".join(letters), owners
+        part_letters = unicodedata.normalize("NFKC", part).casefold()
+        part_letters = "".join(part_letters.split())
+        letters.append(part_letters)
+        part_of_letter += [place] * len(part_letters)
+    return "".join(letters), part_of_letter
 
 
-def _places(read: str, written: str) -> list[int | None]:
-    """Return the place in `written` of each character of `read`, or None."""
-    if written.startswith(read):
-        return list(range(len(read)))
-    places: list[int | None] = [None] * len(read)
+def _matching_places(letters: str, text: str) -> list[int | None]:
+    """Return the place in `text` of each character of `letters`, or None."""
+    if text.startswith(letters):
+        return list(range(len(letters)))
+    places: list[int | None] = [None] * len(letters)
     # Preparation never shortens a text that much: the rest was not read, and
     # comparing it would take long.
-    written = written[: 4 * len(read) + 100]
-    matcher = difflib.SequenceMatcher(None, read, written, autojunk=False)
-    for kind, start, end, first, last in matcher.get_opcodes():
-        if kind in ("equal", "replace"):
+    text = text[: 4 * len(letters) + 100]
+    matcher = difflib.SequenceMatcher(None, letters, text, autojunk=False)
+    for operation, start, end, first, last in matcher.get_opcodes():
+        if operation in ("equal", "replace"):
             for place in range(start, end):
                 step = (place - start) * (last - first) // (end - start)
                 places[place] = first + step

@@ -50,8 +50,8 @@ class UnknownWords(tf.Module):
         flat = tf.reshape(tf.maximum(positions, 0), [shape[0], -1])
         copies = tf.reshape(tf.gather(source_tokens, flat, batch_dims=1), shape)
         if self._table is not None:
-            known = self._table.lookup(copies)
-            copies = tf.where(known == "", copies, known)
+            translations = self._table.lookup(copies)
+            copies = tf.where(translations == "", copies, translations)
         return tf.where(positions >= 0, copies, tokens)
 
     def _make_table(self, words):
@@ -116,7 +116,7 @@ class Shortlist(tf.Module):
                 f"Expected: a vocabulary of at least {least} tokens. Received: "
                 f"{self.size} tokens."
             )
-        rows = self._rows(
+        rows = self._translation_rows(
             read_lexicon(str(decoding.shortlist)),
             vocabulary_of(source_tokenizer),
             {word: i for i, word in enumerate(vocabulary_of(target_tokenizer))},
@@ -133,7 +133,7 @@ class Shortlist(tf.Module):
         self._table = tf.Variable(table, trainable=False, name="shortlist")
 
     @staticmethod
-    def _rows(lexicon, sources, targets, maximum):
+    def _translation_rows(lexicon, sources, targets, maximum):
         """Return the ids that translate each source id."""
         return [
             [
@@ -144,21 +144,21 @@ class Shortlist(tf.Module):
             for source in sources
         ]
 
-    def words(self, sources: tf.Tensor, *wanted: tf.Tensor) -> tf.Tensor:
+    def words(self, sources: tf.Tensor, *extra_ids: tf.Tensor) -> tf.Tensor:
         """Return the sorted ids of the words, (C,).
 
         Args:
             sources: ids of source words, of any shape.
-            *wanted: ids of words that the result must contain.
+            *extra_ids: ids of words that the result must contain.
         """
         rows = tf.gather(self._table, tf.reshape(sources, [-1]))
-        ids = [tf.range(self.first), tf.reshape(rows, [-1])]
-        ids += [tf.reshape(each, [-1]) for each in wanted]
-        found = tf.concat(ids, axis=0)
+        id_lists = [tf.range(self.first), tf.reshape(rows, [-1])]
+        id_lists += [tf.reshape(ids, [-1]) for ids in extra_ids]
+        ids = tf.concat(id_lists, axis=0)
         marks = tf.tensor_scatter_nd_update(
             tf.zeros([self.size], tf.bool),
-            found[:, None],
-            tf.ones_like(found, tf.bool),
+            ids[:, None],
+            tf.ones_like(ids, tf.bool),
         )
         return tf.cast(tf.where(marks)[:, 0], tf.int32)
 
@@ -168,7 +168,10 @@ def named_words(request: RequestOptions | None) -> list[tf.Tensor]:
     if request is None:
         return []
     phrases = [request.required, request.forbidden]
-    return [request.prefix, *(each.ids for each in phrases if each is not None)]
+    return [
+        request.prefix,
+        *(phrase.ids for phrase in phrases if phrase is not None),
+    ]
 
 
 def restrict_to_shortlist(
@@ -178,14 +181,18 @@ def restrict_to_shortlist(
     if request is None:
         return None
 
-    def places(ids):
-        found = tf.searchsorted(words, tf.reshape(ids, [-1]))
-        return tf.reshape(found, tf.shape(ids))
+    def positions_of(ids):
+        positions = tf.searchsorted(words, tf.reshape(ids, [-1]))
+        return tf.reshape(positions, tf.shape(ids))
 
     required, forbidden = (
-        None if each is None else each._replace(ids=places(each.ids))
-        for each in (request.required, request.forbidden)
+        None
+        if phrase is None
+        else phrase._replace(ids=positions_of(phrase.ids))
+        for phrase in (request.required, request.forbidden)
     )
     return request._replace(
-        prefix=places(request.prefix), required=required, forbidden=forbidden
+        prefix=positions_of(request.prefix),
+        required=required,
+        forbidden=forbidden,
     )

@@ -105,7 +105,7 @@ def export_saved_model(
     lock = contextlib.ExitStack()
     try:
         lock.enter_context(locked(temporary))
-        functions = _write(
+        functions = _write_saved_model(
             translator, temporary / "model", weights_dtype, limits
         )
         for name, content in (extra_files or {}).items():
@@ -114,18 +114,20 @@ def export_saved_model(
             path.write_bytes(content)
         sentences = probe_sentences(translator)
         write_warmup(temporary / "model", probes(sentences[:WARMUP_SENTENCES]))
-        say_cost = say if max_seconds > 0 else None
-        measured = say_cost is not None and sys.platform.startswith("linux")
-        worst = worst_request(translator, limits) if measured else None
+        report_cost = say if max_seconds > 0 else None
+        measures_cost = report_cost is not None and sys.platform.startswith(
+            "linux"
+        )
+        worst = worst_request(translator, limits) if measures_cost else None
         cost = check_saved_model(
             temporary / "model",
-            _answers(functions, probes(sentences)),
+            _expected_answers(functions, probes(sentences)),
             say or (lambda line: None),
             worst,
             max_seconds,
         )
-        if say_cost is not None:
-            say_cost(_worst_cost(translator, limits, cost))
+        if report_cost is not None:
+            report_cost(_describe_worst_cost(translator, limits, cost))
         sync_tree(temporary / "model")
         os.replace(temporary / "model", folder)
         sync(folder.parent)
@@ -155,7 +157,7 @@ def probe_sentences(translator: TextTranslator) -> list[bytes]:
     return [*sentences.tolist(), *STRANGE_TEXTS]
 
 
-def _worst_cost(translator, limits, cost):
+def _describe_worst_cost(translator, limits, cost):
     """Describe the cost of the worst request in words."""
     if cost is None:
         return "not measured: the worst request (Linux only)"
@@ -176,7 +178,7 @@ def worst_request(translator: TextTranslator, limits: ServingLimits) -> Call:
     decoding, rows = translator.decoding, limits.max_rows
     generator = np.random.default_rng(0)
     texts = [
-        _longest(tokenizer, decoding.max_source_length, rows, generator)
+        _random_texts(tokenizer, decoding.max_source_length, rows, generator)
         for tokenizer in (
             translator.source_tokenizer,
             translator.target_tokenizer,
@@ -194,40 +196,41 @@ def worst_request(translator: TextTranslator, limits: ServingLimits) -> Call:
     }
 
 
-def _longest(tokenizer, tokens, rows, generator):
+def _random_texts(tokenizer, length, rows, generator):
     """Return texts of random tokens of a vocabulary, (rows,) bytes."""
     ids = generator.integers(
-        len(SPECIAL_TOKENS), tokenizer.vocabulary_size, (rows, tokens)
+        len(SPECIAL_TOKENS), tokenizer.vocabulary_size, (rows, length)
     )
     words = tokenizer.lookup(ids)
     return tokenizer.join(tf.RaggedTensor.from_tensor(words)).numpy()
 
 
-def _write(translator, folder, weights_dtype, limits):
+def _write_saved_model(translator, folder, weights_dtype, limits):
     """Write the SavedModel; return the functions of its signatures."""
     model = translator.translation_model
-    ensemble = isinstance(model, ModelEnsemble)
-    models = model.models if ensemble else [model]
-    reading: Callable[[Callable], Callable] = as_it_is
+    is_ensemble = isinstance(model, ModelEnsemble)
+    models = model.models if is_ensemble else [model]
+    wrap: Callable[[Callable], Callable] = as_it_is
     archive = keras.export.ExportArchive()
     # The archive finds variables through the functions that read them; a
     # tracked model would write each variable twice. Tables must be tracked.
     if weights_dtype is not None:
-        if any(each.folded_embedding is not None for each in models):
+        if any(member.folded_embedding is not None for member in models):
             raise ValueError(
                 "`weights_dtype` makes a model smaller, and a folded "
                 "embedding larger. Expected: one of them. Received: "
                 f"weights_dtype={weights_dtype!r} and a model whose "
                 "embedding is folded. Leave one out."
             )
-        rounded = RoundedWeights(
-            (v for each in models for v in each.model.variables), weights_dtype
+        rounded_weights = RoundedWeights(
+            (v for member in models for v in member.model.variables),
+            weights_dtype,
         )
-        reading = rounded.reading
+        wrap = rounded_weights.wrap
     archive.track(translator.source_tokenizer)
     archive.track(translator.target_tokenizer)
     archive.track(translator.unknown_words)
-    for name, function in signatures(translator, limits, reading).items():
+    for name, function in signatures(translator, limits, wrap).items():
         archive.add_endpoint(name, function, input_signature=specs(name))
     logger, level = tf.get_logger(), tf.get_logger().level
     logger.setLevel("WARNING")  # INFO would report the temporary folder.
@@ -235,16 +238,16 @@ def _write(translator, folder, weights_dtype, limits):
         archive.write_out(str(folder), verbose=False)
     finally:
         logger.setLevel(level)
-    return signatures(translator, limits, reading, traced=False)
+    return signatures(translator, limits, wrap, traced=False)
 
 
-def _answers(functions, inputs):
+def _expected_answers(functions, inputs):
     """Yield calls, and the results that the functions compute for them."""
     for name, tensors in inputs.items():
         with tf.device("CPU:0"):  # The checks compare it with a server on CPU.
-            found = functions[name](*tensors.values())
+            outputs = functions[name](*tensors.values())
         call = name, {key: tensor.numpy() for key, tensor in tensors.items()}
-        yield call, {key: tensor.numpy() for key, tensor in found.items()}
+        yield call, {key: tensor.numpy() for key, tensor in outputs.items()}
 
 
 def next_version(folder: str | Path) -> int:
@@ -252,10 +255,10 @@ def next_version(folder: str | Path) -> int:
 
     If this is not above the newest version, return the next number instead.
     """
-    now = int(time.time())
+    version = int(time.time())
     with contextlib.suppress(FileNotFoundError):
-        now = max(now, int(newest_version(folder).name) + 1)
-    return now
+        version = max(version, int(newest_version(folder).name) + 1)
+    return version
 
 
 def newest_version(folder: str | Path) -> Path:
@@ -279,12 +282,12 @@ def exported_translations(
 ) -> list[str]:
     """Return the best translations of an export, as a server would."""
     serve = tf.saved_model.load(str(folder)).signatures["serving_default"]
-    found = []
+    translations = []
     for start in range(0, len(sources), batch_size):
         text = tf.constant(sources[start : start + batch_size], tf.string)
-        answer = serve(text=text)["translation"].numpy()
-        found += [translation.decode() for translation in answer]
-    return found
+        batch = serve(text=text)["translation"].numpy()
+        translations += [translation.decode() for translation in batch]
+    return translations
 
 
 def exported_weights(folder: str | Path) -> dict[str, np.ndarray]:
@@ -320,9 +323,9 @@ class RoundedWeights:
             raise ValueError(
                 f"Weights are rounded to one of {DTYPES}. Received: {dtype!r}."
             )
-        self._own = [v for v in variables if v.dtype.startswith("float")]
+        self._variables = [v for v in variables if v.dtype.startswith("float")]
         self.rounded = []
-        for variable in self._own:
+        for variable in self._variables:
             rounded = tf.cast(variable.value, dtype)
             if not bool(tf.reduce_all(tf.math.is_finite(rounded))):
                 raise ValueError(
@@ -333,13 +336,15 @@ class RoundedWeights:
                 tf.Variable(rounded, trainable=False, name=variable.path)
             )
 
-    def reading(self, function: Callable) -> Callable:
+    def wrap(self, function: Callable) -> Callable:
         """Wrap a function so that it uses the rounded weights."""
 
         def with_rounded_weights(*arguments):
             mapping = [
-                (own, tf.cast(rounded, own.dtype))
-                for own, rounded in zip(self._own, self.rounded, strict=True)
+                (variable, tf.cast(rounded, variable.dtype))
+                for variable, rounded in zip(
+                    self._variables, self.rounded, strict=True
+                )
             ]
             with keras.StatelessScope(state_mapping=mapping):
                 return function(*arguments)

@@ -27,7 +27,7 @@ from luong_keras.serving.signatures import INPUTS
 from luong_keras.with_tensorflow import tf
 
 # Operations that have a kernel in this process, but not in a server.
-_REFUSED = {
+_REFUSAL_REASONS = {
     "PyFunc": "calls Python",
     "PyFuncStateless": "calls Python",
     "EagerPyFunc": "calls Python",
@@ -73,19 +73,19 @@ def check_saved_model(
 
 
 def _check_signatures(folder, meta_graph):
-    found = meta_graph.signature_def
-    missing = [name for name in INPUTS if name not in found]
+    signatures = meta_graph.signature_def
+    missing = [name for name in INPUTS if name not in signatures]
     if missing:
         raise SavedModelError(
             f"Expected: the signatures {list(INPUTS)}. Received: {folder} "
             f"without {missing}. Write it with `export_saved_model`."
         )
     for name in INPUTS:
-        tensors = {**found[name].inputs, **found[name].outputs}
-        if set(found[name].inputs) != set(INPUTS[name]):
+        tensors = {**signatures[name].inputs, **signatures[name].outputs}
+        if set(signatures[name].inputs) != set(INPUTS[name]):
             raise SavedModelError(
                 f"Expected: the inputs {sorted(INPUTS[name])} of {name!r}. "
-                f"Received: {sorted(found[name].inputs)}."
+                f"Received: {sorted(signatures[name].inputs)}."
             )
         for key, tensor in tensors.items():
             sizes = [dim.size for dim in tensor.tensor_shape.dim]
@@ -99,7 +99,7 @@ def _check_signatures(folder, meta_graph):
 
 def _check_operations(folder, meta_graph):
     functions = meta_graph.graph_def.library.function
-    own = {function.signature.name for function in functions}
+    function_names = {function.signature.name for function in functions}
     nodes = list(meta_graph.graph_def.node)
     for function in functions:
         nodes += function.node_def
@@ -109,8 +109,8 @@ def _check_operations(folder, meta_graph):
                 "compilation by XLA, which the stock server switches off. "
                 "Export it without `jit_compile=True`."
             )
-    for name in sorted({node.op for node in nodes} - own):
-        reason = _REFUSED.get(name)
+    for name in sorted({node.op for node in nodes} - function_names):
+        reason = _REFUSAL_REASONS.get(name)
         if reason is None and not _has_cpu_kernel(name):
             reason = "has no kernel for a CPU in TensorFlow or tensorflow-text"
         if reason is not None:
@@ -124,8 +124,8 @@ def _has_cpu_kernel(name):
     kernels_of = private_name(
         "tensorflow.python.framework.kernels.get_registered_kernels_for_op"
     )
-    found = {kernel.device_type for kernel in kernels_of(name).kernel}
-    return not found.isdisjoint(("CPU", "DEFAULT"))
+    device_types = {kernel.device_type for kernel in kernels_of(name).kernel}
+    return not device_types.isdisjoint(("CPU", "DEFAULT"))
 
 
 def _check_assets(folder, meta_graph):
@@ -149,12 +149,12 @@ def _check_variables(folder, meta_graph):
             f"The variables {path}.* cannot be read: {error}. Export the "
             "model again; is the disk full?"
         ) from error
-    lost = sorted(_unrestored_variables(meta_graph))
-    if lost:
+    unrestored = sorted(_unrestored_variables(meta_graph))
+    if unrestored:
         raise SavedModelError(
-            f"Signatures read variables that loading does not restore: {lost}. "
-            "Write Keras layers with `keras.export.ExportArchive`, not with "
-            "`tf.saved_model.save`."
+            "Signatures read variables that loading does not restore: "
+            f"{unrestored}. Write Keras layers with "
+            "`keras.export.ExportArchive`, not with `tf.saved_model.save`."
         )
 
 
@@ -162,21 +162,21 @@ def _unrestored_variables(meta_graph):
     """Return the names of variables that are read but never restored."""
     nodes = {node.name: node for node in meta_graph.graph_def.node}
 
-    def variables(node):
+    def variable_names(node):
         # An input is "name", "name:1" or, for a control dependency, "^name".
         inputs = (nodes[i.lstrip("^").partition(":")[0]] for i in node.input)
         return {
-            each.attr["shared_name"].s.decode()
-            for each in inputs
-            if each.op == "VarHandleOp"
+            source.attr["shared_name"].s.decode()
+            for source in inputs
+            if source.op == "VarHandleOp"
         }
 
     restore = meta_graph.saver_def.restore_op_name.partition(":")[0]
-    read = set()
+    names = set()
     for node in nodes.values():
         if "PartitionedCall" in node.op and node.name != restore:
-            read |= variables(node)
-    return read - variables(nodes[restore])
+            names |= variable_names(node)
+    return names - variable_names(nodes[restore])
 
 
 def _check_warmup(folder, meta_graph):
@@ -187,16 +187,16 @@ def _check_warmup(folder, meta_graph):
             "to a server would be slow. Write it with `export_saved_model`."
         )
     try:
-        asked = [name for name, _ in warmup.read_warmup(folder)]
+        names = [name for name, _ in warmup.read_warmup(folder)]
     except tf.errors.OpError as error:
         raise SavedModelError(
             f"The warm-up requests {path} are damaged: {error.message}."
         ) from error
-    unknown = set(asked) - set(meta_graph.signature_def)
-    if unknown or not asked:
+    unknown = set(names) - set(meta_graph.signature_def)
+    if unknown or not names:
         raise SavedModelError(
             f"Expected: warm-up requests to {list(INPUTS)}. Received: "
-            f"{asked} in {path}."
+            f"{names} in {path}."
         )
 
 
@@ -208,56 +208,58 @@ def _check_answers(folder, expected, worst, max_seconds):
         answers = run_in_server_runtime(folder, calls)
     else:
         answers, cost = run_and_measure(folder, calls, worst, max_seconds)
-    for ((name, _), wanted), found in zip(
+    for ((name, _), expected_answer), answer in zip(
         expected, answers[len(requests) :], strict=True
     ):
-        compare_answers(name, found, wanted)
+        compare_answers(name, answer, expected_answer)
     return cost
 
 
-def compare_answers(name: str, found: Answer, expected: Answer) -> None:
+def compare_answers(name: str, answer: Answer, expected: Answer) -> None:
     """Check that the answers of a server are those of the model.
 
     Args:
         name: name of the signature.
-        found: the answers of the server.
+        answer: the answers of the server.
         expected: the answers of the model.
     """
-    for key, wanted in expected.items():
-        if found[key].shape != wanted.shape:
-            raise _different(name, key, found[key].shape, wanted.shape)
+    for key, expected_array in expected.items():
+        if answer[key].shape != expected_array.shape:
+            raise _difference_error(
+                name, key, answer[key].shape, expected_array.shape
+            )
     for row in range(len(next(iter(expected.values())))):
-        for key, wanted in expected.items():
-            answer = found[key][row]
-            if not _equal(answer, wanted[row]) and not _tied(
-                found, expected, row
+        for key, expected_array in expected.items():
+            value = answer[key][row]
+            if not _is_close(value, expected_array[row]) and not _is_tie(
+                answer, expected, row
             ):
-                raise _different(name, key, answer, wanted[row])
+                raise _difference_error(name, key, value, expected_array[row])
 
 
-def _equal(answer, wanted):
-    wanted = np.asarray(wanted)
-    if wanted.dtype.kind in "OS":
-        return np.array_equal(answer, wanted)
-    return np.allclose(answer, wanted, TOLERANCE, TOLERANCE)
+def _is_close(answer, expected):
+    expected = np.asarray(expected)
+    if expected.dtype.kind in "OS":
+        return np.array_equal(answer, expected)
+    return np.allclose(answer, expected, TOLERANCE, TOLERANCE)
 
 
-def _tied(found, expected, row):
+def _is_tie(answer, expected, row):
     """Test whether translations of near scores may have changed places."""
     if "scores" not in expected:
         return False
     scores = np.sort(expected["scores"][row])
     gaps = np.diff(scores[scores > ABSENT_SCORE])
-    return _equal(np.sort(found["scores"][row]), scores) and any(
+    return _is_close(np.sort(answer["scores"][row]), scores) and any(
         gaps < NEAR_TIE
     )
 
 
-def _different(name, key, answer, wanted):
+def _difference_error(name, key, value, expected):
     return SavedModelError(
         f"The answer of the signature {name!r} in another process differs "
         "from that of the model itself. Expected: "
-        f"{key} = {wanted}. Received: {answer}."
+        f"{key} = {expected}. Received: {value}."
     )
 
 

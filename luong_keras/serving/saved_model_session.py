@@ -100,8 +100,8 @@ class SavedModelSession:
 def process_memory(name: str, process: int | str = "self") -> int:
     """Return a memory value of a process, such as VmHWM, in bytes."""
     status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
-    found = re.search(rf"{name}:\s+(\d+) kB", status)
-    return 1024 * int(found.group(1)) if found else 0
+    match = re.search(rf"{name}:\s+(\d+) kB", status)
+    return 1024 * int(match.group(1)) if match else 0
 
 
 def main() -> None:
@@ -110,26 +110,26 @@ def main() -> None:
     try:
         session = SavedModelSession(sys.argv[1], threads)
         calls = pickle.load(sys.stdin.buffer)
-        measured = calls.pop() if "--cost" in sys.argv else None
-        _write([session.run(*call) for call in calls])
-        if measured is not None:
-            _measure(session, measured)
+        measured_call = calls.pop() if "--cost" in sys.argv else None
+        _write_object([session.run(*call) for call in calls])
+        if measured_call is not None:
+            _run_and_measure(session, measured_call)
     except (tf.errors.OpError, RuntimeError, ValueError) as error:
         message = getattr(error, "message", str(error))
         raise SystemExit(message.splitlines()[0]) from error
 
 
-def _measure(session, call):
+def _run_and_measure(session, call):
     with contextlib.suppress(OSError):  # Some sandboxes forbid it.
         # Reset the peak memory, which is counted from here.
         Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
-    _write(process_memory("VmRSS"))
-    began = time.process_time()  # other processes do not count
+    _write_object(process_memory("VmRSS"))
+    start = time.process_time()  # other processes do not count
     session.run(*call)
-    _write((time.process_time() - began, process_memory("VmHWM")))
+    _write_object((time.process_time() - start, process_memory("VmHWM")))
 
 
-def _write(answer):
+def _write_object(answer):
     pickle.dump(answer, sys.stdout.buffer)
     sys.stdout.flush()
 
@@ -159,10 +159,10 @@ class RequestCost(NamedTuple):
     finished: bool = True
 
     def __str__(self) -> str:
-        more = "" if self.finished else "more than "
+        prefix = "" if self.finished else "more than "
         return (
-            f"{more}{self.megabytes:,.0f} MB, {more}{self.seconds:.1f} s on "
-            "one core"
+            f"{prefix}{self.megabytes:,.0f} MB, {prefix}{self.seconds:.1f} s "
+            "on one core"
         )
 
 
@@ -174,21 +174,23 @@ def read_meta_graph(folder: Path):
     """
     path = Path(folder) / "saved_model.pb"
     messages = private_name("tensorflow.core.protobuf.saved_model_pb2")
-    saved = messages.SavedModel()
+    saved_model = messages.SavedModel()
     try:
-        saved.ParseFromString(path.read_bytes())
+        saved_model.ParseFromString(path.read_bytes())
     except (OSError, DecodeError) as error:
         raise SavedModelError(
             f"Expected: a SavedModel. Received: {path}, which cannot be read "
             f"({error}). Export the model again."
         ) from error
-    found = [g for g in saved.meta_graphs if "serve" in g.meta_info_def.tags]
-    if len(found) != 1:
+    graphs = [
+        g for g in saved_model.meta_graphs if "serve" in g.meta_info_def.tags
+    ]
+    if len(graphs) != 1:
         raise SavedModelError(
             "Expected: one graph tagged 'serve', which servers load. "
-            f"Received: {len(found)} in {path}."
+            f"Received: {len(graphs)} in {path}."
         )
-    return found[0]
+    return graphs[0]
 
 
 def run_in_server_runtime(
@@ -204,7 +206,7 @@ def run_in_server_runtime(
         SavedModelError: if the runtime cannot load or run the model.
     """
     with session_process(folder, calls) as process:
-        return _read(process)
+        return _read_object(process)
 
 
 def run_and_measure(
@@ -222,7 +224,7 @@ def run_and_measure(
         SavedModelError: if the runtime cannot load or run the model.
     """
     with session_process(folder, [*calls, last], "--cost") as process:
-        answers, before = _read(process), _read(process)
+        answers, before = _read_object(process), _read_object(process)
         try:
             process.wait(max_seconds)
         except subprocess.TimeoutExpired:
@@ -231,7 +233,7 @@ def run_and_measure(
             cost = RequestCost((peak - before) / 1e6, max_seconds, False)
             return answers, cost
         try:
-            seconds, peak = _read(process)
+            seconds, peak = _read_object(process)
         except SavedModelError as error:
             raise SavedModelError(
                 "Expected: an answer to the largest request that the limits "
@@ -249,14 +251,14 @@ def session_process(
     Raises:
         SavedModelError: if the folder has no graph that a server loads.
     """
-    found = read_meta_graph(Path(folder)).signature_def
-    jobs = [
+    signatures = read_meta_graph(Path(folder)).signature_def
+    feeds_and_fetches = [
         (
             {
-                found[name].inputs[key].name: np.asarray(array)
+                signatures[name].inputs[key].name: np.asarray(array)
                 for key, array in inputs.items()
             },
-            {key: info.name for key, info in found[name].outputs.items()},
+            {key: info.name for key, info in signatures[name].outputs.items()},
         )
         for name, inputs in calls
     ]
@@ -279,11 +281,11 @@ def session_process(
     process.stderr = errors
     assert process.stdin is not None
     with process.stdin, contextlib.suppress(BrokenPipeError):
-        pickle.dump(jobs, process.stdin)
+        pickle.dump(feeds_and_fetches, process.stdin)
     return process
 
 
-def _read(process: subprocess.Popen):
+def _read_object(process: subprocess.Popen):
     """Return the next object that a process writes."""
     assert process.stdout is not None and process.stderr is not None
     try:
