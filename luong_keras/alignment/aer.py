@@ -190,7 +190,8 @@ def best_links(
     weights = np.asarray(weights)
     shape = (target_length, source_length)
     if weights.ndim != 2 or any(
-        size < least for size, least in zip(weights.shape, shape, strict=True)
+        size < minimum
+        for size, minimum in zip(weights.shape, shape, strict=True)
     ):
         raise ValueError(
             "`weights` must be a matrix (target, source) of at least "

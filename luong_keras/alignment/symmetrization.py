@@ -120,9 +120,9 @@ class _GrowingAlignment:
 
     def complete(self, links: Set[Link], both: bool) -> None:
         """Add links that cover a word without a link, or two if `both`."""
-        least = 2 if both else 1
+        min_uncovered = 2 if both else 1
         for link in sorted(links, key=_by_target):
-            if self._uncovered_words(link) >= least:
+            if self._uncovered_words(link) >= min_uncovered:
                 self._add(link)
 
     def _uncovered_words(self, link: Link) -> int:

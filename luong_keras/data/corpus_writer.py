@@ -106,7 +106,7 @@ def write_corpus(
     folder = Path(folder)
     left_out = _LeftOutPairs(strict=max_skipped == 0)
     parts: Counter[int] = Counter()
-    seen: set[int] = set()
+    seen_hashes: set[int] = set()
     count = 0
     chunks, worker_chunks = itertools.tee(batches_of(pairs, _PAIRS_PER_CALL))
     # Worker processes do not need the places.
@@ -122,10 +122,10 @@ def write_corpus(
             for pair, result in zip(chunk, results, strict=True):
                 count += 1
                 if filters.duplicates and not isinstance(result, str):
-                    if result[2] in seen:
+                    if result[2] in seen_hashes:
                         result = "duplicate"
                     else:
-                        seen.add(result[2])
+                        seen_hashes.add(result[2])
                 if isinstance(result, str):
                     left_out.add(result, getattr(pair, "place", count), pair)
                 else:

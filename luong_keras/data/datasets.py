@@ -166,15 +166,15 @@ def _count_repeated(
         for part, pairs_of_part in evaluation_pairs.items()
     }
     evaluation_hashes = set().union(*hashes.values())
-    seen = set()
+    seen_hashes = set()
     for pair in pairs:
         if evaluation_hashes and None not in pair:
             digest = pair_hash(*pair)
             if digest in evaluation_hashes:
-                seen.add(digest)
+                seen_hashes.add(digest)
         yield pair
     for part, part_hashes in hashes.items():
-        repeated[part] = len(part_hashes & seen)
+        repeated[part] = len(part_hashes & seen_hashes)
 
 
 def _check_evaluation_pair(pair: PlacedPair, part: str) -> tuple[str, str]:
@@ -342,7 +342,7 @@ def held_out_pairs(
     left_out: dict[str, list[Any]] = {}
     maximum = parts * MAX_PAIRS
     # More different pairs than this do not make the parts larger.
-    enough = MAX_PAIRS / SHARE
+    max_hashes = MAX_PAIRS / SHARE
     hashes: set[int] = set()
     # Pairs that may have the smallest hashes, with their first places.
     candidates: dict[int, tuple[int, tuple[str, str]]] = {}
@@ -355,7 +355,7 @@ def held_out_pairs(
             left_out.setdefault(result, [0, *first])[0] += 1
             continue
         digest = pair_hash(*pair)
-        if len(hashes) < enough:
+        if len(hashes) < max_hashes:
             hashes.add(digest)
         if digest >= limit or digest in candidates:
             continue
@@ -363,7 +363,7 @@ def held_out_pairs(
         if len(candidates) > 2 * maximum:
             smallest = sorted(candidates)[:maximum]
             limit = smallest[-1] + 1
-            candidates = {kept: candidates[kept] for kept in smallest}
+            candidates = {digest: candidates[digest] for digest in smallest}
     count = len(hashes)
     if count <= parts:
         raise ValueError(
@@ -372,8 +372,8 @@ def held_out_pairs(
             f"{_format_reasons(left_out)}. "
             "Give more pairs, or set data.dev and data.test."
         )
-    few = min(round(SMALL_SHARE * count), FEW)
-    size = min(max(round(SHARE * count), few, 1), MAX_PAIRS)
+    small_size = min(round(SMALL_SHARE * count), FEW)
+    size = min(max(round(SHARE * count), small_size, 1), MAX_PAIRS)
     smallest = sorted(candidates)
     sets = []
     for part in range(parts):

@@ -10,7 +10,7 @@ import numpy as np
 from luong_keras.config.checks import at_least
 from luong_keras.data.padding import (
     dataset_of_batches,
-    padded,
+    pad_rows,
     padded_batch,
     share_of_batch,
 )
@@ -74,11 +74,11 @@ class EvaluationBatches:
                 f"Received: {len(targets)} and {len(sources)}."
             )
         self.batch_size = batch_size
-        self._sources = _encode(sources, source_tokenizer)
+        self._sources = _encode_lines(sources, source_tokenizer)
         self._targets = (
             None
             if targets is None or target_tokenizer is None
-            else _encode(targets, target_tokenizer)
+            else _encode_lines(targets, target_tokenizer)
         )
         rows = [self._sources, self._targets or self._sources]
         lengths = np.array([[len(ids) for ids in side] for side in rows])
@@ -103,7 +103,7 @@ class EvaluationBatches:
         for first in range(0, len(self._order), self.batch_size):
             indices = self._order[first : first + self.batch_size]
             source = [self._sources[i] for i in indices]
-            batch = {"source": padded(source, least=1)}
+            batch = {"source": pad_rows(source, min_width=1)}
             if self._targets is not None:
                 target = [self._targets[i] for i in indices]
                 batch = padded_batch(source, target)
@@ -129,7 +129,9 @@ class EvaluationBatches:
         )
 
 
-def _encode(lines: Sequence[str], tokenizer: Tokenizer) -> list[list[int]]:
+def _encode_lines(
+    lines: Sequence[str], tokenizer: Tokenizer
+) -> list[list[int]]:
     encode = encoder(tokenizer)
     return [
         ids

@@ -27,23 +27,23 @@ WIDTHS = tuple(_growing_widths(1.3))
 FEW_WIDTHS = tuple(_growing_widths(2.0))
 
 
-def padded(rows: Sequence[Sequence[int]], least: int = 0) -> np.ndarray:
+def pad_rows(rows: Sequence[Sequence[int]], min_width: int = 0) -> np.ndarray:
     """Pad rows of ids on the right to the length of the longest row.
 
     Args:
         rows: B rows of ids.
-        least: The least number of columns.
+        min_width: The least number of columns.
 
     Returns:
         (B, N) int32 array of ids.
 
     Example:
-        >>> padded([[4, 5], [6]])
+        >>> pad_rows([[4, 5], [6]])
         array([[4, 5],
                [6, 0]], dtype=int32)
     """
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-    width = max(least, int(lengths.max()))
+    width = max(min_width, int(lengths.max()))
     ids = np.full((len(rows), width), PAD_ID, np.int32)
     ids[np.arange(width) < lengths[:, np.newaxis]] = np.concatenate(rows)
     return ids
@@ -61,12 +61,12 @@ def padded_batch(
     Returns:
         The arrays that `TrainingBatches.dataset` describes.
     """
-    ids = padded(target)
+    ids = pad_rows(target)
     target_in = np.pad(ids, [(0, 0), (1, 0)], constant_values=BOS_ID)
     target_out = np.pad(ids, [(0, 0), (0, 1)], constant_values=PAD_ID)
     target_out[np.arange(len(ids)), list(map(len, target))] = EOS_ID
     return {
-        "source": padded(source, least=1),
+        "source": pad_rows(source, min_width=1),
         "target_in": target_in,
         "target_out": target_out,
     }
@@ -91,8 +91,8 @@ def padded_width(length: np.ndarray, widths: Sequence[int]) -> np.ndarray:
         return np.asarray(length)
     index = np.searchsorted(widths, length)
     is_covered = index < len(widths)
-    padded = np.asarray(widths)[np.where(is_covered, index, 0)]
-    return np.where(is_covered, padded, length)
+    covering_widths = np.asarray(widths)[np.where(is_covered, index, 0)]
+    return np.where(is_covered, covering_widths, length)
 
 
 def share_of_batch(

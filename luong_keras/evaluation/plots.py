@@ -64,7 +64,7 @@ def plot_alignment(
     """
     shape = (len(target_tokens), len(source_tokens))
     weights = _crop_padding(np.asarray(weights), shape)
-    ax = ax or _new_axes(*_figure_size(*shape), shown=path is None)
+    ax = ax or _new_axes(*_figure_size(*shape), with_pyplot=path is None)
     image = ax.imshow(weights, cmap="Greys", vmin=0.0, vmax=1.0)
     _label_words(ax, source_tokens, target_tokens)
     for i, j in links:
@@ -147,7 +147,7 @@ def plot_length_analysis(
             f"one group. Received: {dict(systems)}. Pass what "
             "`bleu_by_length` returns under each system's name."
         )
-    ax = ax or _new_axes(6.4, 4.2, shown=path is None)
+    ax = ax or _new_axes(6.4, 4.2, with_pyplot=path is None)
     for index, groups in enumerate(systems.values()):
         ax.plot(
             [group.mean_length for group in groups],
@@ -166,11 +166,11 @@ def plot_length_analysis(
     return _save_figure(ax, path)
 
 
-def _new_axes(width: float, height: float, shown: bool = False) -> Axes:
-    """Create axes in a new figure, which a notebook shows if `shown`."""
+def _new_axes(width: float, height: float, with_pyplot: bool = False) -> Axes:
+    """Create axes in a new figure, which a notebook shows if `with_pyplot`."""
     size: dict[str, Any] = {"figsize": (width, height), "layout": "constrained"}
     with needs("matplotlib"):
-        if shown:
+        if with_pyplot:
             from matplotlib import pyplot
 
             return pyplot.subplots(**size)[1]
@@ -269,12 +269,12 @@ def fonts_for(text: str) -> tuple[list[str], str]:
     return families, "".join(sorted(missing))
 
 
-def warn_of_boxes(missing: str, what: str) -> None:
+def warn_of_boxes(missing: str, drawing: str) -> None:
     """Warn of characters that could not be drawn, once per script.
 
     Args:
         missing: the characters without a font, from `fonts_for`.
-        what: the name of the plot.
+        drawing: the name of the plot.
     """
     if not missing:
         return
@@ -284,7 +284,7 @@ def warn_of_boxes(missing: str, what: str) -> None:
     _reported_scripts.add(name)
     warnings.warn(
         f"No font on this machine has {missing[:20]!r} ({name}): boxes "
-        f"replace them in {what}. Install a font that has these characters, "
+        f"replace them in {drawing}. Install a font that has these characters, "
         "such as Noto Sans CJK, and remove matplotlib's list of fonts "
         "(fontlist-*.json in `matplotlib.get_cachedir()`).",
         stacklevel=3,

@@ -289,15 +289,16 @@ def _randomisation_p_value(
         "sacrebleu.metrics.base.Metric._compute_score_from_stats", metric
     )
     moved = swapped @ (second - first)
-    ones, others = first.sum(axis=0) + moved, second.sum(axis=0) - moved
+    first_totals = first.sum(axis=0) + moved
+    second_totals = second.sum(axis=0) - moved
     observed = abs(
         score(first.sum(axis=0)).score - score(second.sum(axis=0)).score
     )
-    large = [
+    exceeds = [
         abs(score(one).score - score(other).score) >= observed - 1e-9
-        for one, other in zip(ones, others, strict=True)
+        for one, other in zip(first_totals, second_totals, strict=True)
     ]
-    return (sum(large) + 1) / (len(large) + 1)
+    return (sum(exceeds) + 1) / (len(exceeds) + 1)
 
 
 def _make_metrics(lowercase: bool, tokenize: str = "13a") -> dict[str, Any]:

@@ -107,14 +107,14 @@ class Shortlist(tf.Module):
         special = config.target_pad_id, config.bos_id, config.eos_id
         # The first words include the special tokens, so that their places in
         # the shortlist are their ids.
-        least = (decoding.max_beam_size or decoding.beam_size) + 2
-        self.first = max(FREQUENT, max(special) + 1, least)
+        min_words = (decoding.max_beam_size or decoding.beam_size) + 2
+        self.first = max(FREQUENT, max(special) + 1, min_words)
         self.first = min(self.first, self.size)
-        if self.first < least:
+        if self.first < min_words:
             raise ValueError(
                 "A shortlist must have more words than a beam has hypotheses. "
-                f"Expected: a vocabulary of at least {least} tokens. Received: "
-                f"{self.size} tokens."
+                f"Expected: a vocabulary of at least {min_words} tokens. "
+                f"Received: {self.size} tokens."
             )
         rows = self._translation_rows(
             read_lexicon(str(decoding.shortlist)),
@@ -168,10 +168,7 @@ def named_words(request: RequestOptions | None) -> list[tf.Tensor]:
     if request is None:
         return []
     phrases = [request.required, request.forbidden]
-    return [
-        request.prefix,
-        *(phrase.ids for phrase in phrases if phrase is not None),
-    ]
+    return [request.prefix, *(p.ids for p in phrases if p is not None)]
 
 
 def restrict_to_shortlist(

@@ -113,13 +113,13 @@ def main() -> None:
         measured_call = calls.pop() if "--cost" in sys.argv else None
         _write_object([session.run(*call) for call in calls])
         if measured_call is not None:
-            _run_and_measure(session, measured_call)
+            _report_cost(session, measured_call)
     except (tf.errors.OpError, RuntimeError, ValueError) as error:
         message = getattr(error, "message", str(error))
         raise SystemExit(message.splitlines()[0]) from error
 
 
-def _run_and_measure(session, call):
+def _report_cost(session, call):
     with contextlib.suppress(OSError):  # Some sandboxes forbid it.
         # Reset the peak memory, which is counted from here.
         Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")

@@ -33,7 +33,7 @@ def write_warmup(
     (folder / FILE).parent.mkdir(exist_ok=True)
     with tf.io.TFRecordWriter(str(folder / FILE)) as file:
         for name, inputs in requests.items():
-            log = _prediction_log()()
+            log = _prediction_log_class()()
             request = log.predict_log.request
             request.model_spec.signature_name = name
             for key, tensor in inputs.items():
@@ -50,7 +50,7 @@ def read_warmup(folder: Path) -> Iterator[tuple[str, dict]]:
     """
     tensor_proto = type(tf.make_tensor_proto(0))
     for record in tf.data.TFRecordDataset(str(folder / FILE)):
-        log = _prediction_log().FromString(record.numpy())
+        log = _prediction_log_class().FromString(record.numpy())
         request = log.predict_log.request
         yield (
             request.model_spec.signature_name or "serving_default",
@@ -62,7 +62,7 @@ def read_warmup(folder: Path) -> Iterator[tuple[str, dict]]:
 
 
 @functools.cache
-def _prediction_log() -> Any:
+def _prediction_log_class() -> Any:
     """Create the class of the messages in a warm-up file."""
     text = Path(__file__).with_name("warmup.txtpb").read_text(encoding="utf-8")
     pool = descriptor_pool.DescriptorPool()

@@ -694,8 +694,8 @@ MUTATIONS = [
     Mutation(
         "duplicates are kept",
         "data/corpus_writer.py",
-        "if result[2] in seen:",
-        "if not seen:",
+        "if result[2] in seen_hashes:",
+        "if not seen_hashes:",
         ("tests/data/test_corpus_writing.py",),
     ),
     Mutation(
@@ -1111,8 +1111,8 @@ MUTATIONS = [
     Mutation(
         "the last links that cover one word where two were asked for",
         "alignment/symmetrization.py",
-        "least = 2 if both else 1",
-        "least = 1",
+        "min_uncovered = 2 if both else 1",
+        "min_uncovered = 1",
         SYMMETRIZATION,
     ),
     Mutation(

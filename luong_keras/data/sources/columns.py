@@ -64,14 +64,14 @@ class Columns:
 
 
 def find_columns(
-    names: Sequence[str], columns: tuple[str, str], what: str
+    names: Sequence[str], columns: tuple[str, str], origin: str
 ) -> tuple[int, int]:
     """Find the columns that a setting names.
 
     Args:
         names: The names of all columns.
         columns: The two requested columns: names, or numbers from 1.
-        what: The name of the table, for the message.
+        origin: The name of the table, for the message.
 
     Returns:
         The places of the columns, from 0.
@@ -95,14 +95,14 @@ def find_columns(
         else:
             hint = did_you_mean(column, names)
             raise ValueError(
-                f"There is no column {column!r} in {what}. Expected: two of "
+                f"There is no column {column!r} in {origin}. Expected: two of "
                 f"{_format_names(names)}, or their numbers from 1, as "
                 f"data.columns. Received: {list(columns)}.{hint}"
             )
     if places[0] == places[1]:
         raise ValueError(
             f"data.columns must be two columns. Received: {list(columns)}, "
-            f"which is one column of {what}."
+            f"which is one column of {origin}."
         )
     return places[0], places[1]
 
@@ -145,14 +145,14 @@ def guess_columns(
 
 
 def choose_columns(
-    names: Sequence[str], requested: RequestedColumns, what: str
+    names: Sequence[str], requested: RequestedColumns, origin: str
 ) -> tuple[int, int, str, tuple[str, str] | None]:
     """Choose the requested columns of a table, or guess the columns.
 
     Args:
         names: The names of all columns.
         requested: The requested languages and columns.
-        what: The name of the table, for messages.
+        origin: The name of the table, for messages.
 
     Returns:
         The places of the columns, from 0, and the results of
@@ -162,9 +162,9 @@ def choose_columns(
         ValueError: If the columns do not exist, or cannot be guessed.
     """
     if requested.columns is not None:
-        places = find_columns(names, requested.columns, what)
+        places = find_columns(names, requested.columns, origin)
         return *places, *describe_columns(
-            names, places, what, "as data.columns says"
+            names, places, origin, "as data.columns says"
         )
     guess = guess_columns(names, requested.languages)
     reason = "guessed by their names"
@@ -172,24 +172,24 @@ def choose_columns(
         guess, reason = (0, 1), "guessed: there are two"
     if guess is None:
         raise ValueError(
-            f"The columns of {what} cannot be guessed. Expected: columns "
+            f"The columns of {origin} cannot be guessed. Expected: columns "
             "named source and target, or after the languages "
             f"{' and '.join(requested.languages)}. Received: "
             f"{_format_names(names)}. Name two of them, the source first: "
             "--columns NAME NAME (data.columns)."
         )
-    return *guess, *describe_columns(names, guess, what, reason)
+    return *guess, *describe_columns(names, guess, origin, reason)
 
 
 def describe_columns(
-    names: Sequence[str], places: tuple[int, int], what: str, reason: str
+    names: Sequence[str], places: tuple[int, int], origin: str, reason: str
 ) -> tuple[str, tuple[str, str] | None]:
     """Describe which columns were chosen, and how.
 
     Args:
         names: The names of all columns.
         places: The places of the source and the target column, from 0.
-        what: The name of the table.
+        origin: The name of the table.
         reason: How the columns were chosen.
 
     Returns:
@@ -203,7 +203,7 @@ def describe_columns(
         >>> describe_columns(["a", "b"], (0, 1), "x.csv", "guessed")[1]
     """
     source, target = (names[place] for place in places)
-    note = f"{what}: source = {source!r}, target = {target!r} ({reason})"
+    note = f"{origin}: source = {source!r}, target = {target!r} ({reason})"
     from_code, to_code = column_language(source), column_language(target)
     if from_code is None or to_code is None or from_code == to_code:
         return note, None
@@ -267,7 +267,7 @@ class Fields:
 
 
 def choose_fields(
-    record: object, requested: RequestedColumns, what: str
+    record: object, requested: RequestedColumns, origin: str
 ) -> Fields:
     """Choose the fields of records by the first record.
 
@@ -276,7 +276,7 @@ def choose_fields(
             `{"translation": {"en": …, "de": …}}`; or a source and a target,
             in this order.
         requested: The requested languages and columns.
-        what: The name of the records, for messages.
+        origin: The name of the records, for messages.
 
     Returns:
         The fields.
@@ -294,24 +294,26 @@ def choose_fields(
         return Fields((0,), (1,))
     if not isinstance(record, Mapping):
         raise ValueError(
-            f"Expected: in {what}, records with named fields, or pairs of "
+            f"Expected: in {origin}, records with named fields, or pairs of "
             f"source and target. Received: {record!r:.80}."
         )
     paths = list(_key_paths(record, str | bytes | None))
     try:
-        return _choose_among_fields(paths, requested, what)
+        return _choose_among_fields(paths, requested, origin)
     except ValueError:
         # Integers count as sentences only if text fields do not suffice.
         return _choose_among_fields(
-            list(_key_paths(record, str | bytes | None | int)), requested, what
+            list(_key_paths(record, str | bytes | None | int)),
+            requested,
+            origin,
         )
 
 
 def _choose_among_fields(
-    paths: Sequence[tuple[str, ...]], requested: RequestedColumns, what: str
+    paths: Sequence[tuple[str, ...]], requested: RequestedColumns, origin: str
 ) -> Fields:
     names = [".".join(path) for path in paths]
-    source, target, note, languages = choose_columns(names, requested, what)
+    source, target, note, languages = choose_columns(names, requested, origin)
     return Fields(paths[source], paths[target], note, languages)
 
 

@@ -167,14 +167,15 @@ def _pair_of_cells(
     Raises:
         ValueError: If the line has too few columns, or too many.
     """
-    place, least = f"{path.name}:{number}", max(columns.source, columns.target)
+    place = f"{path.name}:{number}"
+    last_column = max(columns.source, columns.target)
     has_more = columns.count is not None and len(cells) > columns.count
-    if len(cells) > least and not has_more:
+    if len(cells) > last_column and not has_more:
         return PlacedPair(cells[columns.source], cells[columns.target], place)
     if skip_bad_lines:
         problem = MORE_COLUMNS if has_more else None
         return PlacedPair(cells[0], None, place, problem)
-    expected = columns.count if has_more else least + 1
+    expected = columns.count if has_more else last_column + 1
     raise ValueError(
         f"Line {number} of {path} does not have {expected} columns. Expected: "
         f"source and target, {delimiter} between them. Received: "

@@ -53,7 +53,7 @@ def _read_json_lines(
     """Read the pairs of a file."""
     for number, raw in enumerate(raw_lines(path), start=1):
         place = f"{path.name}:{number}"
-        where = f"Line {number} of {path}"
+        location = f"Line {number} of {path}"
         try:
             line = decode_line(raw, number, path, "strict")
             if not line.strip():
@@ -65,8 +65,9 @@ def _read_json_lines(
                 continue
             if isinstance(error, json.JSONDecodeError | RecursionError):
                 raise ValueError(
-                    f"{where} is not JSON ({error}). Expected: one record per "
-                    f"line. Received: {raw[:80]!r}. Correct it, or remove it."
+                    f"{location} is not JSON ({error}). Expected: one record "
+                    f"per line. Received: {raw[:80]!r}. Correct it, or remove "
+                    "it."
                 ) from error
             raise
         yield make_pair(
@@ -74,5 +75,5 @@ def _read_json_lines(
             field(record, fields.target),
             place,
             not skip_bad_lines,
-            where,
+            location,
         )

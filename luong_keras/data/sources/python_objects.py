@@ -16,9 +16,9 @@ from luong_keras.data.sources.columns import (
 from luong_keras.data.sources.source_kinds import ObjectKind, has_class
 
 
-def _is_frame(thing: Any) -> bool:
+def _is_frame(data: Any) -> bool:
     """Test whether an object is a `pandas.DataFrame`."""
-    return has_class(thing, "pandas", "DataFrame")
+    return has_class(data, "pandas", "DataFrame")
 
 
 def _read_frame(
@@ -40,10 +40,10 @@ DATA_FRAME = ObjectKind(_is_frame, _read_frame)
 _ROWS_PER_CALL = 1000
 
 
-def _is_hugging_face(thing: Any) -> bool:
+def _is_hugging_face(data: Any) -> bool:
     """Test whether an object is one or several Hugging Face splits."""
     return any(
-        has_class(thing, "datasets", name)
+        has_class(data, "datasets", name)
         for name in (
             *("Dataset", "IterableDataset"),
             *("DatasetDict", "IterableDatasetDict"),
@@ -89,9 +89,9 @@ def _pairs_of_hugging_face(
 HUGGING_FACE = ObjectKind(_is_hugging_face, _read_hugging_face)
 
 
-def _is_tensorflow(thing: Any) -> bool:
+def _is_tensorflow(data: Any) -> bool:
     """Test whether an object is a `tf.data.Dataset`."""
-    return has_class(thing, "tensorflow", "DatasetV2")
+    return has_class(data, "tensorflow", "DatasetV2")
 
 
 def _read_tensorflow(
@@ -99,7 +99,7 @@ def _read_tensorflow(
 ) -> tuple[Iterable[tuple[Any, Any]], Fields | None]:
     """Return the pairs of a data set of single elements or batches."""
     fields = choose_fields(
-        _strings(dataset.element_spec), requested, "the tf.data.Dataset"
+        _example_of_spec(dataset.element_spec), requested, "the tf.data.Dataset"
     )
     specs = [
         field(dataset.element_spec, side)
@@ -117,16 +117,16 @@ def _read_tensorflow(
     return _pairs_of_tensorflow(dataset, fields), fields
 
 
-def _strings(spec: Any) -> Any:
+def _example_of_spec(spec: Any) -> Any:
     """Replace string tensors of a spec by "", and other tensors by None."""
     if isinstance(spec, dict):
         return {
-            name: text
+            name: example
             for name, value in spec.items()
-            if (text := _strings(value)) is not None
+            if (example := _example_of_spec(value)) is not None
         }
     if isinstance(spec, tuple):
-        return tuple(map(_strings, spec))
+        return tuple(map(_example_of_spec, spec))
     is_text = getattr(getattr(spec, "dtype", None), "name", "") == "string"
     return "" if is_text else None
 
@@ -145,9 +145,9 @@ def _pairs_of_tensorflow(
 TENSORFLOW = ObjectKind(_is_tensorflow, _read_tensorflow)
 
 
-def _is_iterable(thing: Any) -> bool:
+def _is_iterable(data: Any) -> bool:
     """Test whether an object is iterable and not a string."""
-    return isinstance(thing, Iterable) and not isinstance(thing, str | bytes)
+    return isinstance(data, Iterable) and not isinstance(data, str | bytes)
 
 
 def _read_iterable(

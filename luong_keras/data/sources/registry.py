@@ -48,6 +48,6 @@ def file_kind(path: str | Path) -> FileKind | None:
     return next(kinds, None)
 
 
-def object_kind(thing: Any) -> ObjectKind | None:
+def object_kind(data: Any) -> ObjectKind | None:
     """Return the kind of a Python object, or None."""
-    return next((kind for kind in OBJECT_KINDS if kind.matches(thing)), None)
+    return next((kind for kind in OBJECT_KINDS if kind.matches(data)), None)

@@ -70,7 +70,7 @@ def text_or_none(value: object) -> str | None:
 
 
 def make_pair(
-    source: object, target: object, place: str, strict: bool, where: str
+    source: object, target: object, place: str, strict: bool, location: str
 ) -> PlacedPair:
     """Make a pair of two values of a record.
 
@@ -80,7 +80,7 @@ def make_pair(
         place: The place for reports, such as `train.jsonl:7`.
         strict: Whether a missing sentence is an error; otherwise the pair is
             marked, and the writer of the corpus counts it.
-        where: The place in words, such as `Line 7 of train.jsonl`.
+        location: The place in words, such as `Line 7 of train.jsonl`.
 
     Returns:
         The pair.
@@ -96,7 +96,7 @@ def make_pair(
             continue
         if strict:
             raise ValueError(
-                f"{where} has no {side} sentence. Expected: text. Received: "
+                f"{location} has no {side} sentence. Expected: text. Received: "
                 f"{value!r:.80}. Correct it, or remove it."
             )
         return PlacedPair(*texts, place, f"no {side}")
@@ -143,7 +143,7 @@ class ObjectKind:
     ]
 
 
-def has_class(thing: object, package: str, name: str) -> bool:
+def has_class(data: object, package: str, name: str) -> bool:
     """Test whether an object is of a class, given by its name.
 
     The package is not imported: whoever passes such an object has imported it.
@@ -155,5 +155,5 @@ def has_class(thing: object, package: str, name: str) -> bool:
     """
     return any(
         base.__name__ == name and base.__module__.split(".")[0] == package
-        for base in type(thing).__mro__
+        for base in type(data).__mro__
     )

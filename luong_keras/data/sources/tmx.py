@@ -38,7 +38,7 @@ def open_tmx(path: Path, requested: RequestedColumns) -> TextSource:
     """Open a file of units; the languages must be in its first units."""
     check_is_file(path)
     names = []
-    for _, unit in itertools.islice(_units(path), _UNITS_SEARCHED):
+    for _, unit in itertools.islice(_read_units(path), _UNITS_SEARCHED):
         names += [name for name in unit if name not in names]
     if requested.columns is not None:
         languages, reason = requested.columns, "as data.columns says"
@@ -67,7 +67,7 @@ def _read_tmx(
     path: Path, languages: tuple[str, str], skip_bad_lines: bool
 ) -> Iterator[PlacedPair]:
     """Read the pairs of a file."""
-    for number, (line, unit) in enumerate(_units(path), start=1):
+    for number, (line, unit) in enumerate(_read_units(path), start=1):
         source, target = (
             next(
                 (
@@ -96,7 +96,7 @@ def _matches_language(name: str, language: str) -> bool:
     return name == language or name.startswith(f"{language}-")
 
 
-def _units(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+def _read_units(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield the line and the texts by language of each unit or segment."""
     with needs("lxml"):
         from lxml import etree

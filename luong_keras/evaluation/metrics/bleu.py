@@ -180,14 +180,14 @@ def language_of_script(lines: Iterable[str]) -> str | None:
     for character, times in Counter(text).items():
         if unicodedata.category(character)[0] in "LM":
             count[_script_name(character)] += times
-    enough = _SHARE * count.total()
+    threshold = _SHARE * count.total()
     han = count["CJK"] + count["IDEOGRAPHIC"]
     kana = count["HIRAGANA"] + count["KATAKANA"]
-    if han + kana > enough:
+    if han + kana > threshold:
         share = kana / (han + kana)
         return "ja" if share > _SHARE_OF_KANA else "zh"
     script = max(_LANGUAGES, key=count.__getitem__)
-    return _LANGUAGES[script] if count[script] > enough else None
+    return _LANGUAGES[script] if count[script] > threshold else None
 
 
 def _script_name(character: str) -> str:
