@@ -120,7 +120,9 @@ def _load_files(
         )
     sources = {
         part: text_sources(
-            setting, requested_columns(config), _is_weighted(config, part)
+            setting,
+            requested_columns(config),
+            weighted=part == "train" and config.weights is not None,
         )
         for part in _PARTS
         if (setting := getattr(config, part)) is not None
@@ -192,10 +194,6 @@ def _check_evaluation_pair(pair: PlacedPair, part: str) -> tuple[str, str]:
 def requested_columns(config: DataConfig) -> RequestedColumns:
     """Return the languages and columns that the settings name."""
     return RequestedColumns(config.languages, config.columns)
-
-
-def _is_weighted(config: DataConfig, part: str) -> bool:
-    return part == "train" and config.weights is not None
 
 
 def _hold_out(
@@ -275,7 +273,7 @@ def pairs_key(config: DataConfig) -> str:
             [str(path), path.stat().st_size, path.stat().st_mtime_ns]
             for path in text_files(files, languages)
         ]
-        for files in several(config.train, _is_weighted(config, "train"))
+        for files in several(config.train, config.weights is not None)
     ]
     held_out = _held_out_parts(config)
     return json.dumps([stamps, languages, config.columns, held_out])

@@ -113,9 +113,11 @@ class WordTokenizer(Tokenizer):
             ValueError: If `vocabulary_size` leaves no room for a word, or no
                 word occurs `min_count` times.
         """
-        max_words = None
-        if vocabulary_size is not None:
-            max_words = vocabulary_size - len(SPECIAL_TOKENS)
+        max_words = (
+            None
+            if vocabulary_size is None
+            else vocabulary_size - len(SPECIAL_TOKENS)
+        )
         if max_words is not None and max_words < 1:
             raise ValueError(
                 "`vocabulary_size` counts the four special tokens, so it must "
