@@ -19,25 +19,25 @@ _PAPER = {
 }
 
 
-def check_numbers(least=1, optional=False, **given):
+def check_numbers(least=1, optional=False, **arguments):
     """Check that every argument is an integer of at least `least`.
 
     `optional` also allows None.
     """
-    for name, number in given.items():
+    for name, number in arguments.items():
         if number is None and optional:
             continue
-        whole = isinstance(number, numbers.Integral)
-        if not whole or isinstance(number, bool) or number < least:
+        is_integer = isinstance(number, numbers.Integral)
+        if not is_integer or isinstance(number, bool) or number < least:
             raise ValueError(
                 f"`{name}` must be an integer and at least {least}. "
                 f"Received: {name}={number!r}."
             )
 
 
-def check_share(**given):
+def check_share(**arguments):
     """Check that every argument is a share, from 0 to less than 1."""
-    for name, share in given.items():
+    for name, share in arguments.items():
         if not isinstance(share, numbers.Real) or not 0 <= share < 1:
             raise ValueError(
                 f"`{name}` must be at least 0 and less than 1. "
@@ -45,9 +45,9 @@ def check_share(**given):
             )
 
 
-def check_limits(**given):
+def check_limits(**arguments):
     """Check that every argument is a positive number or None."""
-    for name, limit in given.items():
+    for name, limit in arguments.items():
         if limit is not None and (
             not isinstance(limit, numbers.Real) or limit <= 0
         ):
@@ -57,9 +57,9 @@ def check_limits(**given):
             )
 
 
-def check_choice(choices, **given):
+def check_choice(choices, **arguments):
     """Check that every argument is one of `choices`."""
-    for name, value in given.items():
+    for name, value in arguments.items():
         if value not in choices:
             raise ValueError(
                 f"`{name}` must be one of {tuple(choices)}. "
@@ -90,11 +90,11 @@ def check_mask(name, mask, of, x):
             "mask of 0 and -1e9, `mask > 0` for one of 1 and 0, "
             "`keras.ops.arange(S) < lengths[:, None]` for lengths (B,)."
         )
-    wanted = tuple(x.shape[: len(x.shape) - 1])
-    if not may_be_equal(tuple(mask.shape), wanted):
+    expected = tuple(x.shape[: len(x.shape) - 1])
+    if not may_be_equal(tuple(mask.shape), expected):
         raise ValueError(
             f"`{name}` must have one entry per position of `{of}`. Expected: "
-            f"shape {wanted}. Received: {tuple(mask.shape)}, with "
+            f"shape {expected}. Received: {tuple(mask.shape)}, with "
             f"{of}.shape={tuple(x.shape)}."
         )
 
@@ -205,8 +205,8 @@ def check_steps(name, steps):
 def check_same_batch(**tensors):
     """Check that the batch sizes are equal; None is left out."""
     sizes = {name: x.shape[0] for name, x in tensors.items() if x is not None}
-    known = {size for size in sizes.values() if size is not None}
-    if len(known) > 1:
+    known_sizes = {size for size in sizes.values() if size is not None}
+    if len(known_sizes) > 1:
         raise ValueError(
             "All tensors of a call must have the same batch size. Received: "
             + ", ".join(f"{name} of {size}" for name, size in sizes.items())

@@ -140,24 +140,26 @@ class CheckedLayer(keras.layers.Layer):
 
     def __call__(self, *args, **kwargs):
         _refuse_foreign(type(self), type(self).call, kwargs)
-        args, kwargs = tree.map_structure(_read, (args, kwargs))
-        signature = _parameters(type(self).call)
+        args, kwargs = tree.map_structure(_variable_value, (args, kwargs))
+        signature = _signature(type(self).call)
         # Keras takes `training` even if `call` does not.
-        read = {
+        call_kwargs = {
             name: value
             for name, value in kwargs.items()
             if name != "training" or name in signature.parameters
         }
         try:
-            given = signature.bind(self, *args, **read)
+            bound = signature.bind(self, *args, **call_kwargs)
         except TypeError:
             # Keras reports the missing or unknown argument.
             return super().__call__(*args, **kwargs)
-        given = _flat(signature, dict(list(given.arguments.items())[1:]))
-        for name, value in given.items():
+        arguments = _flatten_arguments(
+            signature, dict(list(bound.arguments.items())[1:])
+        )
+        for name, value in arguments.items():
             _check_tensors(name, value)
-        self._check_call(**given)
-        self._check_widths(**given)
+        self._check_call(**arguments)
+        self._check_widths(**arguments)
         return super().__call__(*args, **kwargs)
 
     def _check_call(self, **arguments):
@@ -168,18 +170,18 @@ class CheckedLayer(keras.layers.Layer):
 
         It receives the arguments of a call in their order.
         """
-        built = self.get_build_config() or {}
-        shapes = built.get("shapes_dict")
+        config = self.get_build_config() or {}
+        shapes = config.get("shapes_dict")
         if shapes is None:  # only the shape of the first argument
             shapes = {
-                f"{next(iter(arguments))}_shape": built.get("input_shape")
+                f"{next(iter(arguments))}_shape": config.get("input_shape")
             }
         for name, value in arguments.items():
             _check_width(name, value, shapes.get(f"{name}_shape"))
 
     def compute_output_spec(self, *args, **kwargs):
-        own = CheckedLayer.compute_output_shape
-        if type(self).compute_output_shape is not own:  # a user's subclass
+        default = CheckedLayer.compute_output_shape
+        if type(self).compute_output_shape is not default:  # a user's subclass
             return super().compute_output_spec(*args, **kwargs)
         # `keras.Layer` would ask `compute_output_shape`, which comes here.
         return keras.Operation.compute_output_spec(self, *args, **kwargs)
@@ -192,10 +194,12 @@ class CheckedLayer(keras.layers.Layer):
             **kwargs: the same, called `<argument>_shape` as in `build`. The
                 `build` of a user's subclass may have other names.
         """
-        parameters = _parameters(type(self).call).parameters
+        parameters = _signature(type(self).call).parameters
         names = [f"{name}_shape" for name in parameters]
-        named = {name: kwargs.pop(name) for name in names if name in kwargs}
-        return self._output_shape(*args, *kwargs.values(), **named)
+        named_shapes = {
+            name: kwargs.pop(name) for name in names if name in kwargs
+        }
+        return self._output_shape(*args, *kwargs.values(), **named_shapes)
 
     def _output_shape(self, *args, **kwargs):
         """Return the shapes of the outputs from those of the arguments."""
@@ -216,7 +220,7 @@ class CheckedLayer(keras.layers.Layer):
         return tree.map_structure(lambda spec: spec.shape, specs)
 
 
-def _read(x):
+def _variable_value(x):
     """Return the value of a variable, or the argument itself."""
     x = x.value if isinstance(x, keras.Variable) else x
     # TensorFlow variables, which `ops` takes for tensors.
@@ -224,11 +228,11 @@ def _read(x):
 
 
 @functools.cache
-def _parameters(function):
+def _signature(function):
     return inspect.signature(function)
 
 
-def _flat(signature, arguments):
+def _flatten_arguments(signature, arguments):
     """Return arguments by name, also those of a parameter `**others`."""
     for name, parameter in signature.parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD:
@@ -236,30 +240,30 @@ def _flat(signature, arguments):
     return arguments
 
 
-def _refuse_foreign(kind, function, given):
+def _refuse_foreign(owner, function, names):
     """Refuse argument names of other libraries."""
-    parameters = _parameters(function).parameters
+    parameters = _signature(function).parameters
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         return
-    for name in given:
+    for name in names:
         if name in FOREIGN and name not in parameters:
             raise ValueError(
-                f"`{kind.__name__}.{function.__name__}` has no argument "
+                f"`{owner.__name__}.{function.__name__}` has no argument "
                 f"`{name}`. {FOREIGN[name]} Received: `{name}=`."
             )
 
 
-def _check_width(name, value, built):
-    """Check that a tensor's last axis is that of the shape `built`."""
-    if value is None or not built:
+def _check_width(name, value, shape):
+    """Check that the last axis of a tensor is that of `shape`."""
+    if value is None or not shape:
         return
     if isinstance(value, (list, tuple)):
-        for i, (each, shape) in enumerate(zip(value, built, strict=False)):
-            _check_width(f"{name}[{i}]", each, shape)
-    elif not may_be_equal(tuple(value.shape[-1:]), tuple(built[-1:])):
+        for i, pair in enumerate(zip(value, shape, strict=False)):
+            _check_width(f"{name}[{i}]", *pair)
+    elif not may_be_equal(tuple(value.shape[-1:]), tuple(shape[-1:])):
         raise ValueError(
             f"`{name}` must have the width that this layer was built for. "
-            f"Expected: (..., {built[-1]}). Received: "
+            f"Expected: (..., {shape[-1]}). Received: "
             f"{name}.shape={tuple(value.shape)}. Make another layer for it."
         )
 
@@ -276,8 +280,8 @@ def _check_tensors(name, value):
                 "`memory, *states = encoder(x)`, and pass "
                 f"`{name}=memory`."
             )
-        for each in tree.flatten(value):
-            _check_tensors(name, each)
+        for element in tree.flatten(value):
+            _check_tensors(name, element)
         return
     kind = type(value).__name__
     fix = None
@@ -321,13 +325,13 @@ class NumberedLayer(CheckedLayer):
         store["format"] = FORMAT
 
     def load_own_variables(self, store):
-        own = {name: store[name] for name in [*store.keys()]}
-        found = int(own.pop("format")[()]) if "format" in own else 1
-        if found != FORMAT:
+        arrays = {name: store[name] for name in [*store.keys()]}
+        version = int(arrays.pop("format")[()]) if "format" in arrays else 1
+        if version != FORMAT:
             raise ValueError(
                 f"`{type(self).__name__}` {self.name!r} reads weights of "
-                f"format {FORMAT}. Received: a file of format {found}, of "
+                f"format {FORMAT}. Received: a file of format {version}, of "
                 "another version of luong_keras. Save the weights again with "
                 "this one, or read the file with the version that wrote it."
             )
-        super().load_own_variables(own)
+        super().load_own_variables(arrays)

@@ -28,8 +28,8 @@ class Embedding(keras.layers.Embedding):
         return super().add_weight(*args, **kwargs)
 
     def call(self, inputs):
-        found = rows(self.embeddings, ops.cast(inputs, "int32"))
-        return ops.cast(found, self.compute_dtype)
+        vectors = rows(self.embeddings, ops.cast(inputs, "int32"))
+        return ops.cast(vectors, self.compute_dtype)
 
     def quantize(self, *args, **kwargs):
         # Keras refuses to quantise subclasses, which may compute otherwise.

@@ -15,7 +15,7 @@ from luong_keras.layers.rnn.attention_rnn import (
     DROPOUT_STYLES,
     AttentionRNN,
 )
-from luong_keras.layers.rnn.cell_weights import drawn_wide
+from luong_keras.layers.rnn.cell_weights import wide_initializer
 from luong_keras.layers.rnn.input_feeding_cells import (
     InputFeedingLSTMCell,
 )
@@ -116,8 +116,8 @@ class Encoder(NumberedLayer):
                 "`reverse`, since it reads both ways. Received: "
                 f"units={units}, reverse={reverse}."
             )
-        self._clips = cell_clip is not None or gradient_clip is not None
-        if self._clips and recurrence != "lstm":
+        self._has_clips = cell_clip is not None or gradient_clip is not None
+        if self._has_clips and recurrence != "lstm":
             raise ValueError(
                 "`cell_clip` and `gradient_clip` belong to "
                 "`recurrence='lstm'`. Received: "
@@ -145,7 +145,7 @@ class Encoder(NumberedLayer):
         for i in range(num_layers):
             for direction in self._directions:
                 name = f"{direction}_{i}"
-                setattr(self, name, self._layer(name))
+                setattr(self, name, self._make_layer(name))
         # A tuple of functions: Keras would save layers in it a second time.
         self._readers = tuple(
             tuple(_without_cudnn(layer) for layer in layers)
@@ -160,13 +160,13 @@ class Encoder(NumberedLayer):
             for i in range(self.num_layers)
         ]
 
-    def _layer(self, name):
+    def _make_layer(self, name):
         kernel, recurrent = "glorot_uniform", keras.initializers.Orthogonal()
         if self.kernel_initializer is not None:
             kernel = recurrent = self.kernel_initializer
         units = self.units // 2 if self.bidirectional else self.units
-        if self._clips:
-            return self._clipped_layer(units, name, kernel, recurrent)
+        if self._has_clips:
+            return self._make_clipped_layer(units, name, kernel, recurrent)
         return _RECURRENCES[self.recurrence](
             units,
             return_sequences=True,
@@ -174,11 +174,11 @@ class Encoder(NumberedLayer):
             use_bias=self.use_bias,
             name=name,
             dtype=self.dtype_policy,
-            kernel_initializer=drawn_wide(keras.initializers.get(kernel)),
-            recurrent_initializer=drawn_wide(recurrent),
+            kernel_initializer=wide_initializer(keras.initializers.get(kernel)),
+            recurrent_initializer=wide_initializer(recurrent),
         )
 
-    def _clipped_layer(self, units, name, kernel, recurrent):
+    def _make_clipped_layer(self, units, name, kernel, recurrent):
         cell = InputFeedingLSTMCell(
             units,
             attention=None,
@@ -221,40 +221,42 @@ class Encoder(NumberedLayer):
         inputs_mask=None,
     ):
         if 0 in inputs.shape:
-            return self._nothing(inputs)
+            return self._zero_outputs(inputs)
         mask = inputs_mask if mask is None else mask
         if mask is not None:
             mask = ops.cast(mask, "bool")
         # The mask for layers that read backwards: it differs from `mask` if a
         # sentence has holes.
-        flipped = mask if mask is None else reverse_within_mask(mask, mask)
-        first = flipped if self.reverse else mask
+        flipped_mask = mask if mask is None else reverse_within_mask(mask, mask)
+        reading_mask = flipped_mask if self.reverse else mask
         x = inputs
         if self.reverse:
             x = reverse_within_mask(x, mask)
         states = []
         for height, directions in enumerate(self.stacks):
             name = f"layer_{height}" if height else "inputs"
-            x = self._drop(x, name, dropout_masks, training)
-            results = [self._read(height, 0, x, first, training)]
+            x = self._apply_dropout(x, name, dropout_masks, training)
+            results = [self._run_layer(height, 0, x, reading_mask, training)]
             if len(directions) > 1:
-                backwards = reverse_within_mask(x, mask)
-                outputs, *last = self._read(
-                    height, 1, backwards, flipped, training
+                reversed_x = reverse_within_mask(x, mask)
+                outputs, *last_states = self._run_layer(
+                    height, 1, reversed_x, flipped_mask, training
                 )
-                results.append([reverse_within_mask(outputs, flipped), *last])
-            x, *last = (
+                results.append(
+                    [reverse_within_mask(outputs, flipped_mask), *last_states]
+                )
+            x, *last_states = (
                 ops.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0]
                 for parts in zip(*results, strict=True)
             )
-            states += last
+            states += last_states
         if dropout_masks is not None or self.dropout_style != "authors":
-            x = self._drop(x, "outputs", dropout_masks, training)
+            x = self._apply_dropout(x, "outputs", dropout_masks, training)
         if self.reverse:
-            x = reverse_within_mask(x, flipped)
+            x = reverse_within_mask(x, flipped_mask)
         return (x, *states)
 
-    def _nothing(self, inputs):
+    def _zero_outputs(self, inputs):
         """Return zeros for an empty batch or sentences of length 0."""
         dtype = self.compute_dtype
         return tuple(
@@ -262,18 +264,18 @@ class Encoder(NumberedLayer):
             for spec in self.compute_output_spec(inputs)
         )
 
-    def _read(self, height, direction, x, mask, training):
+    def _run_layer(self, height, direction, x, mask, training):
         """Return the outputs (B, S, M) and the last states of one layer."""
         layer = self.stacks[height][direction]
-        if training and self._scanned(layer):
-            return _run_lstm(layer, x, mask)
+        if training and self._uses_scan(layer):
+            return _scan_lstm(layer, x, mask)
         if not training:
             layer = self._readers[height][direction]()
-        outputs, *last = layer(x, mask=mask, training=training)
-        last = last[: self._states_per_layer]
-        return [outputs, *(ops.cast(x, self.compute_dtype) for x in last)]
+        outputs, *states = layer(x, mask=mask, training=training)
+        states = states[: self._states_per_layer]
+        return [outputs, *(ops.cast(x, self.compute_dtype) for x in states)]
 
-    def _scanned(self, layer):
+    def _uses_scan(self, layer):
         """Test whether a `scan` trains the layer, faster than Keras' loop.
 
         On a GPU with TensorFlow, cuDNN is even faster; on JAX, Keras uses it
@@ -289,7 +291,7 @@ class Encoder(NumberedLayer):
     def _states_per_layer(self):
         return 2 if self.recurrence == "lstm" else 1
 
-    def _drop(self, x, name, masks, training):
+    def _apply_dropout(self, x, name, masks, training):
         if masks is not None:
             mask = masks.get(name)
             if mask is None:
@@ -298,10 +300,10 @@ class Encoder(NumberedLayer):
         if not training or self.dropout == 0:
             return x
         shape = ops.shape(x)
-        noise = None
+        noise_shape = None
         if self.dropout_style == "sequence":
-            noise = (shape[0], 1, shape[2])
-        return dropout(x, self.dropout, self.seed_generator, noise)
+            noise_shape = (shape[0], 1, shape[2])
+        return dropout(x, self.dropout, self.seed_generator, noise_shape)
 
     def compute_output_spec(self, inputs, *others, **options):
         batch, length = inputs.shape[:2]
@@ -344,7 +346,7 @@ def _without_cudnn(layer):
     """
     if not hasattr(layer, "use_cudnn"):
         return lambda: layer
-    plain = type(layer)(
+    copy = type(layer)(
         layer.units,
         return_sequences=True,
         return_state=True,
@@ -358,16 +360,16 @@ def _without_cudnn(layer):
         recurrent_initializer="zeros",
         seed=0,
     )
-    plain.cell = layer.cell
-    plain.built = True
-    return lambda: plain
+    copy.cell = layer.cell
+    copy.built = True
+    return lambda: copy
 
 
-def _run_lstm(layer, x, mask):
+def _scan_lstm(layer, x, mask):
     """Return the outputs and last states of a `keras.layers.LSTM`."""
     dtype = layer.compute_dtype
 
-    def ready(weight):
+    def cast(weight):
         return ops.cast(ops.convert_to_tensor(weight), dtype)
 
     cell = layer.cell
@@ -377,18 +379,20 @@ def _run_lstm(layer, x, mask):
     # product takes longer than multiplying them.
     x = zero_where_masked(ops.swapaxes(x, 0, 1), mask)
     projected = product(
-        x, ready(cell.kernel), cell.bias if cell.use_bias else None
+        x, cast(cell.kernel), cell.bias if cell.use_bias else None
     )
     zeros = ops.zeros_like(projected[0, :, : layer.units])
-    last, (hidden,) = scan(
+    last_states, (hidden,) = scan(
         lambda kernel, states, projected, x: list(
             lstm_step(projected, *states, kernel)
         ),
-        ready(cell.recurrent_kernel),
+        cast(cell.recurrent_kernel),
         [zeros, zeros],
         projected,
         {},
         [0],
         mask,
     )
-    return [ops.cast(x, dtype) for x in (ops.swapaxes(hidden, 0, 1), *last)]
+    return [
+        ops.cast(x, dtype) for x in (ops.swapaxes(hidden, 0, 1), *last_states)
+    ]

@@ -177,11 +177,11 @@ class OutputProjection(CheckedLayer):
         if not training or backend.backend() not in loops.BACKENDS:
             logits = self.call(vectors)
             return word_losses(logits, targets, label_smoothing, pad_id)
-        (*first, kernel), bias = self.loop_weights()
+        (*inner_kernels, kernel), bias = self.loop_weights()
         vectors = ops.reshape(vectors, (-1, vectors.shape[-1]))
-        for between in first:
-            vectors = product(vectors, between)
-        found = chunked_word_losses(
+        for inner_kernel in inner_kernels:
+            vectors = product(vectors, inner_kernel)
+        results = chunked_word_losses(
             vectors,
             kernel,
             bias,
@@ -189,33 +189,33 @@ class OutputProjection(CheckedLayer):
             label_smoothing,
             pad_id,
         )
-        return tuple(ops.reshape(x, ops.shape(targets)) for x in found)
+        return tuple(ops.reshape(x, ops.shape(targets)) for x in results)
 
     def sampled_losses(self, vectors, targets, count, seed, pad_id=PAD_ID):
         """Estimate `word_losses` from `count` words of the vocabulary.
 
         `seed` is a `keras.random.SeedGenerator`: each call draws new words.
         """
-        drawn, log_drawn = draw_words(self.vocabulary_size, count, seed)
-        (*first, kernel), bias = self.loop_weights(drawn)
+        sampled_words, log_pi = draw_words(self.vocabulary_size, count, seed)
+        (*inner_kernels, kernel), bias = self.loop_weights(sampled_words)
 
         def losses_of(vectors, targets):
-            for between in first:
-                vectors = product(vectors, between)
-            words = real_ids(targets, pad_id)
-            (*_, own_kernel), own_bias = self.loop_weights(words)
+            for inner_kernel in inner_kernels:
+                vectors = product(vectors, inner_kernel)
+            target_words = real_ids(targets, pad_id)
+            (*_, target_kernel), target_bias = self.loop_weights(target_words)
             return sampled_word_losses(
-                *(vectors, drawn, log_drawn, (kernel, bias)),
-                *((own_kernel, own_bias), targets, pad_id),
+                *(vectors, sampled_words, log_pi, (kernel, bias)),
+                *((target_kernel, target_bias), targets, pad_id),
             )
 
-        found = of_real_words(
+        results = of_real_words(
             losses_of,
             ops.reshape(vectors, (-1, vectors.shape[-1])),
             ops.reshape(targets, (-1,)),
             pad_id,
         )
-        return tuple(ops.reshape(x, ops.shape(targets)) for x in found)
+        return tuple(ops.reshape(x, ops.shape(targets)) for x in results)
 
     def get_config(self):
         return {
@@ -262,9 +262,9 @@ def share_again(layer, vectors):
     nodes = private_name("keras.Operation._outbound_nodes", operation)
     readers = [layer, *(node.operation for node in nodes)]
     projections = {
-        each.name: each
-        for each in readers
-        if isinstance(each, OutputProjection)
+        reader.name: reader
+        for reader in readers
+        if isinstance(reader, OutputProjection)
     }
     for losses in readers:
         if getattr(losses, "sharing_may_be_lost", False):
@@ -279,17 +279,17 @@ def layers_before(tensor):
     if not isinstance(tensor, keras.KerasTensor):
         return
     # Only a tensor of a layer has a history; an input always has one.
-    known = keras.Input((), name="known")
-    private_name("keras.KerasTensor._keras_history", known)
-    waiting, seen = [tensor], set()
-    while waiting:
-        operation, place, _ = getattr(
-            waiting.pop(), "_keras_history", (None, None, None)
+    example = keras.Input((), name="known")
+    private_name("keras.KerasTensor._keras_history", example)
+    queue, seen = [tensor], set()
+    while queue:
+        operation, node_index, _ = getattr(
+            queue.pop(), "_keras_history", (None, None, None)
         )
-        if operation is None or (id(operation), place) in seen:
+        if operation is None or (id(operation), node_index) in seen:
             continue
-        seen.add((id(operation), place))
+        seen.add((id(operation), node_index))
         if isinstance(operation, keras.Layer):
             yield from private_name("keras.Layer._flatten_layers", operation)()
         nodes = private_name("keras.Operation._inbound_nodes", operation)
-        waiting += nodes[place].input_tensors
+        queue += nodes[node_index].input_tensors

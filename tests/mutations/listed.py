@@ -135,7 +135,7 @@ MUTATIONS = [
     Mutation(
         "the window cut at the padded length",
         "layers/attention/local_attention.py",
-        "inside = ops.logical_and(inside, real)",
+        "inside = ops.logical_and(inside, mask)",
         "inside = ops.logical_or(inside, inside)",
         LAYER,
         "float64-localm_dot_D2_rev1",
@@ -203,7 +203,7 @@ MUTATIONS = [
         "the memory left in the order of reading",
         "layers/encoder.py",
         "        if self.reverse:\n"
-        "            x = reverse_within_mask(x, flipped)\n"
+        "            x = reverse_within_mask(x, flipped_mask)\n"
         "        return (x, *states)",
         "        return (x, *states)",
         MODEL,
@@ -212,8 +212,8 @@ MUTATIONS = [
     Mutation(
         "h instead of the attentional vector fed back",
         "layers/rnn/attention_cell.py",
-        'fed = _dropped(states[-1], masks.get("feeding"))',
-        'fed = _dropped(states[-3], masks.get("feeding"))',
+        'fed_vector = _apply_mask(states[-1], masks.get("feeding"))',
+        'fed_vector = _apply_mask(states[-3], masks.get("feeding"))',
         MODEL,
         "float64-global_dot_rev1_feed1",
     ),
@@ -492,8 +492,8 @@ MUTATIONS = [
     Mutation(
         "a padded memory reversed with its padding",
         "layers/encoder.py",
-        "results.append([reverse_within_mask(outputs, flipped), *last])",
-        "results.append([ops.flip(outputs, axis=1), *last])",
+        "[reverse_within_mask(outputs, flipped_mask), *last_states]",
+        "[ops.flip(outputs, axis=1), *last_states]",
         ("tests/layers/test_padding.py",),
         "encoder",
     ),

@@ -35,9 +35,9 @@ class BahdanauScore(ConcatScore):
             keys + ops.cast(self.bias, keys.dtype) if self.normalize else keys
         )
 
-    def _vector(self):
+    def _score_vector(self):
         if not self.normalize:
-            return super()._vector()
+            return super()._score_vector()
         vector, gain = (
             masking.upcast(ops.convert_to_tensor(weight))
             for weight in (self.attention_vector, self.gain)
@@ -132,11 +132,11 @@ class BahdanauAttention(LuongAttention):
 
     def get_config(self):
         config = super().get_config()
-        for fixed in (
+        for name in (
             "score_mode",
             "concat_form",
             "max_length",
             "mask_location",
         ):
-            del config[fixed]
+            del config[name]
         return {**config, "normalize": self.normalize}

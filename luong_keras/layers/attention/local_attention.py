@@ -140,12 +140,12 @@ class LocalAttention(LuongAttention):
         if self.alignment == "predictive":
             # Rounded in mixed precision, these weights would move p_t by S
             # times the error of the sigmoid.
-            units, whole = query_shape[-1], {"autocast": False}
+            units, options = query_shape[-1], {"autocast": False}
             self.position_kernel = self._add_kernel(
-                "position_kernel", (units, units), **whole
+                "position_kernel", (units, units), **options
             )
             self.position_vector = self._add_kernel(
-                "position_vector", (units,), **whole
+                "position_vector", (units,), **options
             )
         super().build(query_shape, value_shape)
 
@@ -185,33 +185,35 @@ class LocalAttention(LuongAttention):
         successive,
     ):
         span = windows.sentence_span(value, value_mask)
-        place = self._aligned(query, span, position, value_mask)
+        place = self._align(query, span, position, value_mask)
         keys = self.project_keys(value) if keys is None else keys
-        read = query, keys, value, place, dropout_mask
-        blocks, long = self._blocks(query, position, successive)
+        tensors = query, keys, value, place, dropout_mask
+        blocks, min_length = self._choose_blocks(query, position, successive)
         length = ops.shape(value)[1]
-        if long == 0 or (isinstance(length, int) and length >= long):
-            return self._read_windows(blocks, *read, training)
+        if min_length == 0 or (
+            isinstance(length, int) and length >= min_length
+        ):
+            return self._read_windows(blocks, *tensors, training)
         if isinstance(length, int):
-            return self._read_all(*read, training)
+            return self._read_all(*tensors, training)
         # The length is not known yet: one route gets all sentences, the other
         # none. XLA and ONNX accept no condition here, because the shapes
         # inside its branches would differ.
-        count = ops.where(length < long, ops.shape(query)[0], 0)
-        found = zip(
-            self._read_all(*_sentences(read, 0, count), training),
+        count = ops.where(length < min_length, ops.shape(query)[0], 0)
+        results = zip(
+            self._read_all(*_slice_batch(tensors, 0, count), training),
             self._read_windows(
-                blocks, *_sentences(read, count, None), training
+                blocks, *_slice_batch(tensors, count, None), training
             ),
             strict=True,
         )
-        return tuple(ops.concatenate(parts, axis=0) for parts in found)
+        return tuple(ops.concatenate(parts, axis=0) for parts in results)
 
     # Two routes give the same result. A short source is read as a whole, in
     # one product, and positions outside the window are masked. For a long
     # source the windows are gathered first.
 
-    def _blocks(self, query, position, successive=False):
+    def _choose_blocks(self, query, position, successive=False):
         """Return the `Blocks` and the least source length for gathering.
 
         Gathering copies the blocks out of the source; a short source is
@@ -226,18 +228,18 @@ class LocalAttention(LuongAttention):
             return windows.Blocks(size, size - 1), 8 * width
         # All hypotheses of a beam are at the same step. Predictive alignment
         # has no position.
-        if position is not None and steps is not None and _is_one(position):
+        if position is not None and steps is not None and _is_shared(position):
             return windows.Blocks(steps, 0), 2 * width
         return windows.SINGLE, 16 * width
 
     def _read_all(self, query, keys, value, place, dropout_mask, training):
         """Return the context and weights from the whole source."""
         positions = ops.arange(ops.shape(value)[1], dtype=masking.PLACE_DTYPE)
-        where = self._where(place, positions)
+        window = self._window_at(place, positions)
         weights = windows.local_weights(
             self._scores(query, keys),
-            where.mask,
-            where.gaussian,
+            window.mask,
+            window.gaussian,
             self.gaussian_form,
         )
         return self._attend(weights, value, dropout_mask, training)
@@ -258,16 +260,16 @@ class LocalAttention(LuongAttention):
             positions = ops.repeat(positions, blocks.size, axis=1)[:, :steps]
         if dropout_mask is not None:
             dropout_mask = ops.take_along_axis(dropout_mask, positions, axis=-1)
-        where = self._where(place, positions)
+        window = self._window_at(place, positions)
         shape = ops.shape(query)[:2]
         queries = windows.in_blocks(query, blocks.size)
         weights = windows.local_weights(
             windows.out_of_blocks(self._scores(queries, window_keys), *shape),
-            where.mask,
-            where.gaussian,
+            window.mask,
+            window.gaussian,
             self.gaussian_form,
         )
-        weights = self._drop(weights, dropout_mask, training)
+        weights = self._apply_dropout(weights, dropout_mask, training)
         weights = ops.cast(weights, value.dtype)
         in_blocks = windows.in_blocks(weights, blocks.size)
         context = windows.out_of_blocks(
@@ -282,8 +284,8 @@ class LocalAttention(LuongAttention):
             return None
         if position is not None:
             position = ops.cast(position, masking.PLACE_DTYPE)
-            single = len(query.shape) == 2 and len(position.shape) == 1
-            return ops.expand_dims(position, -1) if single else position
+            is_single = len(query.shape) == 2 and len(position.shape) == 1
+            return ops.expand_dims(position, -1) if is_single else position
         check_single_step(query)
         steps = ops.arange(ops.shape(query)[1], dtype=masking.PLACE_DTYPE)
         if query_mask is None:
@@ -303,43 +305,47 @@ class LocalAttention(LuongAttention):
             value_mask = ops.cast(value_mask, "bool")
         span = windows.sentence_span(value, value_mask)
         positions = ops.arange(ops.shape(value)[1], dtype=masking.PLACE_DTYPE)
-        place = self._aligned(query, span, position, value_mask)
-        return self._where(place, positions)
+        place = self._align(query, span, position, value_mask)
+        return self._window_at(place, positions)
 
-    def _aligned(self, query, span, position, mask):
+    def _align(self, query, span, position, mask):
         """Return the `AlignedPosition` of each query (B, T, U)."""
         first = span.first[:, None]
         if self.alignment == "monotonic":
-            aligned = windows.monotonic_position(
+            aligned_position = windows.monotonic_position(
                 position, span.length, self.clamp_position
             )
             # One position may serve several queries, as in a beam.
-            aligned = ops.broadcast_to(aligned, ops.shape(query)[:2])
-            return windows.AlignedPosition(
-                aligned, aligned + first, span.first, mask
+            aligned_position = ops.broadcast_to(
+                aligned_position, ops.shape(query)[:2]
             )
-        aligned = windows.predictive_position(
+            return windows.AlignedPosition(
+                aligned_position, aligned_position + first, span.first, mask
+            )
+        aligned_position = windows.predictive_position(
             query,
             span.length,
             self.position_kernel,
             self.position_vector,
         )
-        centre = windows.floor_position(aligned, span.length) + first
-        return windows.AlignedPosition(aligned, centre, span.first, mask)
+        centre = windows.floor_position(aligned_position, span.length) + first
+        return windows.AlignedPosition(
+            aligned_position, centre, span.first, mask
+        )
 
-    def _where(self, place, positions):
+    def _window_at(self, place, positions):
         """Return the `Window` at these positions, (S,) or (B, T, W)."""
         inside = windows.window_mask(place.centre, self.half_width, positions)
         if place.mask is not None:
-            real = place.mask[:, None]
+            mask = place.mask[:, None]
             if len(positions.shape) > 1:
-                real = rows_of_each(place.mask, positions)
-            inside = ops.logical_and(inside, real)
-        aligned = ops.cast(
+                mask = rows_of_each(place.mask, positions)
+            inside = ops.logical_and(inside, mask)
+        aligned_position = ops.cast(
             place.aligned_position, masking.wider_dtype(self.compute_dtype)
         )
         factor = windows.gaussian(
-            aligned,
+            aligned_position,
             self.gaussian_width,
             positions - place.first[:, None, None],
         )
@@ -373,14 +379,14 @@ class LocalAttention(LuongAttention):
         }
 
 
-def _is_one(position):
+def _is_shared(position):
     """Test whether a position, () or (..., T), is the same for all T."""
     return len(position.shape) == 0 or position.shape[-1] == 1
 
 
-def _sentences(read, begin, end):
+def _slice_batch(structure, begin, end):
     """Cut all tensors (B, ...) to the sentences from `begin` to `end`."""
     # Keys and values that are one tensor stay one.
-    each = [x for x in tree.flatten(read) if x is not None]
-    cut = {id(x): x[begin:end] for x in each}
-    return tree.map_structure(lambda x: cut.get(id(x)), read)
+    tensors = [x for x in tree.flatten(structure) if x is not None]
+    slices = {id(x): x[begin:end] for x in tensors}
+    return tree.map_structure(lambda x: slices.get(id(x)), structure)

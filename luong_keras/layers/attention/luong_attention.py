@@ -226,9 +226,9 @@ class LuongAttention(CheckedLayer):
         training,
         return_attention_scores,
         dropout_mask,
-        **where,
+        **options,
     ):
-        """Run a call; `_context_and_weights` also gets the options `where`."""
+        """Run a call; `_context_and_weights` also gets the `options`."""
         if value is None:  # Keras' TimeDistributed calls `call` directly.
             value = query
             value_mask = query_mask if value_mask is None else value_mask
@@ -242,11 +242,11 @@ class LuongAttention(CheckedLayer):
         if value_mask is not None:
             value_mask = ops.cast(value_mask, "bool")
         if 0 in (*query.shape, *value.shape):
-            context, weights = self._nothing(query, value)
+            context, weights = self._zero_outputs(query, value)
         else:
             context, weights = self._context_and_weights(
                 *(query, value, value_mask, keys, dropout_mask, training),
-                **where,
+                **options,
             )
         if query_mask is not None:
             query_mask = ops.cast(query_mask, "bool")
@@ -259,10 +259,10 @@ class LuongAttention(CheckedLayer):
         self, query, value, value_mask, keys, dropout_mask, training
     ):
         """Return context (B, T, M), weights (B, T, S) in the value's dtype."""
-        weights = self._weights(query, value, value_mask, keys)
+        weights = self._attention_weights(query, value, value_mask, keys)
         return self._attend(weights, value, dropout_mask, training)
 
-    def _nothing(self, query, value):
+    def _zero_outputs(self, query, value):
         """Return zero context and weights for an empty query or memory."""
         rows = ops.shape(query)[:2]
         return (
@@ -270,22 +270,22 @@ class LuongAttention(CheckedLayer):
             ops.zeros((*rows, value.shape[1]), dtype=self.compute_dtype),
         )
 
-    def _weights(self, query, value, value_mask, keys):
+    def _attention_weights(self, query, value, value_mask, keys):
         """Return weights (B, T, S) in at least float32, before dropout."""
         if keys is None:
             keys = self.project_keys(value)
-        found = self._scores(query, keys)
+        query_scores = self._scores(query, keys)
         if self.score.location_based:
             return self._location_weights(
-                found, value_mask, ops.shape(value)[1]
+                query_scores, value_mask, ops.shape(value)[1]
             )
         if value_mask is not None:
             value_mask = ops.expand_dims(value_mask, -2)
-        return masking.masked_softmax(found, value_mask)
+        return masking.masked_softmax(query_scores, value_mask)
 
     def _scores(self, query, keys):
-        found = self.score(query, keys)
-        return found * self.scale if self.use_scale else found
+        raw_scores = self.score(query, keys)
+        return raw_scores * self.scale if self.use_scale else raw_scores
 
     def _location_weights(self, location_scores, value_mask, source_length):
         first = None
@@ -297,20 +297,22 @@ class LuongAttention(CheckedLayer):
             inside = ops.logical_and(inside, value_mask)
         inside = ops.expand_dims(inside, -2)
         if self.score.mask_location:
-            placed = masking.at_places(location_scores, first, source_length)
-            return masking.masked_softmax(placed, inside)
+            source_scores = masking.at_places(
+                location_scores, first, source_length
+            )
+            return masking.masked_softmax(source_scores, inside)
         weights = masking.masked_softmax(location_scores)
         weights = masking.at_places(weights, first, source_length)
         return ops.where(inside, weights, ops.zeros((), weights.dtype))
 
     def _attend(self, weights, value, dropout_mask, training):
         """Return the context and its weights, in the value's dtype."""
-        weights = self._drop(weights, dropout_mask, training)
+        weights = self._apply_dropout(weights, dropout_mask, training)
         weights = ops.cast(weights, value.dtype)
         context = ops.cast(weighted_sums(weights, value), value.dtype)
         return context, weights
 
-    def _drop(self, weights, dropout_mask, training):
+    def _apply_dropout(self, weights, dropout_mask, training):
         if dropout_mask is not None:
             return weights * ops.cast(dropout_mask, weights.dtype)
         if training and self.dropout > 0:

@@ -231,7 +231,7 @@ class ConcatScore(Score):
             self.key_kernel = add_weight("key_kernel", (memory_units, width))
         self.attention_vector = add_weight("attention_vector", (width,))
 
-    def _vector(self):
+    def _score_vector(self):
         """Return v_a."""
         return self.attention_vector
 
@@ -253,11 +253,11 @@ class ConcatScore(Score):
         else:
             projected = product(query, self.query_kernel)
         projected = ops.cast(projected, query.dtype)
-        vector = ops.cast(self._vector(), query.dtype)
-        return ops.matmul(self._compared(projected, keys), vector)
+        vector = ops.cast(self._score_vector(), query.dtype)
+        return ops.matmul(self._compare_pairs(projected, keys), vector)
 
     @staticmethod
-    def _compared(projected, keys):
+    def _compare_pairs(projected, keys):
         """Return tanh(W_a [h_t; h̄_s]) of each pair, (B, T, S, A)."""
         projected = ops.expand_dims(projected, -2)
         return ops.tanh(projected + ops.expand_dims(keys, -3))
@@ -319,9 +319,9 @@ def get(score_mode, options):
         ValueError: for an unknown name or object, or an option of another
             score; the message names the score with that option.
     """
-    given = {name: x for name, x in options.items() if x is not None}
+    arguments = {name: x for name, x in options.items() if x is not None}
     if isinstance(score_mode, Score):
-        _check_options(type(score_mode).__name__, (), given)
+        _check_options(type(score_mode).__name__, (), arguments)
         return score_mode
     if isinstance(score_mode, type) and issubclass(score_mode, Score):
         raise ValueError(
@@ -332,20 +332,20 @@ def get(score_mode, options):
         raise ValueError(
             f"`score_mode` must be one of {tuple(SCORES)}, or an object of a "
             f"subclass of `Score`. Received: score_mode={score_mode!r}."
-            + _advice(score_mode)
+            + _suggest_score(score_mode)
         )
-    kind = SCORES[score_mode]
-    _check_options(score_mode, kind.options, given)
-    return kind(**given)
+    score_class = SCORES[score_mode]
+    _check_options(score_mode, score_class.options, arguments)
+    return score_class(**arguments)
 
 
-def _advice(score_mode):
+def _suggest_score(score_mode):
     """Suggest a fix for an unknown `score_mode`."""
     if isinstance(score_mode, str):
         name = score_mode.lower().replace("-", "_").replace(" ", "_")
         if name in OTHER_NAMES:
-            found = OTHER_NAMES[name]
-            return f" The paper calls {score_mode!r} {found!r}."
+            paper_name = OTHER_NAMES[name]
+            return f" The paper calls {score_mode!r} {paper_name!r}."
         if name in SCORES:
             return f" Write {name!r}."
         return did_you_mean(score_mode, SCORES)
@@ -363,10 +363,14 @@ def _advice(score_mode):
     return ""
 
 
-def _check_options(score, own, given):
-    for name, value in given.items():
-        if name not in own:
-            owners = [n for n, kind in SCORES.items() if name in kind.options]
+def _check_options(score, allowed, arguments):
+    for name, value in arguments.items():
+        if name not in allowed:
+            owners = [
+                owner
+                for owner, score_class in SCORES.items()
+                if name in score_class.options
+            ]
             raise ValueError(
                 f"`{name}` belongs only to `score_mode={owners[0]!r}`. "
                 f"Received: score_mode={score!r}, {name}={value!r}. Leave "

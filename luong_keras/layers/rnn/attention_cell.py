@@ -41,25 +41,25 @@ class AttentionCell(CellWeights):
         Loops fetch them once and pass them to each `step`, so that no step
         casts them again.
         """
-        ready = self._ready
+        cast = self._cast_weight
         return {
-            "kernels": [ready(kernel) for kernel in self.kernels],
-            "recurrent_kernels": [ready(k) for k in self.recurrent_kernels],
+            "kernels": [cast(kernel) for kernel in self.kernels],
+            "recurrent_kernels": [cast(k) for k in self.recurrent_kernels],
             "biases": [
-                ready(self._input_bias(layer))
+                cast(self._input_bias(layer))
                 for layer in range(self.num_layers)
                 if self.use_bias
             ],
             "attentional_bias": (
-                ready(self.attentional_bias_vector)
+                cast(self.attentional_bias_vector)
                 if self.attention is not None and self.attentional_bias
                 else None
             ),
             "feeding_kernel": (
-                ready(self.feeding_kernel) if self.needs_context else None
+                cast(self.feeding_kernel) if self.needs_context else None
             ),
             "attentional_kernel": (
-                ready(self.attentional_kernel)[-self.units :]
+                cast(self.attentional_kernel)[-self.units :]
                 if self.attention is not None
                 else None
             ),
@@ -73,7 +73,7 @@ class AttentionCell(CellWeights):
         """
         inputs = clip_gradient(inputs, self.gradient_clip)
         bias = self._input_bias(0) if self.use_bias else None
-        return product(inputs, self._ready(self.kernels[0]), bias)
+        return product(inputs, self._cast_weight(self.kernels[0]), bias)
 
     def project_memory(self, memory, keys=None):
         """Project a memory once: (keys, values, value kernel).
@@ -113,9 +113,11 @@ class AttentionCell(CellWeights):
         """
         masks = dropout_masks or {}
         if self.input_feeding:
-            fed = _dropped(states[-1], masks.get("feeding"))
-            fed = clip_gradient(fed, self.gradient_clip)
-            projected = product(fed, weights["feeding_kernel"], projected)
+            fed_vector = _apply_mask(states[-1], masks.get("feeding"))
+            fed_vector = clip_gradient(fed_vector, self.gradient_clip)
+            projected = product(
+                fed_vector, weights["feeding_kernel"], projected
+            )
         new_states = self.recur(weights, projected, states, masks)
         vector, alignments = self.attend(
             weights,
@@ -136,8 +138,10 @@ class AttentionCell(CellWeights):
                 projected = self.project_below(
                     weights, layer, new_states[-size], dropout_masks
                 )
-            old = states[layer * size : (layer + 1) * size]
-            new_states += self.recurrence(weights, layer, projected, *old)
+            layer_states = states[layer * size : (layer + 1) * size]
+            new_states += self.recurrence(
+                weights, layer, projected, *layer_states
+            )
         return new_states
 
     def project_below(self, weights, layer, hidden, dropout_masks):
@@ -145,7 +149,7 @@ class AttentionCell(CellWeights):
 
         hidden (..., U) and the dropout masks are of one step or of all steps.
         """
-        below = _dropped(hidden, dropout_masks.get(f"layer_{layer}"))
+        below = _apply_mask(hidden, dropout_masks.get(f"layer_{layer}"))
         below = clip_gradient(below, self.gradient_clip)
         bias = weights["biases"][layer] if self.use_bias else None
         return product(below, weights["kernels"][layer], bias)
@@ -175,7 +179,7 @@ class AttentionCell(CellWeights):
         """
         if self.attention is None:
             return hidden, None
-        context, alignments = self._context(
+        context, alignments = self._attend_projected(
             hidden, projected_memory, memory_mask, position, dropout_mask
         )
         return self.attentional_vector(weights, context, hidden), alignments
@@ -190,7 +194,9 @@ class AttentionCell(CellWeights):
             vector = vector + ops.cast(bias, vector.dtype)
         return self.attentional_activation(vector)
 
-    def _context(self, query, projected_memory, mask, position, dropout_mask):
+    def _attend_projected(
+        self, query, projected_memory, mask, position, dropout_mask
+    ):
         """Return W_cc c in at least float32, and the attention weights."""
         keys, values, value_kernel = projected_memory
         attention = self.attention
@@ -227,14 +233,14 @@ class AttentionCell(CellWeights):
 
     def check_dropout_masks(self, masks, *others):
         """Check that each mask is read by a step or is one of `others`."""
-        known = [*self.dropout_mask_shapes(1, 1, 1, 1), *others]
-        if self.attention is not None and "attention" not in known:
-            known.append("attention")
+        names = [*self.dropout_mask_shapes(1, 1, 1, 1), *others]
+        if self.attention is not None and "attention" not in names:
+            names.append("attention")
         for name in masks or {}:
-            if name not in known:
+            if name not in names:
                 raise ValueError(
                     "`dropout_masks` has a mask that nothing reads. Expected: "
-                    f"some of {known}. Received: dropout_masks[{name!r}]."
+                    f"some of {names}. Received: dropout_masks[{name!r}]."
                 )
 
     @property
@@ -243,9 +249,9 @@ class AttentionCell(CellWeights):
         return self.input_feeding
 
     def _value_kernel(self):
-        return self._ready(self.attentional_kernel)[: -self.units]
+        return self._cast_weight(self.attentional_kernel)[: -self.units]
 
-    def _ready(self, weight):
+    def _cast_weight(self, weight):
         return ops.cast(ops.convert_to_tensor(weight), self.compute_dtype)
 
     def _input_bias(self, layer):
@@ -281,16 +287,16 @@ class AttentionCell(CellWeights):
             states.append(ops.zeros_like(states[0]))
         if len(inputs.shape) == 3:
             # Hypotheses share the position and the masks of their sentence.
-            position = _for_hypotheses(position, 1)
-            masks = {k: _for_hypotheses(m, 2) for k, m in masks.items()}
-        places = None if memory is None else ops.shape(memory)[1]
+            position = _add_hypothesis_axis(position, 1)
+            masks = {k: _add_hypothesis_axis(m, 2) for k, m in masks.items()}
+        source_length = None if memory is None else ops.shape(memory)[1]
         memory, memory_mask, masks = pad_empty_memory(
             memory, memory_mask, masks
         )
         projected_memory = self.project_memory(memory, keys)
         new_states, alignments = self.step(
             self.loop_weights(),
-            self.project_inputs(_dropped(inputs, masks.get("inputs"))),
+            self.project_inputs(_apply_mask(inputs, masks.get("inputs"))),
             states,
             projected_memory,
             memory_mask,
@@ -301,7 +307,7 @@ class AttentionCell(CellWeights):
         if not return_attention_scores:
             return outputs, new_states
         if alignments is not None:
-            alignments = alignments[..., :places]
+            alignments = alignments[..., :source_length]
         return outputs, new_states, alignments
 
     def _check_call(
@@ -353,11 +359,11 @@ class AttentionCell(CellWeights):
         return outputs, new_states, weights
 
 
-def _dropped(x, mask):
+def _apply_mask(x, mask):
     return x if mask is None else x * ops.cast(mask, x.dtype)
 
 
-def _for_hypotheses(x, rank):
+def _add_hypothesis_axis(x, rank):
     """Insert a hypothesis axis, (B, 1, ...), if `x` has this rank."""
     if x is None:
         return None

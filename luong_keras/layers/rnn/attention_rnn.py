@@ -165,7 +165,7 @@ class AttentionRNN(CheckedLayer):
         states = self._initial_states(inputs, initial_state)
         mask = inputs_mask if mask is None else mask
         if 0 in inputs.shape:
-            return self._nothing(
+            return self._zero_outputs(
                 inputs, memory, states, return_attention_scores
             )
         outputs_mask = masks.pop("outputs", None)
@@ -173,7 +173,7 @@ class AttentionRNN(CheckedLayer):
             mask = ops.cast(mask, "bool")
         if memory_mask is not None:
             memory_mask = ops.cast(memory_mask, "bool")
-        places = None if memory is None else ops.shape(memory)[1]
+        source_length = None if memory is None else ops.shape(memory)[1]
         memory, memory_mask, masks = pad_empty_memory(
             memory, memory_mask, masks
         )
@@ -185,7 +185,7 @@ class AttentionRNN(CheckedLayer):
             masks,
             return_attention_scores,
         )
-        vectors, alignments, last = self._run(sequence, training)
+        vectors, alignments, last_states = self._run_cell(sequence, training)
         if outputs_mask is not None:
             outputs_mask = ops.swapaxes(outputs_mask, 0, 1)
             vectors = vectors * ops.cast(outputs_mask, vectors.dtype)
@@ -193,12 +193,12 @@ class AttentionRNN(CheckedLayer):
             vectors = vectors[:, -1]
         results = [ops.cast(vectors, self.compute_dtype)]
         if return_attention_scores:
-            results.append(alignments[..., :places])
+            results.append(alignments[..., :source_length])
         if self.return_state:
-            results += last
+            results += last_states
         return tuple(results) if len(results) > 1 else results[0]
 
-    def _nothing(self, inputs, memory, states, return_attention_scores):
+    def _zero_outputs(self, inputs, memory, states, return_attention_scores):
         """Return zeros and the initial states for an empty batch or T = 0."""
         specs = self.compute_output_spec(
             inputs, memory, return_attention_scores=return_attention_scores
@@ -211,13 +211,13 @@ class AttentionRNN(CheckedLayer):
             results[-len(states) :] = states
         return tuple(results) if len(results) > 1 else results[0]
 
-    def _run(self, sequence, training):
+    def _run_cell(self, sequence, training):
         # Only in training: exported models should have plain operations.
-        deferred = self._deferred and bool(training)
+        deferred = self._defers_gradients and bool(training)
         return cell_loops.run(self.cell, sequence, deferred)
 
     @property
-    def _deferred(self):
+    def _defers_gradients(self):
         if not self.deferred_gradients:
             return False
         has_scan = backend.backend() in BACKENDS
@@ -233,8 +233,8 @@ class AttentionRNN(CheckedLayer):
         zeros = self.cell.get_initial_state(ops.shape(inputs)[0])
         if initial_state is None:
             return zeros
-        given = [masking.upcast(state) for state in initial_state]
-        return [*given, *zeros[len(given) :]]
+        states = [masking.upcast(state) for state in initial_state]
+        return [*states, *zeros[len(states) :]]
 
     def _check_call(
         self,
@@ -264,14 +264,14 @@ class AttentionRNN(CheckedLayer):
                 inputs.shape[:1],
             )
         self.cell._check_widths(inputs=inputs, memory=memory)
-        self._check_start(inputs, initial_state, start_position)
+        self._check_start_position(inputs, initial_state, start_position)
         if return_attention_scores and self.cell.attention is None:
             raise ValueError(
                 "`return_attention_scores=True` needs a cell with an "
                 "attention layer. Received: cell.attention=None."
             )
 
-    def _check_start(self, inputs, initial_state, start_position):
+    def _check_start_position(self, inputs, initial_state, start_position):
         """Check that monotonic attention knows the step of given states."""
         if start_position is not None:
             check_step("start_position", start_position, inputs)
@@ -321,12 +321,12 @@ class AttentionRNN(CheckedLayer):
         batch, steps = inputs.shape[:2]
         units = self.cell.units
         dtype = self.compute_dtype
-        middle = (steps,) if self.return_sequences else ()
-        results = [keras.KerasTensor((batch, *middle, units), dtype=dtype)]
+        step_axis = (steps,) if self.return_sequences else ()
+        results = [keras.KerasTensor((batch, *step_axis, units), dtype=dtype)]
         if return_attention_scores:
             shape = (batch, steps, memory.shape[1])
-            kind = self.cell.attention.compute_dtype
-            results.append(keras.KerasTensor(shape, dtype=kind))
+            weights_dtype = self.cell.attention.compute_dtype
+            results.append(keras.KerasTensor(shape, dtype=weights_dtype))
         if self.return_state:
             wide = masking.wider_dtype(dtype)
             results += [

@@ -9,7 +9,7 @@ from luong_keras.layers.rnn.input_feeding_cells import (
 )
 
 
-def _needs_attention(cell, attention):
+def _require_attention(cell, attention):
     if attention is None:
         raise ValueError(
             f"`{type(cell).__name__}` feeds the context to the "
@@ -47,7 +47,7 @@ class _BahdanauPath:
     def _value_kernel(self):
         # The context is read twice, by the gates and by W_c.
         return ops.concatenate(
-            [self._ready(self.feeding_kernel), super()._value_kernel()],
+            [self._cast_weight(self.feeding_kernel), super()._value_kernel()],
             axis=-1,
         )
 
@@ -62,7 +62,7 @@ class _BahdanauPath:
         dropout_masks=None,
     ):
         masks = dropout_masks or {}
-        context, alignments = self._context(
+        context, alignments = self._attend_projected(
             self.top_hidden(states),
             projected_memory,
             memory_mask,
@@ -70,11 +70,11 @@ class _BahdanauPath:
             masks.get("attention"),
         )
         gates = self.num_gates * self.units
-        for_gates, for_vector = ops.split(context, [gates], axis=-1)
-        projected = projected + for_gates
+        gates_context, vector_context = ops.split(context, [gates], axis=-1)
+        projected = projected + gates_context
         new_states = self.recur(weights, projected, states, masks)
         vector = self.attentional_vector(
-            weights, for_vector, self.top_hidden(new_states)
+            weights, vector_context, self.top_hidden(new_states)
         )
         return [*new_states, vector], alignments
 
@@ -146,7 +146,7 @@ class BahdanauLSTMCell(_BahdanauPath, InputFeedingLSTMCell):
         super().__init__(
             units,
             num_layers=num_layers,
-            attention=_needs_attention(self, attention),
+            attention=_require_attention(self, attention),
             input_feeding=False,
             use_bias=use_bias,
             unit_forget_bias=unit_forget_bias,
@@ -199,7 +199,7 @@ class BahdanauGRUCell(_BahdanauPath, InputFeedingGRUCell):
         super().__init__(
             units,
             num_layers=num_layers,
-            attention=_needs_attention(self, attention),
+            attention=_require_attention(self, attention),
             input_feeding=False,
             use_bias=use_bias,
             attentional_bias=attentional_bias,

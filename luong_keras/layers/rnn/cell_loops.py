@@ -45,90 +45,92 @@ def run(cell, sequence, deferred):
     loop.
     """
     shared = cell.loop_weights(), cell.project_memory(sequence.memory)
-    loop = functools.partial(_loop, deferred=deferred)
+    run_loop = functools.partial(_run_loop, deferred=deferred)
     if cell.needs_context:
-        return _attend_in_loop(loop, cell, sequence, shared)
-    return _attend_behind_loop(loop, cell, sequence, shared)
+        return _attend_in_loop(run_loop, cell, sequence, shared)
+    return _attend_after_loop(run_loop, cell, sequence, shared)
 
 
-def _attend_in_loop(loop, cell, sequence, shared):
+def _attend_in_loop(run_loop, cell, sequence, shared):
     def step(shared, projected, states, position, masks):
         weights, memory = shared
-        read = weights, projected, states, memory, sequence.memory_mask
-        new_states, _ = cell.step(*read, position, masks)
+        arguments = weights, projected, states, memory, sequence.memory_mask
+        new_states, _ = cell.step(*arguments, position, masks)
         return new_states
 
-    wanted = [len(sequence.states) - 1]
+    output_indices = [len(sequence.states) - 1]
     if sequence.with_alignments:
-        wanted.append(cell.top_index)
-    (vectors, *top), last = loop(
-        step, shared, sequence.states, wanted, cell, sequence
+        output_indices.append(cell.top_index)
+    (vectors, *top_states), last_states = run_loop(
+        step, shared, sequence.states, output_indices, cell, sequence
     )
     alignments = None
-    if top:
+    if top_states:
         # One call attends for all T: only states can leave the loop.
         first = cell.top_hidden(sequence.states)
-        _, alignments = cell._context(
-            cell.alignment_queries(*top, first),
+        _, alignments = cell._attend_projected(
+            cell.alignment_queries(*top_states, first),
             shared[1],
             sequence.memory_mask,
             sequence.positions,
-            _swapped(sequence.masks.get("attention")),
+            _swap_time(sequence.masks.get("attention")),
         )
-    return vectors, alignments, last
+    return vectors, alignments, last_states
 
 
-def _attend_behind_loop(loop, cell, sequence, shared):
+def _attend_after_loop(run_loop, cell, sequence, shared):
     """Run the recurrence, then attend for all steps at once."""
     weights, memory = shared
 
     def step(weights, projected, states, position, masks):
         return cell.recur(weights, projected, states, masks)
 
-    (top,), last = loop(
+    (top_states,), last_states = run_loop(
         step, weights, sequence.states[:-1], [cell.top_index], cell, sequence
     )
     vectors, alignments = cell.attend(
         weights,
-        top,
+        top_states,
         memory,
         sequence.memory_mask,
         sequence.positions,
-        _swapped(sequence.masks.get("attention")),
+        _swap_time(sequence.masks.get("attention")),
     )
-    return vectors, alignments, [*last, vectors[:, -1]]
+    return vectors, alignments, [*last_states, vectors[:, -1]]
 
 
-def _loop(step, shared, states, wanted, cell, sequence, deferred):
-    """Return the wanted states of all steps (B, T, U), and the last states."""
-    projected, repeated, xs = _prepare(cell, sequence)
-    mask = _swapped(sequence.mask)
+def _run_loop(step, shared, states, output_indices, cell, sequence, deferred):
+    """Return the states at `output_indices`, (B, T, U), and the last states."""
+    projected, repeated, xs = _prepare_inputs(cell, sequence)
+    mask = _swap_time(sequence.mask)
 
-    def one_step(shared, old, projected, x):
+    def one_step(shared, previous, projected, x):
         position = x.pop("position")
-        return step(shared, projected, old, position, {**repeated, **x})
+        return step(shared, projected, previous, position, {**repeated, **x})
 
     if deferred:
-        last, sequences = scan(
-            one_step, shared, states, projected, xs, wanted, mask, cell
+        last_states, sequences = scan(
+            one_step, shared, states, projected, xs, output_indices, mask, cell
         )
-        return [_swapped(x) for x in sequences], last
+        return [_swap_time(x) for x in sequences], last_states
 
-    def body(old, x):
+    def body(previous, x):
         x = dict(x)
         mask = x.pop("mask", None)
-        new = one_step(shared, old, x.pop("input"), x)
-        new = carried(new, old, mask)
-        return new, [new[i] for i in wanted], []
+        new_states = one_step(shared, previous, x.pop("input"), x)
+        new_states = carried(new_states, previous, mask)
+        return new_states, [new_states[i] for i in output_indices], []
 
     xs["input"] = projected
     if mask is not None:
         xs["mask"] = mask
-    last, sequences, _ = stacking_loop(body, states, xs, len(wanted))
-    return [_swapped(x) for x in sequences], list(last)
+    last_states, sequences, _ = stacking_loop(
+        body, states, xs, len(output_indices)
+    )
+    return [_swap_time(x) for x in sequences], list(last_states)
 
 
-def _prepare(cell, sequence):
+def _prepare_inputs(cell, sequence):
     """Prepare the inputs of the steps, time first.
 
     Returns:
@@ -136,12 +138,13 @@ def _prepare(cell, sequence):
         share; the other masks and the positions, one per step.
     """
     masks = dict(sequence.masks)
-    inputs, dropped = _swapped(sequence.inputs), masks.pop("inputs", None)
-    if dropped is not None:
-        inputs = inputs * ops.cast(dropped, inputs.dtype)
+    inputs = _swap_time(sequence.inputs)
+    dropout_mask = masks.pop("inputs", None)
+    if dropout_mask is not None:
+        inputs = inputs * ops.cast(dropout_mask, inputs.dtype)
     projected = cell.project_inputs(inputs)
     repeated, xs = split_masks(masks)
-    position = _swapped(sequence.positions)
+    position = _swap_time(sequence.positions)
     if position is None:
         position = ops.arange(ops.shape(projected)[0], dtype="int32")
     return projected, repeated, {**xs, "position": position}
@@ -153,21 +156,21 @@ def step_numbers(inputs, mask, start):
     Masked steps are not counted. `start` is the number of the first step: an
     integer, an integer tensor () or (B,), or None for 0.
     """
-    at_zero = start is None or (isinstance(start, int) and start == 0)
+    starts_at_zero = start is None or (isinstance(start, int) and start == 0)
     if mask is None:
-        if at_zero:
+        if starts_at_zero:
             return None
         batch, steps = ops.shape(inputs)[:2]
         numbers = ops.arange(steps, dtype="int32")
         numbers = ops.broadcast_to(numbers[None], (batch, steps))
     else:
         numbers = ops.cumsum(ops.cast(mask, "int32"), axis=1) - 1
-    if not at_zero:
+    if not starts_at_zero:
         numbers = numbers + ops.reshape(ops.cast(start, "int32"), (-1, 1))
     # Masked steps before the first real step would get -1 from a start of 0.
     return ops.maximum(numbers, 0)
 
 
-def _swapped(x):
+def _swap_time(x):
     """Swap the batch and time axes; None stays None."""
     return None if x is None else ops.swapaxes(x, 0, 1)

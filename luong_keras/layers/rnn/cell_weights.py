@@ -82,7 +82,9 @@ class CellWeights(CheckedLayer):
         if self.attention is not None:
             self._check_memory(memory_shape)
             if not self.attention.built:
-                self.attention._check_build(*self._attended(memory_shape))
+                self.attention._check_build(
+                    *self._attention_shapes(memory_shape)
+                )
         width = inputs_shape[-1]
         for layer in range(self.num_layers):
             self._build_layer(layer, width if layer == 0 else self.units)
@@ -100,7 +102,7 @@ class CellWeights(CheckedLayer):
         recurrent_kernel = self.add_weight(
             name=f"recurrent_kernel_{layer}",
             shape=(self.units, gates),
-            initializer=drawn_wide(self.recurrent_initializer),
+            initializer=wide_initializer(self.recurrent_initializer),
         )
         # One attribute per weight: `tf.train.Checkpoint` skips lists.
         setattr(self, f"kernel_{layer}", kernel)
@@ -112,19 +114,19 @@ class CellWeights(CheckedLayer):
     @property
     def kernels(self):
         """Input kernels, one per layer."""
-        return self._of_layers("kernel")
+        return self._layer_weights("kernel")
 
     @property
     def recurrent_kernels(self):
         """Recurrent kernels, one per layer."""
-        return self._of_layers("recurrent_kernel")
+        return self._layer_weights("recurrent_kernel")
 
     @property
     def biases(self):
         """Biases of the gates, one per layer; empty without `use_bias`."""
-        return self._of_layers("bias") if self.use_bias else []
+        return self._layer_weights("bias") if self.use_bias else []
 
-    def _of_layers(self, name):
+    def _layer_weights(self, name):
         return [getattr(self, f"{name}_{i}") for i in range(self.num_layers)]
 
     def _add_gate_bias(self, name):
@@ -139,7 +141,7 @@ class CellWeights(CheckedLayer):
         if self.attention is None:
             return
         if not self.attention.built:
-            self.attention.build(*self._attended(memory_shape))
+            self.attention.build(*self._attention_shapes(memory_shape))
         self.attentional_kernel = self.add_weight(
             name="attentional_kernel",
             shape=(memory_shape[-1] + self.units, self.units),
@@ -150,7 +152,7 @@ class CellWeights(CheckedLayer):
                 "attentional_bias", self.units
             )
 
-    def _attended(self, memory_shape):
+    def _attention_shapes(self, memory_shape):
         """Return the shapes of the attention's query and value."""
         return (memory_shape[0], None, self.units), tuple(memory_shape)
 
@@ -199,7 +201,7 @@ class CellWeights(CheckedLayer):
         }
 
 
-def drawn_wide(initializer):
+def wide_initializer(initializer):
     """Return an initializer that draws in at least float32, then casts.
 
     An orthogonal matrix needs a decomposition that has no bfloat16 form.
@@ -213,19 +215,19 @@ def drawn_wide(initializer):
     return draw
 
 
-def _with_alignment(alignment):
+def _local_attention(alignment):
     return lambda **options: LocalAttention(alignment, **options)
 
 
-def _with_score(name):
+def _global_attention(name):
     return lambda **options: LuongAttention(name, **options)
 
 
 # Name -> class or function that makes the layer.
 ATTENTIONS = {
-    **{name: _with_score(name) for name in SCORES},
-    "local-m": _with_alignment("monotonic"),
-    "local-p": _with_alignment("predictive"),
+    **{name: _global_attention(name) for name in SCORES},
+    "local-m": _local_attention("monotonic"),
+    "local-p": _local_attention("predictive"),
     "bahdanau": BahdanauAttention,
 }
 
@@ -261,7 +263,7 @@ def get_attention(attention, dtype=None):
     elif isinstance(attention, keras.layers.Layer):
         fix = "Derive yours from `LuongAttention`, or make it a `Score`."
     elif isinstance(attention, str):
-        fix = _spelled(attention)
+        fix = _suggest_attention(attention)
     raise ValueError(
         "`attention` must be a `LuongAttention`, `LocalAttention` or "
         f"`BahdanauAttention`, one of the names {tuple(ATTENTIONS)}, or None. "
@@ -269,12 +271,12 @@ def get_attention(attention, dtype=None):
     )
 
 
-def _spelled(name):
+def _suggest_attention(name):
     """Suggest a known name for an unknown attention layer."""
-    plain = name.lower().replace(" ", "-").replace("_", "-")
-    others = {**OTHER_NAMES, "scaled-dot": "scaled_dot"}
-    others |= {"monotonic": "local-m", "predictive": "local-p"}
-    for known in (plain, others.get(plain)):
-        if known in ATTENTIONS:
-            return f"Write {known!r}."
-    return f"Pass one of them.{did_you_mean(plain, ATTENTIONS)}"
+    normalized = name.lower().replace(" ", "-").replace("_", "-")
+    aliases = {**OTHER_NAMES, "scaled-dot": "scaled_dot"}
+    aliases |= {"monotonic": "local-m", "predictive": "local-p"}
+    for candidate in (normalized, aliases.get(normalized)):
+        if candidate in ATTENTIONS:
+            return f"Write {candidate!r}."
+    return f"Pass one of them.{did_you_mean(normalized, ATTENTIONS)}"

@@ -134,9 +134,9 @@ class InputFeedingLSTMCell(AttentionCell):
 
         def initializer(shape, dtype=None):
             start = self.bias_initializer.clone()(shape, dtype=dtype)
-            forget = keras.ops.arange(width) // self.units == 1
+            is_forget = keras.ops.arange(width) // self.units == 1
             return keras.ops.where(
-                forget, keras.ops.ones((), dtype=start.dtype), start
+                is_forget, keras.ops.ones((), dtype=start.dtype), start
             )
 
         return self.add_weight(
@@ -207,7 +207,7 @@ class InputFeedingGRUCell(AttentionCell):
         return self.biases[layer][0]
 
     def loop_weights(self):
-        recurrent_biases = [self._ready(bias)[1] for bias in self.biases]
+        recurrent_biases = [self._cast_weight(bias)[1] for bias in self.biases]
         return {**super().loop_weights(), "recurrent_biases": recurrent_biases}
 
     def recurrence(self, weights, layer, projected, hidden):

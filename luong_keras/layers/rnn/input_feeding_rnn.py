@@ -17,12 +17,12 @@ class _CellRNN(AttentionRNN):
     """An `AttentionRNN` that makes its own cell from flat arguments."""
 
     def get_config(self):
-        driver = super().get_config()
-        cell = driver.pop("cell")["config"]
+        rnn_config = super().get_config()
+        cell_config = rnn_config.pop("cell")["config"]
         # The cell computes in the driver's dtype.
-        for shared in ("name", "dtype", "trainable"):
-            cell.pop(shared, None)
-        return {**cell, **driver}
+        for name in ("name", "dtype", "trainable"):
+            cell_config.pop(name, None)
+        return {**cell_config, **rnn_config}
 
     @classmethod
     def from_config(cls, config):
