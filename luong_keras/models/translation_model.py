@@ -24,7 +24,7 @@ from luong_keras.layers.embedding import embedding_table
 from luong_keras.models.training_model import TrainingModel, named_outputs
 from luong_keras.ops.backends import rows
 from luong_keras.ops.batch_compaction import PerSentence
-from luong_keras.ops.devices import decided
+from luong_keras.ops.devices import resolve_precision
 
 _CELLS = {
     ("luong", "lstm"): InputFeedingLSTMCell,
@@ -81,7 +81,7 @@ class TranslationModel:
         sampled_softmax: int | None = None,
     ):
         self.config = dataclasses.replace(
-            config, precision=decided(config.precision)
+            config, precision=resolve_precision(config.precision)
         )
         self.label_smoothing = label_smoothing
         self.sampled_softmax = sampled_softmax

@@ -97,8 +97,8 @@ def rows_of_each(x, places):
 
     Example:
         >>> import numpy as np
-        >>> found = rows_of_each(np.arange(6).reshape(2, 3), [[2, 0], [1, 1]])
-        >>> np.array(found).tolist()
+        >>> result = rows_of_each(np.arange(6).reshape(2, 3), [[2, 0], [1, 1]])
+        >>> np.array(result).tolist()
         [[2, 0], [4, 4]]
     """
     flat = ops.reshape(x, (-1, *ops.shape(x)[2:]))
@@ -125,7 +125,7 @@ def sum_equal_rows(slices):
     order = tf.cast(tf.argsort(slices.indices, stable=True), "int64")
     indices = tf.gather(slices.indices, order)
     changes = tf.cast(indices[1:] != indices[:-1], "int64")
-    places = tf.concat([tf.zeros([1], "int64"), tf.cumsum(changes)], 0)
-    number = tf.size(order, tf.int64)
-    places = tf.scatter_nd(order[:, None], places[:number], [number])
-    return tf.math.unsorted_segment_sum(slices.values, places, number)
+    segment_ids = tf.concat([tf.zeros([1], "int64"), tf.cumsum(changes)], 0)
+    count = tf.size(order, tf.int64)
+    segment_ids = tf.scatter_nd(order[:, None], segment_ids[:count], [count])
+    return tf.math.unsorted_segment_sum(slices.values, segment_ids, count)

@@ -23,8 +23,8 @@ class PerSentence:
     ...     per_sentence = ("maximum",)
     ...     def __init__(self, maximum):
     ...         self.maximum = maximum
-    >>> taken = Limits(column([5, 6, 7])).take([0, 2])
-    >>> ops.convert_to_numpy(taken.maximum).tolist()
+    >>> subset = Limits(column([5, 6, 7])).take([0, 2])
+    >>> ops.convert_to_numpy(subset.maximum).tolist()
     [5, 7]
     """
 
@@ -33,28 +33,28 @@ class PerSentence:
     @property
     def has_rows(self) -> bool:
         """True if `take` knows all values that depend on the sentence."""
-        declared = vars(type(self)).get("per_sentence") is not None
-        return declared and all(
-            getattr(each, "has_rows", not callable(each))
+        is_declared = vars(type(self)).get("per_sentence") is not None
+        return is_declared and all(
+            getattr(leaf, "has_rows", not callable(leaf))
             for value in self.of_sentences().values()
-            for each in tree.flatten(value)
+            for leaf in tree.flatten(value)
         )
 
     def of_sentences(self):
         """Return the attributes of `per_sentence` and its bases, by name."""
         names = [
             name
-            for kind in type(self).__mro__
-            for name in vars(kind).get("per_sentence") or ()
+            for base in type(self).__mro__
+            for name in vars(base).get("per_sentence") or ()
         ]
         return {name: getattr(self, name) for name in dict.fromkeys(names)}
 
     def take(self, rows):
         """Return a copy with only the sentences at `rows` (R,)."""
-        taken = copy.copy(self)
+        subset = copy.copy(self)
         for name, value in self.of_sentences().items():
-            setattr(taken, name, take_rows(value, rows))
-        return taken
+            setattr(subset, name, take_rows(value, rows))
+        return subset
 
 
 def column(value):
@@ -72,28 +72,28 @@ def take_rows(values, rows):
     A tensor of one row holds for all sentences, like a number, and stays.
     """
 
-    def taken(value):
+    def take_leaf(value):
         if isinstance(value, PerSentence):
             return value.take(rows)
         value = column(value)
-        alone = value is None or isinstance(value, int | float)
-        if alone or len(value.shape) == 0 or value.shape[0] == 1:
+        is_constant = value is None or isinstance(value, int | float)
+        if is_constant or len(value.shape) == 0 or value.shape[0] == 1:
             return value
         return backends.rows(value, rows)
 
-    return tree.map_structure(taken, values)
+    return tree.map_structure(take_leaf, values)
 
 
-def put_rows(values, rows, others):
-    """Put `others` (R, ...) at the rows `rows` of tensors (B, ...)."""
+def put_rows(values, rows, updates):
+    """Put `updates` (R, ...) at the rows `rows` of tensors (B, ...)."""
     index = ops.reshape(rows, (-1, 1))
 
-    def put(value, other):
+    def put_leaf(value, update):
         dtype = backend.standardize_dtype(value.dtype)
         if dtype not in ("bool", "float16", "bfloat16"):
-            return ops.scatter_update(value, index, other)
+            return ops.scatter_update(value, index, update)
         # TensorFlow scatters these only on the host.
-        value, other = (ops.cast(each, "float32") for each in (value, other))
-        return ops.cast(ops.scatter_update(value, index, other), dtype)
+        value, update = (ops.cast(x, "float32") for x in (value, update))
+        return ops.cast(ops.scatter_update(value, index, update), dtype)
 
-    return tree.map_structure(put, values, others)
+    return tree.map_structure(put_leaf, values, updates)

@@ -45,7 +45,7 @@ def chunked_word_losses(
     """
     arguments = [vectors, kernel] if bias is None else [vectors, kernel, bias]
     words = _Words(
-        [ops.stop_gradient(each) for each in arguments],
+        [ops.stop_gradient(x) for x in arguments],
         ops.cast(targets, "int32"),
         label_smoothing,
         pad_id,
@@ -56,12 +56,14 @@ def chunked_word_losses(
     def gradients(upstream):
         weights = upstream[0]
         # The weight of a real word if there is one; 0 without words.
-        first = ops.sum(ops.take(weights, words.order[:1]), keepdims=True)
-        inside = ops.where(words.real, weights, first)
-        inside = ops.concatenate([inside, first])
-        lowest, highest = ops.min(inside), ops.max(inside)
+        first_weight = ops.sum(
+            ops.take(weights, words.order[:1]), keepdims=True
+        )
+        real_weights = ops.where(words.is_real, weights, first_weight)
+        real_weights = ops.concatenate([real_weights, first_weight])
+        lowest, highest = ops.min(real_weights), ops.max(real_weights)
 
-        def weighted():
+        def weighted_gradients():
             # The weights may be as large as the optimizer's loss scale.
             largest = ops.maximum(ops.abs(lowest), ops.abs(highest))
             return [d * largest for d in words.run(weights / largest)[2:]]
@@ -69,7 +71,7 @@ def chunked_word_losses(
         return ops.cond(
             lowest == highest,
             lambda: [d * lowest for d in unit_gradients],
-            weighted,
+            weighted_gradients,
         )
 
     return with_custom_gradient([losses, hits], gradients, arguments)
@@ -82,38 +84,40 @@ class _Words:
         self.vectors, self.kernel, *biases = arguments
         self.bias = biases[0] if biases else None
         self.label_smoothing = label_smoothing
-        self.vocabulary = self.kernel.shape[-1]
+        self.vocabulary_size = self.kernel.shape[-1]
         self.dtype = product(self.vectors[:1], self.kernel).dtype
-        self.count = ops.shape(targets)[0]
-        self.real = ops.not_equal(targets, pad_id)
+        self.num_words = ops.shape(targets)[0]
+        self.is_real = ops.not_equal(targets, pad_id)
         self.targets = real_ids(targets, pad_id)
-        real = ops.cast(self.real, "int32")
-        self.order = ops.cast(ops.argsort(1 - real), "int32")
-        self._cut_chunks(ops.sum(real))
+        is_real = ops.cast(self.is_real, "int32")
+        self.order = ops.cast(ops.argsort(1 - is_real), "int32")
+        self._cut_chunks(ops.sum(is_real))
         self.scale = self._gradient_scale()
 
-    def _cut_chunks(self, real):
+    def _cut_chunks(self, num_real):
         """Set the number of chunks and the number of words per chunk."""
-        maximum = _MAX_LOGITS_ON_GPU if has_gpu() else _MAX_LOGITS
-        limit = max(maximum // self.vocabulary, 1)
+        max_logits = _MAX_LOGITS_ON_GPU if has_gpu() else _MAX_LOGITS
+        limit = max(max_logits // self.vocabulary_size, 1)
         self.parallel_chunks = 1
         if backend.backend() == "tensorflow":
             if not has_gpu():
                 self.parallel_chunks = _PARALLEL_CHUNKS
-            self.words = real
+            self.num_real = num_real
             limit = max(limit // self.parallel_chunks, 1)
-            self.chunks = _quotient(real, limit * self.parallel_chunks)
-            maximum = ops.maximum(self.chunks, 1) * self.parallel_chunks
-            self.size = _quotient(real, maximum)
+            self.num_chunks = _ceil_divide(
+                num_real, limit * self.parallel_chunks
+            )
+            parts = ops.maximum(self.num_chunks, 1) * self.parallel_chunks
+            self.chunk_size = _ceil_divide(num_real, parts)
             return
         # Shapes cannot depend on values: the last chunk may have padding.
         # Without words there is one chunk, which is empty.
-        most = max(_quotient(self.count, limit), 1)
-        self.size = _quotient(self.count, most)
-        self.chunks = _quotient(real, max(self.size, 1))
-        missing = most * self.size - self.count
-        self.padded = ops.pad(
-            self.order, [[0, missing]], constant_values=self.count
+        max_chunks = max(_ceil_divide(self.num_words, limit), 1)
+        self.chunk_size = _ceil_divide(self.num_words, max_chunks)
+        self.num_chunks = _ceil_divide(num_real, max(self.chunk_size, 1))
+        padding = max_chunks * self.chunk_size - self.num_words
+        self.padded_order = ops.pad(
+            self.order, [[0, padding]], constant_values=self.num_words
         )
 
     def _gradient_scale(self):
@@ -124,22 +128,22 @@ class _Words:
         """
         if backend.standardize_dtype(self.kernel.dtype) != "float16":
             return None
-        sizes = ops.where(self.real[:, None], ops.abs(self.vectors), 0)
+        sizes = ops.where(self.is_real[:, None], ops.abs(self.vectors), 0)
         # The gradients are at most 1.
         largest = ops.cast(ops.max(sizes, initial=0), self.dtype)
         largest = ops.maximum(largest, 1)
-        words = ops.cast(ops.maximum(self.size, 1), self.dtype)
+        words = ops.cast(ops.maximum(self.chunk_size, 1), self.dtype)
         return ops.minimum(2.0**15 / (words * largest), 2.0**10)
 
-    def _rows(self, chunk):
+    def _chunk_rows(self, chunk):
         """Return the indices (n,) of the chunk's words, N for no word."""
-        start = chunk * self.size
+        start = chunk * self.chunk_size
         if backend.backend() == "tensorflow":
             # With few words the last worker may have none.
-            start = ops.minimum(start, self.words)
-            size = ops.minimum(self.size, self.words - start)
+            start = ops.minimum(start, self.num_real)
+            size = ops.minimum(self.chunk_size, self.num_real - start)
             return ops.slice(self.order, [start], [size])
-        return ops.slice(self.padded, [start], [self.size])
+        return ops.slice(self.padded_order, [start], [self.chunk_size])
 
     def run(self, weights):
         """Return losses, hits and the gradients of the weighted loss sum.
@@ -148,58 +152,61 @@ class _Words:
         vectors, kernel and bias, if any.
         """
         losses, hits, *gradients = (
-            functools.reduce(operator.add, each)
-            for each in zip(
+            functools.reduce(operator.add, parts)
+            for parts in zip(
                 *(
-                    self._worker(i, weights)
+                    self._run_worker(i, weights)
                     for i in range(self.parallel_chunks)
                 ),
                 strict=True,
             )
         )
-        real = ops.cast(self.real, self.dtype)
+        is_real = ops.cast(self.is_real, self.dtype)
         if self.scale is not None:
             gradients = [d / self.scale for d in gradients]
-        return [losses * real, hits * real, *gradients]
+        return [losses * is_real, hits * is_real, *gradients]
 
-    def _worker(self, worker, weights):
+    def _run_worker(self, worker, weights):
         """Return the results of one worker's chunks; zeros for other words."""
         # One more row takes the results of places without a word.
-        rows = self.count + 1
+        rows = self.num_words + 1
         width = self.vectors.shape[-1]
-        found = [
+        zeros = [
             ops.zeros((rows,), dtype=self.dtype),
             ops.zeros((rows,), dtype=self.dtype),
             ops.zeros((rows, width), dtype=self.dtype),
         ]
 
-        def body(number, *held):
-            rows = self._rows(number * self.parallel_chunks + worker)
-            by_word, sums = self._chunk(rows, weights)
+        def body(step, *results):
+            rows = self._chunk_rows(step * self.parallel_chunks + worker)
+            by_word, sums = self._compute_chunk(rows, weights)
             return (
-                number + 1,
-                *_written(held[:3], rows, by_word),
-                *(old + new for old, new in zip(held[3:], sums, strict=True)),
+                step + 1,
+                *_scatter_results(results[:3], rows, by_word),
+                *(
+                    old + new
+                    for old, new in zip(results[3:], sums, strict=True)
+                ),
             )
 
         # The sums, as large as the kernel, begin with those of the first chunk.
-        rows = self._rows(worker)
-        by_word, sums = self._chunk(rows, weights)
-        _, *held = sequential_while_loop(
-            lambda number, *_: number < self.chunks,
+        rows = self._chunk_rows(worker)
+        by_word, sums = self._compute_chunk(rows, weights)
+        _, *results = sequential_while_loop(
+            lambda step, *_: step < self.num_chunks,
             body,
             ops.ones((), dtype="int32"),
-            *_written(found, rows, by_word),
+            *_scatter_results(zeros, rows, by_word),
             *sums,
         )
-        return [*(x[: self.count] for x in held[:3]), *held[3:]]
+        return [*(x[: self.num_words] for x in results[:3]), *results[3:]]
 
-    def _chunk(self, rows, weights):
+    def _compute_chunk(self, rows, weights):
         """Return the results per word, and the results summed over words."""
-        last = self.count - 1
+        last = self.num_words - 1
         index = ops.minimum(rows, last)
-        present = ops.logical_and(rows <= last, ops.take(self.real, index))
-        weights = ops.where(present, ops.take(weights, index), 0.0)
+        is_word = ops.logical_and(rows <= last, ops.take(self.is_real, index))
+        weights = ops.where(is_word, ops.take(weights, index), 0.0)
         vectors = ops.take(self.vectors, index, axis=0)
         logits = product(vectors, self.kernel)
         if self.bias is not None:
@@ -211,23 +218,23 @@ class _Words:
         if self.scale is not None:
             d_logits = d_logits * self.scale
         d_logits = ops.cast(d_logits, self.kernel.dtype)
-        by_word = ops.expand_dims(weights, -1)
-        weighted = vectors * ops.cast(by_word, vectors.dtype)
-        sums = [product(ops.transpose(weighted), d_logits)]
+        word_weights = ops.expand_dims(weights, -1)
+        weighted_vectors = vectors * ops.cast(word_weights, vectors.dtype)
+        sums = [product(ops.transpose(weighted_vectors), d_logits)]
         if self.bias is not None:
-            row = ops.cast(weights[None], d_logits.dtype)
-            sums.append(product(row, d_logits)[0])
+            weight_row = ops.cast(weights[None], d_logits.dtype)
+            sums.append(product(weight_row, d_logits)[0])
         # Transposed here, because TensorFlow fuses it with the product.
-        d_vectors = by_word * product(d_logits, ops.transpose(self.kernel))
+        d_vectors = word_weights * product(d_logits, ops.transpose(self.kernel))
         return [losses, hits, d_vectors], sums
 
 
-def _written(found, rows, by_word):
+def _scatter_results(buffers, rows, by_word):
     """Update the results per word, (N, ...), at the rows (n,)."""
     index = ops.expand_dims(rows, -1)
     return [
         ops.scatter_update(old, index, new)
-        for old, new in zip(found, by_word, strict=True)
+        for old, new in zip(buffers, by_word, strict=True)
     ]
 
 
@@ -237,31 +244,37 @@ def losses_and_gradients(logits, targets, label_smoothing):
     count, vocabulary = ops.shape(logits)[0], logits.shape[-1]
     # Keras refuses the maximum of an empty tensor; a chunk may be empty.
     initial = 0 if logits.shape[0] == 0 else None
-    highest = ops.max(logits, axis=-1, keepdims=True, initial=initial)
+    highest_logit = ops.max(logits, axis=-1, keepdims=True, initial=initial)
     # The softmax of the highest logit is 1 / sum exp(l - highest).
-    of_highest = ops.max(probabilities, axis=-1, keepdims=True, initial=initial)
-    log_total = highest - ops.log(of_highest)
+    highest_probability = ops.max(
+        probabilities, axis=-1, keepdims=True, initial=initial
+    )
+    log_total = highest_logit - ops.log(highest_probability)
     row = ops.arange(count, dtype="int32")
-    place = row * vocabulary + targets
-    of_target, share = (
-        ops.take(ops.reshape(x, (-1,)), place)[:, None]
+    index = row * vocabulary + targets
+    target_logit, target_probability = (
+        ops.take(ops.reshape(x, (-1,)), index)[:, None]
         for x in (logits, probabilities)
     )
     d_logits = probabilities
-    losses = log_total - (1 - label_smoothing) * of_target
+    losses = log_total - (1 - label_smoothing) * target_logit
     if label_smoothing:
         mean = ops.mean(logits, axis=-1, keepdims=True)
         losses = losses - label_smoothing * mean
         d_logits = d_logits - label_smoothing / vocabulary
     # Only at the target words: a one-hot matrix would take more passes.
-    of_right = share - label_smoothing / vocabulary - (1 - label_smoothing)
-    d_logits = ops.scatter_update(
-        d_logits, ops.stack([row, targets], axis=-1), of_right[:, 0]
+    target_gradient = (
+        target_probability
+        - label_smoothing / vocabulary
+        - (1 - label_smoothing)
     )
-    hits = ops.cast(of_target >= highest, logits.dtype)
+    d_logits = ops.scatter_update(
+        d_logits, ops.stack([row, targets], axis=-1), target_gradient[:, 0]
+    )
+    hits = ops.cast(target_logit >= highest_logit, logits.dtype)
     return losses[:, 0], hits[:, 0], d_logits
 
 
-def _quotient(number, divisor):
+def _ceil_divide(number, divisor):
     """Return number / divisor, rounded up."""
     return (number + divisor - 1) // divisor

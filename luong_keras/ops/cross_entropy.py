@@ -74,7 +74,7 @@ def masked_cross_entropy(logits, targets, label_smoothing=0.0, pad_id=PAD_ID):
     if label_smoothing:
         # (1 - e) loss + e (normaliser - mean), where the loss is
         # normaliser - logit of the target: no second normaliser is needed.
-        surplus = _of_target(logits, words) - ops.mean(logits, axis=-1)
+        surplus = _target_logits(logits, words) - ops.mean(logits, axis=-1)
         losses = losses + label_smoothing * surplus
     return _zero_padding(losses, targets, pad_id)
 
@@ -87,9 +87,9 @@ def word_hits(logits, targets, pad_id=PAD_ID):
     logits = masking.upcast(ops.convert_to_tensor(logits))
     targets = ops.cast(targets, "int32")
     # A maximum is several times cheaper than an argmax.
-    own = _of_target(logits, real_ids(targets, pad_id))
+    target_logits = _target_logits(logits, real_ids(targets, pad_id))
     # Keras refuses the maximum of no words without an initial value.
-    hits = own >= ops.max(logits, axis=-1, initial=-float("inf"))
+    hits = target_logits >= ops.max(logits, axis=-1, initial=-float("inf"))
     return _zero_padding(ops.cast(hits, logits.dtype), targets, pad_id)
 
 
@@ -105,16 +105,16 @@ def word_weights(sample_weight, targets):
         ValueError: for a weight of another shape.
     """
     weights = ops.convert_to_tensor(sample_weight)
-    given, (batch, steps) = tuple(weights.shape), tuple(targets.shape)
-    wanted = [(batch,), (batch, steps), (batch, 1)]
-    if not any(may_be_equal(given, shape) for shape in wanted):
+    weights_shape, (batch, steps) = tuple(weights.shape), tuple(targets.shape)
+    expected = [(batch,), (batch, steps), (batch, 1)]
+    if not any(may_be_equal(weights_shape, shape) for shape in expected):
         raise ValueError(
             "`sample_weight` must have one weight per sentence, (B,), or one "
-            f"per word, (B, T). Expected: {wanted[0]} or {wanted[1]}. "
-            f"Received: sample_weight.shape={given}, with y_true.shape="
+            f"per word, (B, T). Expected: {expected[0]} or {expected[1]}. "
+            f"Received: sample_weight.shape={weights_shape}, with y_true.shape="
             f"{(batch, steps)}."
         )
-    return ops.expand_dims(weights, -1) if len(given) == 1 else weights
+    return ops.expand_dims(weights, -1) if len(weights_shape) == 1 else weights
 
 
 def check_targets(targets, predicted, form, fix):
@@ -143,7 +143,7 @@ def real_ids(targets, pad_id):
     return ops.where(ops.equal(targets, pad_id), 0, targets)
 
 
-def _of_target(logits, targets):
+def _target_logits(logits, targets):
     index = ops.expand_dims(targets, -1)
     return ops.squeeze(ops.take_along_axis(logits, index, axis=-1), -1)
 
@@ -174,12 +174,12 @@ def draw_words(vocabulary_size, count, seed):
     uniform = random.uniform((vocabulary_size,), minval=1e-30, seed=seed)
     keys, ids = ops.top_k(log_q - ops.log(-ops.log(uniform)), count + 1)
     ids = ids[:-1]
-    above = ops.exp(ops.take(log_q, ids) - keys[-1])
-    return ids, ops.log(-ops.expm1(-above))
+    rate = ops.exp(ops.take(log_q, ids) - keys[-1])
+    return ids, ops.log(-ops.expm1(-rate))
 
 
 def sampled_word_losses(
-    vectors, drawn, log_drawn, weights, own_weights, targets, pad_id=0
+    vectors, sampled_words, log_pi, weights, target_weights, targets, pad_id=0
 ):
     """Return estimated losses and hits of words, (N,) each, 0 at padding.
 
@@ -187,30 +187,35 @@ def sampled_word_losses(
 
     Args:
         vectors: (N, U).
-        drawn: ids (C,), from `draw_words`.
-        log_drawn: log pi (C,), from `draw_words`.
+        sampled_words: ids (C,), from `draw_words`.
+        log_pi: log pi (C,), from `draw_words`.
         weights: kernel (U, C) and bias (C,) or None, of the drawn words.
-        own_weights: kernel (U, N) and bias (N,) or None, of the targets.
+        target_weights: kernel (U, N) and bias (N,) or None, of the targets.
         targets: ids (N,).
         pad_id: the id of padding.
     """
     targets = ops.cast(targets, "int32")
     kernel, bias = weights
-    own_kernel, own_bias = own_weights
+    target_kernel, target_bias = target_weights
     logits = masking.upcast(product(vectors, kernel, bias))
-    own = ops.sum(
-        masking.upcast(vectors) * masking.upcast(ops.transpose(own_kernel)), -1
+    target_logits = ops.sum(
+        masking.upcast(vectors) * masking.upcast(ops.transpose(target_kernel)),
+        -1,
     )
-    if own_bias is not None:
-        own = own + ops.cast(own_bias, own.dtype)
-    is_own = ops.equal(targets[:, None], ops.cast(drawn, "int32")[None])
-    others = ops.where(is_own, _NEVER, logits)
+    if target_bias is not None:
+        target_logits = target_logits + ops.cast(
+            target_bias, target_logits.dtype
+        )
+    is_target = ops.equal(
+        targets[:, None], ops.cast(sampled_words, "int32")[None]
+    )
+    other_logits = ops.where(is_target, _NEVER, logits)
     # As in `word_hits`, there may be no words.
-    highest = ops.max(others, axis=-1, initial=_NEVER)
-    hits = ops.cast(own >= highest, own.dtype)
-    estimated = others - ops.cast(log_drawn, others.dtype)
-    every = ops.concatenate([own[:, None], estimated], axis=-1)
-    losses = ops.logsumexp(every, axis=-1) - own
+    highest = ops.max(other_logits, axis=-1, initial=_NEVER)
+    hits = ops.cast(target_logits >= highest, target_logits.dtype)
+    estimated = other_logits - ops.cast(log_pi, other_logits.dtype)
+    all_logits = ops.concatenate([target_logits[:, None], estimated], axis=-1)
+    losses = ops.logsumexp(all_logits, axis=-1) - target_logits
     return tuple(_zero_padding(x, targets, pad_id) for x in (losses, hits))
 
 
@@ -223,8 +228,8 @@ def of_real_words(losses_of, vectors, targets, pad_id=0):
     if backend.backend() != "tensorflow":
         return losses_of(vectors, targets)
     rows = ops.nonzero(ops.not_equal(targets, pad_id))[0]
-    found = losses_of(
+    results = losses_of(
         ops.take(vectors, rows, axis=0), ops.take(targets, rows, axis=0)
     )
     shape = ops.shape(targets)
-    return tuple(ops.scatter(rows[:, None], x, shape) for x in found)
+    return tuple(ops.scatter(rows[:, None], x, shape) for x in results)

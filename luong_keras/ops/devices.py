@@ -16,8 +16,8 @@ from luong_keras.config import Precision
 
 # Least speed-up of a product for mixed precision: the states, the softmax and
 # the loss of a step stay in float32, and conversions are added.
-_PAYS = 1.5
-_SHORTEST = 0.005  # seconds: a shorter time measures the start, too
+_MIN_SPEEDUP = 1.5
+_MIN_SECONDS = 0.005  # a shorter time measures the start, too
 _REPETITIONS = 5
 
 
@@ -52,8 +52,8 @@ def _compute_capability() -> float | None:
         import jax
 
         # An AMD GPU has a name, such as gfx942, and a CPU has none.
-        found = str(getattr(jax.devices()[0], "compute_capability", ""))
-        return float(found) if found[:1].isdecimal() else None
+        capability = str(getattr(jax.devices()[0], "compute_capability", ""))
+        return float(capability) if capability[:1].isdecimal() else None
     elif has_gpu():
         import torch
 
@@ -71,7 +71,7 @@ def replica_count():
     return tf.distribute.get_strategy().num_replicas_in_sync
 
 
-def _context():
+def _replica_context():
     """Return the replica's context; None for a single or for all replicas."""
     if replica_count() == 1:
         return None
@@ -90,12 +90,12 @@ def sum_over_replicas(values):
     Returns:
         List of sums; sparse slices of all replicas are concatenated.
     """
-    context = _context()
+    context = _replica_context()
     if context is None:
         return list(values)
-    given = [value for value in values if value is not None]
-    summed = iter(context.all_reduce("SUM", given))
-    return [None if value is None else next(summed) for value in values]
+    tensors = [value for value in values if value is not None]
+    sums = iter(context.all_reduce("SUM", tensors))
+    return [None if value is None else next(sums) for value in values]
 
 
 def cond_of_replicas(condition, yes, no, arguments):
@@ -110,22 +110,22 @@ def cond_of_replicas(condition, yes, no, arguments):
         no: function of the arguments, called otherwise.
         arguments: list of the values of this replica.
     """
-    context = _context()
+    context = _replica_context()
     if context is None:
         ops.cond(condition, lambda: yes(*arguments), lambda: no(*arguments))
         return
 
-    def met(strategy, condition, *arguments):
-        def on_each(function):
+    def run_branches(strategy, condition, *arguments):
+        def call_each(function):
             strategy.extended.call_for_each_replica(function, arguments)
 
         (condition, *_) = strategy.experimental_local_results(condition)
-        ops.cond(condition, lambda: on_each(yes), lambda: on_each(no))
+        ops.cond(condition, lambda: call_each(yes), lambda: call_each(no))
 
-    context.merge_call(met, (condition, *arguments))
+    context.merge_call(run_branches, (condition, *arguments))
 
 
-def decided(precision: Precision) -> Precision:
+def resolve_precision(precision: Precision) -> Precision:
     """Resolve `"auto"` for this machine; return other precisions unchanged.
 
     A product of matrices is timed in float32 and in bfloat16, once per
@@ -141,26 +141,26 @@ def decided(precision: Precision) -> Precision:
         For `"auto"`, `"mixed_bfloat16"` or `"mixed_float16"` if its product
         takes at most two thirds of the float32 time, otherwise `"float32"`.
     """
-    return _faster() if precision == "auto" else precision
+    return _faster_precision() if precision == "auto" else precision
 
 
 @functools.cache
-def _faster() -> Precision:
+def _faster_precision() -> Precision:
     size = 512
-    while (seconds := product_seconds(size, "float32")) < _SHORTEST:
+    while (seconds := product_seconds(size, "float32")) < _MIN_SECONDS:
         size *= 2
     half = "bfloat16" if has_bfloat16() else "float16"
-    rounded = product_seconds(size, half)
-    chosen: Precision = "float32"
-    if seconds >= _PAYS * rounded:
-        chosen = "mixed_bfloat16" if half == "bfloat16" else "mixed_float16"
+    half_seconds = product_seconds(size, half)
+    precision: Precision = "float32"
+    if seconds >= _MIN_SPEEDUP * half_seconds:
+        precision = "mixed_bfloat16" if half == "bfloat16" else "mixed_float16"
     print(
-        f"precision: {chosen}, for a product of {size} x {size} matrices "
-        f"takes {1000 * seconds:.1f} ms in float32 and {1000 * rounded:.1f} "
-        f"ms in {half}",
+        f"precision: {precision}, for a product of {size} x {size} matrices "
+        f"takes {1000 * seconds:.1f} ms in float32 and "
+        f"{1000 * half_seconds:.1f} ms in {half}",
         file=sys.stderr,
     )
-    return chosen
+    return precision
 
 
 def product_seconds(size: int, dtype: str) -> float:

@@ -11,7 +11,7 @@ _UNROLL_ON_GPU = 5
 BACKENDS = ("tensorflow", "jax", "torch")
 
 
-def stacking_loop(body, carry, xs, stacked, kept=0, reverse=False):
+def stacking_loop(body, carry, xs, num_stacked, num_kept=0, reverse=False):
     """Run a body over the first axis of sequences.
 
     It works like `keras.ops.scan`, which on TensorFlow accepts one sequence
@@ -24,8 +24,8 @@ def stacking_loop(body, carry, xs, stacked, kept=0, reverse=False):
             one step of each sequence (a dict) to the new carry and two lists.
         carry: list of tensors of one dtype.
         xs: dict of tensors (T, ...) and of results that a loop has kept.
-        stacked: the number of tensors in `ys`, of the dtype of the carry.
-        kept: the number of tensors in `zs`, likewise.
+        num_stacked: the number of tensors in `ys`, of the dtype of the carry.
+        num_kept: the number of tensors in `zs`, likewise.
         reverse: whether to start at the last step; the results stay at the
             places of their steps.
 
@@ -34,7 +34,7 @@ def stacking_loop(body, carry, xs, stacked, kept=0, reverse=False):
         form that only another `stacking_loop` reads.
     """
     if backend.backend() == "tensorflow":
-        return _tensorflow_loop(body, carry, xs, stacked, kept, reverse)
+        return _tensorflow_loop(body, carry, xs, num_stacked, num_kept, reverse)
 
     def step(carry, x):
         carry, ys, zs = body(carry, x)
@@ -47,26 +47,30 @@ def stacking_loop(body, carry, xs, stacked, kept=0, reverse=False):
     return carry, ys, zs
 
 
-def _tensorflow_loop(body, carry, xs, stacked, kept, reverse):
+def _tensorflow_loop(body, carry, xs, num_stacked, num_kept, reverse):
     import tensorflow as tf
 
     # Not cleared after a read: a gradient may be computed more than once.
     options = {"dtype": carry[0].dtype, "clear_after_read": False}
     first = next(x for x in xs.values() if not isinstance(x, tf.TensorArray))
     steps, shapes = tf.shape(first)[0], []
-    read = {
+    inputs = {
         name: x
         if isinstance(x, tf.TensorArray)
         else tf.TensorArray(x.dtype, steps, clear_after_read=False).unstack(x)
         for name, x in xs.items()
     }
-    written = [tf.TensorArray(size=steps, **options) for _ in range(stacked)]
-    held = [tf.TensorArray(size=steps, **options) for _ in range(kept)]
+    stacked_arrays = [
+        tf.TensorArray(size=steps, **options) for _ in range(num_stacked)
+    ]
+    kept_arrays = [
+        tf.TensorArray(size=steps, **options) for _ in range(num_kept)
+    ]
 
     def step(i, carry, arrays):
         t = steps - 1 - i if reverse else i
         carry, ys, zs = body(
-            carry, {name: array.read(t) for name, array in read.items()}
+            carry, {name: array.read(t) for name, array in inputs.items()}
         )
         shapes[:] = [(first.shape[0], *y.shape) for y in ys]
         arrays = [
@@ -78,13 +82,13 @@ def _tensorflow_loop(body, carry, xs, stacked, kept, reverse):
     _, carry, arrays = tf.while_loop(
         lambda i, *_: i < steps,
         step,
-        (0, list(carry), [*written, *held]),
+        (0, list(carry), [*stacked_arrays, *kept_arrays]),
         maximum_iterations=steps,
     )
-    sequences = [array.stack() for array in arrays[:stacked]]
+    sequences = [array.stack() for array in arrays[:num_stacked]]
     for sequence, shape in zip(sequences, shapes, strict=True):
         sequence.set_shape(shape)
-    return carry, sequences, arrays[stacked:]
+    return carry, sequences, arrays[num_stacked:]
 
 
 def sequential_while_loop(condition, body, number, *variables):
@@ -122,26 +126,27 @@ def with_custom_gradient(results, gradients, arguments):
         return _with_torch_gradient(results, gradients, arguments)
 
     @ops.custom_gradient
-    def attached(*arguments):
+    def attach(*arguments):
         def gradient(*upstream):
             # TensorFlow passes one tensor per result, JAX one tuple.
             if isinstance(upstream[0], (tuple, list)):
                 (upstream,) = upstream
-            found = [
+            d_arguments = [
                 ops.cast(d, x.dtype)
                 for d, x in zip(
                     gradients(list(upstream)), arguments, strict=True
                 )
             ]
-            return tuple(_once(*found, *arguments)[: len(found)])
+            tensors = _refuse_second_gradient(*d_arguments, *arguments)
+            return tuple(tensors[: len(d_arguments)])
 
         return tuple(results), gradient
 
-    return list(attached(*arguments))
+    return list(attach(*arguments))
 
 
 @ops.custom_gradient
-def _once(*tensors):
+def _refuse_second_gradient(*tensors):
     """Return the tensors; raise an error if they are differentiated."""
 
     def gradient(*upstream):
@@ -167,10 +172,10 @@ def _with_torch_gradient(results, gradients, arguments):
 
         @staticmethod
         def backward(ctx, *upstream):
-            found = gradients(list(upstream))
+            d_arguments = gradients(list(upstream))
             return tuple(
                 ops.cast(d, x.dtype)
-                for d, x in zip(found, arguments, strict=True)
+                for d, x in zip(d_arguments, arguments, strict=True)
             )
 
     return list(Attached.apply(*arguments))
@@ -185,7 +190,7 @@ def split_masks(masks):
     return repeated, {k: m for k, m in masks.items() if k not in repeated}
 
 
-def carried(new, old, mask):
+def carry_over(new, old, mask):
     """Return new states where the step's mask (B,) is True, else the old."""
     if mask is None:
         return new
@@ -208,10 +213,10 @@ def vector_jacobians(function, arguments, upstream):
     Example:
         >>> import numpy as np
         >>> x = ops.convert_to_tensor(np.array([1.0, 2.0], "float32"))
-        >>> (found,), _ = vector_jacobians(
+        >>> (gradient,), _ = vector_jacobians(
         ...     lambda x: ([ops.square(x)], None), [x], [ops.ones_like(x)]
         ... )
-        >>> np.array(found).tolist()
+        >>> np.array(gradient).tolist()
         [2.0, 4.0]
     """
     if backend.backend() == "tensorflow":
@@ -221,21 +226,21 @@ def vector_jacobians(function, arguments, upstream):
         arguments = [tf.identity(x) for x in arguments]
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(arguments)
-            results, more = function(*arguments)
-        found = tape.gradient(
+            results, aux = function(*arguments)
+        d_arguments = tape.gradient(
             results,
             arguments,
-            _like(upstream, results),
+            _cast_like(upstream, results),
             unconnected_gradients=tf.UnconnectedGradients.ZERO,
         )
-        return found, more
+        return d_arguments, aux
     import jax
 
-    results, pull_back, more = jax.vjp(function, *arguments, has_aux=True)
-    return list(pull_back(_like(upstream, results))), more
+    results, pull_back, aux = jax.vjp(function, *arguments, has_aux=True)
+    return list(pull_back(_cast_like(upstream, results))), aux
 
 
-def reads(function, arguments):
+def find_used(function, arguments):
     """Test which arguments the results depend on.
 
     Args:
@@ -255,15 +260,15 @@ def reads(function, arguments):
         return [d is not None for d in tape.gradient(results, arguments)]
     import jax
 
-    program = jax.make_jaxpr(function)(*arguments).jaxpr
-    read = {id(x) for x in program.outvars}
-    for equation in reversed(program.eqns):
-        if any(id(x) in read for x in equation.outvars):
-            read |= {id(x) for x in equation.invars}
-    return [id(x) in read for x in program.invars]
+    jaxpr = jax.make_jaxpr(function)(*arguments).jaxpr
+    used = {id(x) for x in jaxpr.outvars}
+    for equation in reversed(jaxpr.eqns):
+        if any(id(x) in used for x in equation.outvars):
+            used |= {id(x) for x in equation.invars}
+    return [id(x) in used for x in jaxpr.invars]
 
 
-def _like(upstream, results):
+def _cast_like(upstream, results):
     return [
         ops.cast(d, result.dtype)
         for d, result in zip(upstream, results, strict=True)

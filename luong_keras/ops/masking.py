@@ -77,11 +77,11 @@ def zero_where_masked(x, mask):
     return ops.where(ops.expand_dims(mask, -1), x, ops.zeros((), dtype=x.dtype))
 
 
-def at_places(location_scores, first, source_length):
+def move_to_places(location_scores, first, source_length):
     """Move scores or weights of positions (B, T, P) to places (B, T, S).
 
     The sentences begin at `first` (B,). Places without a position get the
-    value of another one: the caller masks them (`places_within`).
+    value of another one: the caller masks them (`scored_places`).
     """
     last = location_scores.shape[-1] - 1
     places = ops.arange(source_length, dtype=PLACE_DTYPE)
@@ -94,14 +94,14 @@ def at_places(location_scores, first, source_length):
     return ops.take_along_axis(location_scores, index, axis=-1)
 
 
-def places_within(max_length, first, source_length):
+def scored_places(max_length, first, source_length):
     """Return a mask (B or 1, S), True up to the last scored position."""
     places = ops.arange(source_length, dtype=PLACE_DTYPE)[None]
     return places < max_length + (0 if first is None else first[:, None])
 
 
-def may_be_equal(shape, wanted):
+def may_be_equal(shape, expected):
     """Test whether two shapes may be equal; None is any size."""
-    return len(shape) == len(wanted) and all(
-        None in (a, b) or a == b for a, b in zip(shape, wanted, strict=True)
+    return len(shape) == len(expected) and all(
+        None in (a, b) or a == b for a, b in zip(shape, expected, strict=True)
     )

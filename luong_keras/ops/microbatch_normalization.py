@@ -30,10 +30,10 @@ class MicrobatchDivisor:
 
     def __init__(self) -> None:
         self.number: Any = None
-        self.known = False
+        self.is_recorded = False
 
 
-_part: ContextVar[MicrobatchDivisor | None] = ContextVar(
+_open_part: ContextVar[MicrobatchDivisor | None] = ContextVar(
     "luong_keras_part", default=None
 )
 
@@ -42,12 +42,12 @@ _part: ContextVar[MicrobatchDivisor | None] = ContextVar(
 def sum_losses() -> Iterator[MicrobatchDivisor]:
     """Let the loss of a part return its sum, and yield its divisor."""
     part = MicrobatchDivisor()
-    token = _part.set(part)
+    token = _open_part.set(part)
     try:
         yield part
     finally:
-        _part.reset(token)
-    if not part.known:
+        _open_part.reset(token)
+    if not part.is_recorded:
         raise ValueError(
             "A batch that is processed in parts, on several devices or one "
             "after the other, needs a loss that knows the divisor of the "
@@ -68,15 +68,15 @@ def divisor(number: Any, constant: bool = False) -> Any:
         A constant number itself. Otherwise the number, at least 1, or 1 within
         `sum_losses`, because the division follows later.
     """
-    part = _part.get()
+    part = _open_part.get()
     if part is None:
         return number if constant else ops.maximum(number, 1)
-    if part.known:
+    if part.is_recorded:
         raise ValueError(
             "A batch that is processed in parts can have only one loss. "
             "Received: several. Give `compile` a loss for one output."
         )
-    part.known = True
+    part.is_recorded = True
     if constant:
         return number
     part.number = number

@@ -17,7 +17,7 @@ from luong_keras.ops.loops import vector_jacobians
 
 # The gradients of windows of D words are added up in sources longer than 24 D;
 # in shorter ones a product is as fast (`benchmarks/local_attention.py`).
-_LONG = 24
+_LONG_SOURCE = 24
 
 _current = ContextVar("luong_keras_tape", default=None)
 
@@ -33,10 +33,10 @@ def product(x, kernel, bias=None, view=None):
     """
     tape = _current.get()
     place = None if tape is None else tape.place(kernel)
-    kernel = _viewed(ops.convert_to_tensor(kernel), view)
+    kernel = _apply_view(ops.convert_to_tensor(kernel), view)
     if place is None:
         return _product(x, kernel, bias)
-    places, dtype, summand, rest = [place], kernel.dtype, None, None
+    places, dtype, summand, other_bias = [place], kernel.dtype, None, None
     if tape.place(bias) is not None:
         places.append(tape.place(bias))
     elif bias is not None and (
@@ -44,11 +44,11 @@ def product(x, kernel, bias=None, view=None):
     ):
         summand = masking.upcast(bias)
     else:
-        rest = bias
+        other_bias = bias
     value = tape.apply(
         lambda: _Dense(tape, places, dtype, view), x, summand=summand
     )
-    return _plus(value, rest)
+    return _add_bias(value, other_bias)
 
 
 def dots(x, rows):
@@ -57,7 +57,7 @@ def dots(x, rows):
     The result is in at least float32. float16 is multiplied in float32,
     because products may overflow and the softmax of two infinities is NaN.
     """
-    return _with_rows(_dots, _sums, x, rows)
+    return _multiply_rows(_dots, _sums, x, rows)
 
 
 def weighted_sums(weights, rows):
@@ -65,55 +65,55 @@ def weighted_sums(weights, rows):
 
     The result is in at least float32.
     """
-    return _with_rows(_sums, _dots, weights, rows)
+    return _multiply_rows(_sums, _dots, weights, rows)
 
 
-def gathered(rows, positions):
+def gather_windows(rows, positions):
     """Gather the rows (B, S, U) at (B, N, W) as (B N, W, U).
 
     The tape records the windows if N = 1. Each has successive positions.
     """
 
-    def windows_of(x):
+    def gather(x):
         batch, blocks, places = ops.shape(positions)
         shape = (batch * blocks, places, ops.shape(x)[-1])
         return ops.reshape(rows_of_each(x, positions), shape)
 
-    found = windows_of(rows)
+    windows = gather(rows)
     tape = _current.get()
     place = None if tape is None else tape.place(rows)
     if place is not None and positions.shape[1] == 1:
         held = tape.held[place]
-        held = found if held is rows else windows_of(held)
-        tape.windows.append(_Window(found, held, place, positions[..., :1]))
-    return found
+        held = windows if held is rows else gather(held)
+        tape.windows.append(_Window(windows, held, place, positions[..., :1]))
+    return windows
 
 
 def _product(x, kernel, bias=None):
     x = ops.cast(x, kernel.dtype)
     *rows, width = x.shape
     if len(rows) != 2:
-        return _plus(masking.upcast(ops.matmul(x, kernel)), bias)
+        return _add_bias(masking.upcast(ops.matmul(x, kernel)), bias)
     # As one matrix: TensorFlow fuses the product of a matrix with its bias,
     # and would compute the sizes of unknown axes in each step.
     flat = ops.matmul(ops.reshape(x, (-1, width)), kernel)
-    of_all = bias is None or len(bias.shape) == 1
-    flat = _plus(masking.upcast(flat), bias if of_all else None)
+    is_vector = bias is None or len(bias.shape) == 1
+    flat = _add_bias(masking.upcast(flat), bias if is_vector else None)
     # A size of -1 is undefined beside an empty axis.
     sizes = (-1, rows[1]) if rows[1] else ops.shape(x)[:2]
-    found = ops.reshape(flat, (*sizes, ops.shape(kernel)[-1]))
-    return found if of_all else _plus(found, bias)
+    outputs = ops.reshape(flat, (*sizes, ops.shape(kernel)[-1]))
+    return outputs if is_vector else _add_bias(outputs, bias)
 
 
-def _plus(x, bias):
+def _add_bias(x, bias):
     return x if bias is None else x + ops.cast(bias, x.dtype)
 
 
-def _viewed(kernel, view):
+def _apply_view(kernel, view):
     return kernel if view is None else view(kernel)
 
 
-def _with_rows(multiply, multiply_back, x, rows):
+def _multiply_rows(multiply, multiply_back, x, rows):
     tape = _current.get()
     window = None if tape is None else tape.window(rows)
     if window is None:
@@ -197,18 +197,18 @@ class Tape:
         place = self.place(rows)
         return None if place is None else _Window(rows, self.held[place], place)
 
-    def apply(self, make, x, rows=None, first=None, summand=None):
-        """Return the value of a product; the first run makes it by `make()`."""
-        at = len(self.operands)
-        if at == len(self.operations):
-            self.operations.append(make())
-        operation = self.operations[at]
+    def apply(self, make_operation, x, rows=None, first=None, summand=None):
+        """Return the value of a product, which the first run makes."""
+        i = len(self.operands)
+        if i == len(self.operations):
+            self.operations.append(make_operation())
+        operation = self.operations[i]
         self.operands.append([x] if first is None else [x, first])
         if self.saved is None:
-            value = _plus(operation.value(x, rows), summand)
+            value = _add_bias(operation.value(x, rows), summand)
         else:
-            added = [x for x in (self.zeros[at], summand) if x is not None]
-            value = _saved(operation, x, rows, self.saved[at], added)
+            addends = [x for x in (self.zeros[i], summand) if x is not None]
+            value = _attach_gradient(operation, x, rows, self.saved[i], addends)
         self.values.append(value)
         return value
 
@@ -226,19 +226,19 @@ class _Window(NamedTuple):
     first: Any = None
 
 
-def _saved(operation, x, rows, value, added):
-    """Return the saved value with the gradient of the product plus `added`."""
+def _attach_gradient(operation, x, rows, value, addends):
+    """Return the saved value, with the gradients of product and addends."""
 
     @ops.custom_gradient
-    def saved(x, *added):
+    def attach(x, *addends):
         def gradient(*arguments, upstream=None):
             d_value = arguments[0] if upstream is None else upstream
             d_x = operation.operand_gradient(d_value, rows)
-            return ops.cast(d_x, x.dtype), *[d_value for _ in added]
+            return ops.cast(d_x, x.dtype), *[d_value for _ in addends]
 
         return value, gradient
 
-    return saved(x, *added)
+    return attach(x, *addends)
 
 
 class _Dense:
@@ -249,7 +249,7 @@ class _Dense:
         self.held, *bias = [tape.held[place] for place in places]
         self.bias = bias[0] if bias else None
         # Made once, outside the loop.
-        self.kernel = ops.cast(_viewed(self.held, view), dtype)
+        self.kernel = ops.cast(_apply_view(self.held, view), dtype)
         self.transposed = ops.transpose(self.kernel)
 
     def value(self, x, rows):
@@ -260,17 +260,17 @@ class _Dense:
 
     def shared_gradients(self, d_value, x):
         """Return the gradients of kernel and bias from steps (T, B, ...)."""
-        found = _weight_gradient(x, d_value, self.kernel)
+        d_kernel = _weight_gradient(x, d_value, self.kernel)
         if self.view is not None:
-            (found,), _ = vector_jacobians(
+            (d_kernel,), _ = vector_jacobians(
                 lambda kernel: ([self.view(kernel)], None),
                 [self.held],
-                [found],
+                [d_kernel],
             )
         if self.bias is None:
-            return [found]
-        rows = tuple(range(len(d_value.shape) - 1))
-        return [found, ops.sum(d_value, axis=rows)]
+            return [d_kernel]
+        axes = tuple(range(len(d_value.shape) - 1))
+        return [d_kernel, ops.sum(d_value, axis=axes)]
 
 
 def _weight_gradient(inputs, d_outputs, kernel):
@@ -302,15 +302,15 @@ class _Rows:
         if self.value is _dots:
             by_row, by_width = d_value, x
         by_row, by_width = (
-            _by_sentence(ops.cast(each, self.rows.dtype))
-            for each in (by_row, by_width)
+            _merge_steps(ops.cast(factor, self.rows.dtype))
+            for factor in (by_row, by_width)
         )
         if first is not None:
-            first = ops.cast(_by_sentence(first), masking.PLACE_DTYPE)
+            first = ops.cast(_merge_steps(first), masking.PLACE_DTYPE)
         return by_row, by_width, first
 
 
-def _by_sentence(x):
+def _merge_steps(x):
     """Reshape all steps (T, B, N, W) to (B, T N, W)."""
     steps, batch, count, width = ops.shape(x)
     if count == 1:
@@ -322,54 +322,54 @@ def _by_sentence(x):
 def _rows_gradient(rows, factors):
     """Return the gradient of rows (B, S, W) from the products' factors."""
     by_row, by_width, (first, *_) = zip(*factors, strict=True)
-    length, words = ops.shape(rows)[1], ops.shape(by_row[0])[-1]
+    length, window_length = ops.shape(rows)[1], ops.shape(by_row[0])[-1]
 
-    def product():
+    def multiply():
         # A single product makes a single tensor as large as the rows.
-        whole = [_spread(x, first, length) for x in by_row]
-        whole, widths = (ops.concatenate(x, axis=1) for x in (whole, by_width))
-        return masking.upcast(ops.matmul(ops.swapaxes(whole, 1, 2), widths))
+        full = [_spread_windows(x, first, length) for x in by_row]
+        full, widths = (ops.concatenate(x, axis=1) for x in (full, by_width))
+        return masking.upcast(ops.matmul(ops.swapaxes(full, 1, 2), widths))
 
-    def sums():
-        found = ops.matmul(
+    def add_up():
+        products = ops.matmul(
             ops.stack(by_row, axis=-1), ops.stack(by_width, axis=-2)
         )
-        return _added(masking.upcast(found), first, length)
+        return _add_windows(masking.upcast(products), first, length)
 
     if first is None:
-        return product()
-    is_long = length > _LONG * words
+        return multiply()
+    is_long = length > _LONG_SOURCE * window_length
     if isinstance(is_long, bool):
-        return sums() if is_long else product()
-    return ops.cond(is_long, sums, product)
+        return add_up() if is_long else multiply()
+    return ops.cond(is_long, add_up, multiply)
 
 
-def _spread(windows, first, length):
+def _spread_windows(windows, first, length):
     """Put windows (B, T, W) at their places in the source, (B, T, S)."""
     if first is None:
         return windows
     batch, steps, width = ops.shape(windows)
-    found = _added(
+    sums = _add_windows(
         ops.reshape(windows, (-1, 1, width)),
         ops.reshape(first, (-1, 1, 1)),
         length,
     )
-    return ops.reshape(found, (batch, steps, length))
+    return ops.reshape(sums, (batch, steps, length))
 
 
-def _added(windows, first, length):
+def _add_windows(windows, first, length):
     """Add windows (B, T, W, ...) to zeros (B, S, ...), from `first` on."""
     batch, _, width, *inner = ops.shape(windows)
     row = ops.arange(batch, dtype=masking.PLACE_DTYPE)
     row = row * ops.cast(length, masking.PLACE_DTYPE)
     place = ops.reshape(row, (-1, 1, 1)) + first
     place = place + ops.arange(width, dtype=masking.PLACE_DTYPE)
-    found = ops.scatter(
+    sums = ops.scatter(
         ops.reshape(place, (-1, 1)),
         ops.reshape(windows, (-1, *inner)),
         (batch * length, *inner),
     )
-    return ops.reshape(found, (batch, length, *inner))
+    return ops.reshape(sums, (batch, length, *inner))
 
 
 def shared_gradients(operations, operands, d_values):
@@ -383,18 +383,18 @@ def shared_gradients(operations, operands, d_values):
     Returns:
         List of pairs (place among the parameters, gradient).
     """
-    found, groups = [], {}
-    for operation, each, d_value in zip(
+    pairs, groups = [], {}
+    for operation, tensors, d_value in zip(
         operations, operands, d_values, strict=True
     ):
         if isinstance(operation, _Rows):
-            factors = operation.outer_product(d_value, *each)
+            factors = operation.outer_product(d_value, *tensors)
             group = groups.setdefault(operation.group, (operation, []))
             group[1].append(factors)
         else:
-            gradients = operation.shared_gradients(d_value, *each)
-            found += zip(operation.places, gradients, strict=True)
+            gradients = operation.shared_gradients(d_value, *tensors)
+            pairs += zip(operation.places, gradients, strict=True)
     for operation, factors in groups.values():
         gradient = _rows_gradient(operation.rows, factors)
-        found.append((operation.place, gradient))
-    return found
+        pairs.append((operation.place, gradient))
+    return pairs

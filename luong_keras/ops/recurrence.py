@@ -52,7 +52,7 @@ def lstm_activations(pre_activations, carry):
     return gates, ops.tanh(carry), carry
 
 
-def bounded(x, limit):
+def _clip(x, limit):
     """Clip `x` to [-limit, limit]; return `x` itself if the limit is None."""
     if limit is None:
         return x
@@ -77,7 +77,7 @@ def clip_value(x, limit):
         def gradient(*arguments, upstream=None):
             return arguments[0] if upstream is None else upstream
 
-        return bounded(x, limit), gradient
+        return _clip(x, limit), gradient
 
     return straight_through(x)
 
@@ -94,7 +94,7 @@ def clip_gradient(x, limit):
     def identity(x):
         def gradient(*arguments, upstream=None):
             upstream = arguments[0] if upstream is None else upstream
-            return bounded(upstream, limit)
+            return _clip(upstream, limit)
 
         return ops.convert_to_tensor(x), gradient
 
@@ -108,9 +108,9 @@ def gru_step(projected, hidden, recurrent_kernel, recurrent_bias):
     projected (..., 3U) in the order update, reset, candidate;
     recurrent_bias (3U,) or None. Returns the new hidden state.
     """
-    inner = product(hidden, recurrent_kernel, recurrent_bias)
+    hidden_projected = product(hidden, recurrent_kernel, recurrent_bias)
     x_z, x_r, x_h = ops.split(projected, 3, axis=-1)
-    h_z, h_r, h_h = ops.split(inner, 3, axis=-1)
+    h_z, h_r, h_h = ops.split(hidden_projected, 3, axis=-1)
     update = ops.sigmoid(x_z + h_z)
     candidate = ops.tanh(x_h + ops.sigmoid(x_r + h_r) * h_h)
     return update * hidden + (1 - update) * candidate

@@ -16,8 +16,8 @@ import keras
 from keras import ops, tree
 
 from luong_keras.ops.loops import (
-    carried,
-    reads,
+    carry_over,
+    find_used,
     stacking_loop,
     vector_jacobians,
     with_custom_gradient,
@@ -61,9 +61,9 @@ class _Scan:
         self.variables = variables
         self.structure = [shared, [v.value for v in variables]]
         leaves = tree.flatten(self.structure)
-        found = {id(x): x for x in leaves if x is not None}
-        order = {each: place for place, each in enumerate(found)}
-        self.places = [order.get(id(x)) for x in leaves]
+        tensors = {id(x): x for x in leaves if x is not None}
+        indices = {key: place for place, key in enumerate(tensors)}
+        self.places = [indices.get(id(x)) for x in leaves]
         self.variable_places = {
             id(variable): place
             for variable, place in zip(
@@ -72,36 +72,36 @@ class _Scan:
                 strict=True,
             )
         }
-        self.arguments = [inputs, *states, *found.values()]
+        self.arguments = [inputs, *states, *tensors.values()]
         inputs, *held = [ops.stop_gradient(x) for x in self.arguments]
         self.start, self.held = held[: len(states)], held[len(states) :]
         self.xs = {**xs, "input": inputs}
         self.dtype = self.start[0].dtype
         self.operations = []
-        self._meet_products()
+        self._record_products()
 
-    def _meet_products(self):
+    def _record_products(self):
         """Find the products, and the parameters read outside of them.
 
         One step is run for this and its result discarded; a compiled program
         leaves the step out.
         """
         first = {name: x[0] for name, x in self.xs.items()}
-        _, tape = self._new(self.held, self.start, first)
+        _, tape = self._run_step(self.held, self.start, first)
         # Made once: TensorFlow computes them although nothing reads them.
         self.zeros = [ops.zeros_like(value) for value in tape.values]
-        again = {"saved": tape.values, "zeros": self.zeros}
-        self.counts = [len(each) for each in tape.operands]
-        read = reads(
-            lambda *held: self._new(held, self.start, first, **again)[0],
+        options = {"saved": tape.values, "zeros": self.zeros}
+        self.operand_counts = [len(operands) for operands in tape.operands]
+        used = find_used(
+            lambda *held: self._run_step(held, self.start, first, **options)[0],
             self.held,
         )
-        self.beside = [place for place, is_read in enumerate(read) if is_read]
+        self.direct = [place for place, is_used in enumerate(used) if is_used]
 
-    def _new(self, parameters, states, x, **saved):
+    def _run_step(self, parameters, states, x, **saved):
         """Return the new states from these parameters, and the step's tape."""
         x, states = dict(x), list(states)
-        given, mask = x.pop("input"), x.pop("mask", None)
+        step_input, mask = x.pop("input"), x.pop("mask", None)
         tape = Tape(
             parameters,
             self.held,
@@ -115,106 +115,106 @@ class _Scan:
         )
         pairs = list(zip(self.variables, values, strict=True))
 
-        def new():
-            return self.step(shared, states, given, x)
+        def run():
+            return self.step(shared, states, step_input, x)
 
         with keras.StatelessScope(state_mapping=pairs), tape:
             # In the backward pass no call of a layer casts the variables.
-            precise = self.precision
-            found = new() if precise is None else precise(function=new)
-        return carried(found, states, mask), tape
+            precision = self.precision
+            new_states = run() if precision is None else precision(function=run)
+        return carry_over(new_states, states, mask), tape
 
     def run(self):
-        last, sequences, kept = stacking_loop(
-            self._forward,
+        last_states, sequences, residuals = stacking_loop(
+            self._forward_step,
             self.start,
             self.xs,
-            stacked=len(self.outputs),
-            kept=len(self.start) + len(self.operations),
+            num_stacked=len(self.outputs),
+            num_kept=len(self.start) + len(self.operations),
         )
 
         def gradients(upstream):
-            return self._gradients(upstream, kept)
+            return self._gradients(upstream, residuals)
 
-        found = with_custom_gradient(
-            [*last, *sequences], gradients, self.arguments
+        results = with_custom_gradient(
+            [*last_states, *sequences], gradients, self.arguments
         )
-        return found[: len(last)], found[len(last) :]
+        return results[: len(last_states)], results[len(last_states) :]
 
-    def _forward(self, states, x):
-        new, tape = self._new(self.held, states, x)
-        kept = [*states, *(ops.cast(v, self.dtype) for v in tape.values)]
-        return new, [new[i] for i in self.outputs], kept
+    def _forward_step(self, states, x):
+        new_states, tape = self._run_step(self.held, states, x)
+        residuals = [*states, *(ops.cast(v, self.dtype) for v in tape.values)]
+        return new_states, [new_states[i] for i in self.outputs], residuals
 
-    def _gradients(self, upstream, kept):
+    def _gradients(self, upstream, residuals):
         """Return the gradients of the arguments from those of the results."""
-        height = len(self.start)
+        count = len(self.start)
         xs = {**self.xs}
-        xs |= {f"kept_{i}": x for i, x in enumerate(kept)}
-        xs |= {f"d_output_{i}": x for i, x in enumerate(upstream[height:])}
-        sums = [ops.zeros_like(self.held[i], self.dtype) for i in self.beside]
-        d_first, (d_inputs, *left), _ = stacking_loop(
-            self._backward,
-            [*upstream[:height], *sums],
+        xs |= {f"residual_{i}": x for i, x in enumerate(residuals)}
+        xs |= {f"d_output_{i}": x for i, x in enumerate(upstream[count:])}
+        sums = [ops.zeros_like(self.held[i], self.dtype) for i in self.direct]
+        d_first, (d_inputs, *stacked), _ = stacking_loop(
+            self._backward_step,
+            [*upstream[:count], *sums],
             xs,
-            stacked=1 + sum(self.counts) + len(self.operations),
+            num_stacked=1 + sum(self.operand_counts) + len(self.operations),
             reverse=True,
         )
-        d_start, sums = d_first[:height], d_first[height:]
-        return [d_inputs, *d_start, *self._shared_gradients(sums, left)]
+        d_start, sums = d_first[:count], d_first[count:]
+        return [d_inputs, *d_start, *self._shared_gradients(sums, stacked)]
 
-    def _backward(self, carry, x):
-        height = len(self.start)
-        d_new, sums = list(carry[:height]), carry[height:]
+    def _backward_step(self, carry, x):
+        count = len(self.start)
+        d_new, sums = list(carry[:count]), carry[count:]
         for i, output in enumerate(self.outputs):
             d_new[output] = d_new[output] + x.pop(f"d_output_{i}")
-        kept = [
-            x.pop(f"kept_{i}") for i in range(height + len(self.operations))
+        residuals = [
+            x.pop(f"residual_{i}") for i in range(count + len(self.operations))
         ]
-        states, values = kept[:height], kept[height:]
-        beside = [self.held[place] for place in self.beside]
+        states, values = residuals[:count], residuals[count:]
+        direct = [self.held[place] for place in self.direct]
 
-        def again(*arguments):
-            states, (given, *rest) = arguments[:height], arguments[height:]
+        def rerun(*arguments):
+            states, (step_input, *rest) = arguments[:count], arguments[count:]
             parameters = list(self.held)
-            for place, parameter in zip(self.beside, rest, strict=False):
+            for place, parameter in zip(self.direct, rest, strict=False):
                 parameters[place] = parameter
-            new, tape = self._new(
+            new_states, tape = self._run_step(
                 parameters,
                 states,
-                {**x, "input": given},
+                {**x, "input": step_input},
                 saved=values,
-                zeros=rest[len(beside) :],
+                zeros=rest[len(direct) :],
             )
-            return new, sum(tape.operands, [])
+            return new_states, sum(tape.operands, [])
 
-        found, operands = vector_jacobians(
-            again, [*states, x["input"], *beside, *self.zeros], d_new
+        gradients, operands = vector_jacobians(
+            rerun, [*states, x["input"], *direct, *self.zeros], d_new
         )
-        d_states, (d_given, *rest) = found[:height], found[height:]
-        d_beside, d_values = rest[: len(beside)], rest[len(beside) :]
+        d_states, (d_input, *rest) = gradients[:count], gradients[count:]
+        d_direct, d_values = rest[: len(direct)], rest[len(direct) :]
         sums = [
             sum + ops.cast(d, self.dtype)
-            for sum, d in zip(sums, d_beside, strict=True)
+            for sum, d in zip(sums, d_direct, strict=True)
         ]
-        left = [d_given, *operands, *d_values]
+        outputs = [d_input, *operands, *d_values]
         return (
             [*d_states, *sums],
-            [ops.cast(each, self.dtype) for each in left],
+            [ops.cast(output, self.dtype) for output in outputs],
             [],
         )
 
-    def _shared_gradients(self, sums, left):
+    def _shared_gradients(self, sums, stacked):
         """Return the shared parameters' gradients from sums and products."""
         gradients = [None] * len(self.held)
-        d_values, left = left[sum(self.counts) :], iter(left)
-        operands = [[next(left) for _ in range(n)] for n in self.counts]
-        found = list(zip(self.beside, sums, strict=True))
-        found += shared_gradients(self.operations, operands, d_values)
-        for place, d in found:
+        d_values, rest = stacked[sum(self.operand_counts) :], iter(stacked)
+        operands = [[next(rest) for _ in range(n)] for n in self.operand_counts]
+        pairs = list(zip(self.direct, sums, strict=True))
+        pairs += shared_gradients(self.operations, operands, d_values)
+        for place, d in pairs:
             d = ops.cast(d, self.dtype)
-            old = gradients[place]
-            gradients[place] = d if old is None else old + d
+            previous = gradients[place]
+            gradients[place] = d if previous is None else previous + d
         return [
             ops.zeros_like(x) if d is None else d
             for x, d in zip(self.held, gradients, strict=True)

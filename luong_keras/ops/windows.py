@@ -133,24 +133,26 @@ def window_indices(centre, half_width, source_length, blocks=SINGLE):
     return first + ops.arange(width, dtype=PLACE_DTYPE)
 
 
-def in_blocks(x, size):
+def cut_into_blocks(x, size):
     """Cut `x` (B, T, U) into blocks (B N, L, U), padded with zeros."""
     batch, steps, width = ops.shape(x)
     if size > 1:
-        zeros = ops.zeros((batch, _missing(steps, size), width), dtype=x.dtype)
+        zeros = ops.zeros(
+            (batch, _block_padding(steps, size), width), dtype=x.dtype
+        )
         x = ops.concatenate([x, zeros], axis=1)
         steps = ops.shape(x)[1] // size
     return ops.reshape(x, (batch * steps, size, width))
 
 
-def out_of_blocks(x, batch, steps):
-    """Undo `in_blocks`: return (B, T, U)."""
+def join_blocks(x, batch, steps):
+    """Undo `cut_into_blocks`: return (B, T, U)."""
     _, size, width = ops.shape(x)
-    rows = ops.reshape(x, (batch, steps + _missing(steps, size), width))
+    rows = ops.reshape(x, (batch, steps + _block_padding(steps, size), width))
     return rows[:, :steps]
 
 
-def _missing(steps, size):
+def _block_padding(steps, size):
     """Return the number of padding steps in the last block.
 
     It avoids `-steps % size`, which is negative in ONNX.
@@ -162,11 +164,11 @@ def spread(values, positions, source_length):
     """Put `values` (B, T, W) at their positions in zeros (B, T, S)."""
     offset = ops.arange(source_length, dtype=PLACE_DTYPE) - positions[..., :1]
     last = ops.cast(ops.shape(positions)[-1] - 1, PLACE_DTYPE)
-    found = ops.take_along_axis(
+    gathered = ops.take_along_axis(
         values, ops.minimum(ops.maximum(offset, 0), last), axis=-1
     )
     inside = ops.logical_and(offset >= 0, offset <= last)
-    return ops.where(inside, found, ops.zeros((), dtype=found.dtype))
+    return ops.where(inside, gathered, ops.zeros((), dtype=gathered.dtype))
 
 
 def window_mask(centre, half_width, positions):

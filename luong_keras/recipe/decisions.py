@@ -17,7 +17,7 @@ from luong_keras.evaluation.metrics.registry import (
     choose_metric,
     find_metric,
 )
-from luong_keras.ops.devices import decided
+from luong_keras.ops.devices import resolve_precision
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.training.run_folder import RunFolder
 
@@ -57,7 +57,9 @@ def decide_precision(config: RunConfig) -> RunConfig:
     precision = config.model.precision
     if precision != "auto":
         return config
-    return with_values(config, {"model.precision": decided(precision)})
+    return with_values(
+        config, {"model.precision": resolve_precision(precision)}
+    )
 
 
 def decide_languages(config: RunConfig, run: RunFolder) -> RunConfig:

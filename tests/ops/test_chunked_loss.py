@@ -135,13 +135,13 @@ def test_parallel_chunks(count, words, monkeypatch, float64):
 def test_gpu_computes_one_chunk_at_a_time(monkeypatch, gpu, count):
     monkeypatch.setattr(chunked_loss, "has_gpu", lambda: gpu)
     sizes = []
-    original = chunked_loss._Words._chunk
+    original = chunked_loss._Words._compute_chunk
 
     def recorded(self, rows, weights):
         sizes.append(len(rows))
         return original(self, rows, weights)
 
-    monkeypatch.setattr(chunked_loss._Words, "_chunk", recorded)
+    monkeypatch.setattr(chunked_loss._Words, "_compute_chunk", recorded)
     monkeypatch.setattr(chunked_loss, "_MAX_LOGITS", 100 * VOCABULARY)
     projection = lk.OutputProjection(VOCABULARY)
     projection.build((None, None, UNITS))

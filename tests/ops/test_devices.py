@@ -28,12 +28,12 @@ def machine(monkeypatch):
             timed.append((size, dtype))
             return seconds[dtype]
 
-        devices._faster.cache_clear()
+        devices._faster_precision.cache_clear()
         monkeypatch.setattr(devices, "product_seconds", product_seconds)
         return timed
 
     yield set_times
-    devices._faster.cache_clear()
+    devices._faster_precision.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_bfloat16_is_chosen_if_its_product_is_fast_enough(
     machine, capsys, float32, bfloat16, chosen
 ):
     machine(float32=float32, bfloat16=bfloat16)
-    assert devices.decided("auto") == chosen
+    assert devices.resolve_precision("auto") == chosen
     message = capsys.readouterr().err
     assert message.startswith(
         f"precision: {chosen}, for a product of 512 x 512"
@@ -93,16 +93,18 @@ def test_older_gpus_use_float16(machine, monkeypatch, capability, half):
     else:
         pytest.skip("torch reports no capability on a CPU")
     timed = machine(float32=0.02, **{half: 0.01})
-    assert devices.decided("auto") == f"mixed_{half}"
+    assert devices.resolve_precision("auto") == f"mixed_{half}"
     assert timed == [(512, "float32"), (512, half)]
 
 
 def test_speed_is_measured_once_and_only_for_auto(machine, capsys):
     timed = machine(float32=0.02, bfloat16=0.01)
     for given in ("float32", "float64", "mixed_float16"):
-        assert devices.decided(given) == given
+        assert devices.resolve_precision(given) == given
     assert timed == []
-    assert {devices.decided("auto") for _ in range(3)} == {"mixed_bfloat16"}
+    assert {devices.resolve_precision("auto") for _ in range(3)} == {
+        "mixed_bfloat16"
+    }
     assert timed == [(512, "float32"), (512, "bfloat16")]
     assert capsys.readouterr().err.count("precision:") == 1
 
@@ -116,7 +118,7 @@ def test_products_grow_until_they_can_be_timed(machine, monkeypatch):
         return size / 2048 * 0.005
 
     monkeypatch.setattr(devices, "product_seconds", product_seconds)
-    assert devices.decided("auto") == "float32"
+    assert devices.resolve_precision("auto") == "float32"
     sizes = [(512, "float32"), (1024, "float32"), (2048, "float32")]
     assert timed == [*sizes, (2048, "bfloat16")]
 

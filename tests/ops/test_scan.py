@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from luong_keras.ops import products
-from luong_keras.ops.loops import reads
+from luong_keras.ops.loops import find_used
 from luong_keras.ops.products import product
 from luong_keras.ops.scan import scan
 from tests.layer_checks import assert_all_close, loss_and_gradients, random
@@ -77,7 +77,7 @@ def test_reads_finds_the_arguments_in_use():
     def second_and_third(first, second, third):
         return [ops.tanh(second), third]
 
-    assert reads(second_and_third, numbers) == [False, True, True]
+    assert find_used(second_and_third, numbers) == [False, True, True]
 
 
 # Rows shared by all steps.
@@ -91,9 +91,10 @@ def attending_step(parameters, states, given, x):
     (hidden,) = states
     query = product(hidden, kernel, given, view=ops.transpose)[:, None]
     positions = x["first"] + ops.arange(WIDTH, dtype="int32")
-    near_keys = products.gathered(keys, positions)
+    near_keys = products.gather_windows(keys, positions)
     near = products.weighted_sums(
-        products.dots(query, near_keys), products.gathered(values, positions)
+        products.dots(query, near_keys),
+        products.gather_windows(values, positions),
     )
     whole = products.weighted_sums(ops.tanh(products.dots(near, keys)), values)
     # Not linear in the rows, so no product after the scan gives the gradient.

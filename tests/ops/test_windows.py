@@ -126,7 +126,7 @@ def test_window_indices_stay_inside_the_source():
 def test_gathered_windows_are_spread_to_their_positions():
     source = random(2, 7, 3)
     positions = np.array([[[0, 1], [5, 6]], [[2, 3], [3, 4]]], "int32")
-    rows = to_numpy(products.gathered(source, positions))
+    rows = to_numpy(products.gather_windows(source, positions))
     assert rows.shape == (4, 2, 3)
     np.testing.assert_allclose(rows[1], source[0, 5:7], rtol=1e-6)
     np.testing.assert_allclose(rows[2], source[1, 2:4], rtol=1e-6)

@@ -137,7 +137,9 @@ def test_older_runs_keep_their_limit(prepared):
 
 def test_a_new_run_records_the_precision_it_measured(prepared, monkeypatch):
     measured = iter(["mixed_bfloat16", "float32"])
-    monkeypatch.setattr(decisions, "decided", lambda _: next(measured))
+    monkeypatch.setattr(
+        decisions, "resolve_precision", lambda _: next(measured)
+    )
     for _ in range(2):  # Another machine would choose float32.
         prepared([("a b", "x y")] * 9, "model.precision=auto")
         found = run_config(prepared.run).model.precision

@@ -171,7 +171,9 @@ def test_changeable_settings_exist():
 def test_automatic_precision_is_decided_once(run, tmp_path, monkeypatch):
     auto = override(RunConfig(), ["model.precision=auto"])
     measured = iter(["mixed_bfloat16", "float32"])
-    monkeypatch.setattr(decisions, "decided", lambda _: next(measured))
+    monkeypatch.setattr(
+        decisions, "resolve_precision", lambda _: next(measured)
+    )
     fresh = RunFolder(tmp_path / "fresh")
     decided = decide_precision(restore_decisions(auto, fresh))
     assert decided.model.precision == "mixed_bfloat16"

@@ -12,7 +12,7 @@ from luong_keras.layers.argument_checks import (
 from luong_keras.layers.attention.luong_attention import LuongAttention
 from luong_keras.ops import masking, windows
 from luong_keras.ops.backends import rows_of_each
-from luong_keras.ops.products import gathered, weighted_sums
+from luong_keras.ops.products import gather_windows, weighted_sums
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
@@ -252,28 +252,28 @@ class LocalAttention(LuongAttention):
         positions = windows.window_indices(
             place.centre, self.half_width, source_length, blocks
         )
-        window_keys = gathered(keys, positions)
+        window_keys = gather_windows(keys, positions)
         window_values = window_keys
         if keys is not value:
-            window_values = gathered(value, positions)
+            window_values = gather_windows(value, positions)
         if blocks.size > 1:
             positions = ops.repeat(positions, blocks.size, axis=1)[:, :steps]
         if dropout_mask is not None:
             dropout_mask = ops.take_along_axis(dropout_mask, positions, axis=-1)
         window = self._window_at(place, positions)
         shape = ops.shape(query)[:2]
-        queries = windows.in_blocks(query, blocks.size)
+        queries = windows.cut_into_blocks(query, blocks.size)
         weights = windows.local_weights(
-            windows.out_of_blocks(self._scores(queries, window_keys), *shape),
+            windows.join_blocks(self._scores(queries, window_keys), *shape),
             window.mask,
             window.gaussian,
             self.gaussian_form,
         )
         weights = self._apply_dropout(weights, dropout_mask, training)
         weights = ops.cast(weights, value.dtype)
-        in_blocks = windows.in_blocks(weights, blocks.size)
-        context = windows.out_of_blocks(
-            weighted_sums(in_blocks, window_values), *shape
+        block_weights = windows.cut_into_blocks(weights, blocks.size)
+        context = windows.join_blocks(
+            weighted_sums(block_weights, window_values), *shape
         )
         context = ops.cast(context, value.dtype)
         return context, windows.spread(weights, positions, source_length)

@@ -292,17 +292,17 @@ class LuongAttention(CheckedLayer):
         if value_mask is not None:
             first = masking.span(value_mask).first
         count = location_scores.shape[-1]
-        inside = masking.places_within(count, first, source_length)
+        inside = masking.scored_places(count, first, source_length)
         if value_mask is not None:
             inside = ops.logical_and(inside, value_mask)
         inside = ops.expand_dims(inside, -2)
         if self.score.mask_location:
-            source_scores = masking.at_places(
+            source_scores = masking.move_to_places(
                 location_scores, first, source_length
             )
             return masking.masked_softmax(source_scores, inside)
         weights = masking.masked_softmax(location_scores)
-        weights = masking.at_places(weights, first, source_length)
+        weights = masking.move_to_places(weights, first, source_length)
         return ops.where(inside, weights, ops.zeros((), weights.dtype))
 
     def _attend(self, weights, value, dropout_mask, training):

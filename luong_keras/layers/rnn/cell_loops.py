@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from luong_keras.ops.loops import carried, split_masks, stacking_loop
+from luong_keras.ops.loops import carry_over, split_masks, stacking_loop
 from luong_keras.ops.scan import scan
 
 
@@ -118,7 +118,7 @@ def _run_loop(step, shared, states, output_indices, cell, sequence, deferred):
         x = dict(x)
         mask = x.pop("mask", None)
         new_states = one_step(shared, previous, x.pop("input"), x)
-        new_states = carried(new_states, previous, mask)
+        new_states = carry_over(new_states, previous, mask)
         return new_states, [new_states[i] for i in output_indices], []
 
     xs["input"] = projected
