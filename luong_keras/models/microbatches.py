@@ -30,7 +30,7 @@ def is_distributed() -> bool:
 
 def loss_and_updates(
     model: keras.Model,
-    of_part: Callable[..., tuple],
+    compute_part: Callable[..., tuple],
     state: tuple,
     rows: tuple,
     training: bool,
@@ -42,7 +42,7 @@ def loss_and_updates(
 
     Args:
         model: The model.
-        of_part: The method `compute_loss_and_updates` for one part.
+        compute_part: The method `compute_loss_and_updates` for one part.
         state: Lists of the values of the trainable, the non-trainable, the
             metrics' and the optimizer's variables.
         rows: Inputs, targets and sample weights; the first axis is split.
@@ -55,57 +55,59 @@ def loss_and_updates(
         variable.path.endswith(_SEED_STATE)
         for variable in model.non_trainable_variables
     ]
-    trainable, *others = state
+    trainable, *other_state = state
 
-    def objective(trainable, others, rows):
-        variables, metrics, optimizer = others
+    def objective(trainable, other_state, rows):
+        variables, metrics, optimizer = other_state
         with microbatch_normalization.sum_losses() as part:
-            loss, aux = of_part(
+            loss, aux = compute_part(
                 trainable, variables, metrics, *rows, training, optimizer
             )
         unscaled, outputs, variables, metrics = aux
         sums = (loss, unscaled, part.number)
         return loss, (sums, outputs, [variables, metrics, optimizer])
 
-    def run(trainable, others, rows):
+    def run(trainable, other_state, rows):
         if not training:
-            _, found = objective(trainable, others, rows)
-            return (*found, [])
+            _, results = objective(trainable, other_state, rows)
+            return (*results, [])
         gradient = jax.value_and_grad(objective, has_aux=True)
-        (_, found), gradients = gradient(trainable, others, rows)
-        return (*found, gradients)
+        (_, results), gradients = gradient(trainable, other_state, rows)
+        return (*results, gradients)
 
-    def whole(trainable):
-        make = _one_after_the_other(run, parts) if parts > 1 else run
+    def run_batch(trainable):
+        run_parts = _run_in_sequence(run, parts) if parts > 1 else run
         if is_distributed():
-            make = _one_on_each_device(make, seeds)
-        sums, outputs, others_after, gradients = make(trainable, others, rows)
+            run_parts = _run_on_devices(run_parts, seeds)
+        sums, outputs, new_state, gradients = run_parts(
+            trainable, other_state, rows
+        )
         *losses, number = sums
         if number is not None:
-            share = 1 / jax.numpy.maximum(number, 1)
+            factor = 1 / jax.numpy.maximum(number, 1)
             losses, gradients = jax.tree.map(
-                lambda x: x * share.astype(x.dtype), (losses, gradients)
+                lambda x: x * factor.astype(x.dtype), (losses, gradients)
             )
         loss, unscaled = losses
-        variables, metrics, _ = others_after
+        variables, metrics, _ = new_state
         return loss, (unscaled, outputs, variables, metrics), gradients
 
     @jax.custom_vjp
-    def attached(trainable):
-        return whole(trainable)[:2]
+    def batch_loss(trainable):
+        return run_batch(trainable)[:2]
 
     def forward(trainable):
-        loss, aux, gradients = whole(trainable)
+        loss, aux, gradients = run_batch(trainable)
         return (loss, aux), gradients
 
     def backward(gradients, upstream):
         return ([d * upstream[0].astype(d.dtype) for d in gradients],)
 
-    attached.defvjp(forward, backward)
-    return attached(trainable)
+    batch_loss.defvjp(forward, backward)
+    return batch_loss(trainable)
 
 
-def _one_after_the_other(run, parts: int):
+def _run_in_sequence(run, parts: int):
     """Return a function that calls `run` per part and adds up its sums.
 
     A part has every `parts`-th row.
@@ -116,62 +118,66 @@ def _one_after_the_other(run, parts: int):
     def split(x):
         return jnp.moveaxis(x.reshape(-1, parts, *x.shape[1:]), 1, 0)
 
-    def joined(x):
+    def join(x):
         return jnp.moveaxis(x, 0, 1).reshape(-1, *x.shape[2:])
 
-    def run_all(trainable, others, rows):
+    def run_all(trainable, other_state, rows):
         rows = jax.tree.map(split, rows)
 
         def step(carry, rows):
-            others, sums, gradients = carry
-            more, outputs, others, d = run(trainable, others, rows)
-            added = jax.tree.map(jnp.add, (sums, gradients), (more, d))
-            return (others, *added), outputs
+            other_state, sums, gradients = carry
+            part_sums, outputs, other_state, part_gradients = run(
+                trainable, other_state, rows
+            )
+            totals = jax.tree.map(
+                jnp.add, (sums, gradients), (part_sums, part_gradients)
+            )
+            return (other_state, *totals), outputs
 
         first = jax.tree.map(lambda x: x[0], rows)
-        shapes = jax.eval_shape(run, trainable, others, first)
+        shapes = jax.eval_shape(run, trainable, other_state, first)
         zeros = jax.tree.map(
             lambda x: jnp.zeros(x.shape, x.dtype), (shapes[0], shapes[3])
         )
-        (others, sums, gradients), outputs = jax.lax.scan(
-            step, (others, *zeros), rows
+        (other_state, sums, gradients), outputs = jax.lax.scan(
+            step, (other_state, *zeros), rows
         )
-        return sums, jax.tree.map(joined, outputs), others, gradients
+        return sums, jax.tree.map(join, outputs), other_state, gradients
 
     return run_all
 
 
-def _one_on_each_device(run, seeds: list[bool]):
+def _run_on_devices(run, seeds: list[bool]):
     """Return a function that calls `run` per device, with separate seeds."""
     import jax
 
     distribution: Any = keras.distribution.distribution()
     axis = distribution.batch_dim_name
     mesh = distribution.device_mesh.backend_mesh
-    everywhere = jax.sharding.PartitionSpec()
-    split = jax.sharding.PartitionSpec(axis)
+    replicated = jax.sharding.PartitionSpec()
+    sharded = jax.sharding.PartitionSpec(axis)
 
-    def moved(others, by):
-        variables, *rest = others
+    def shift_seeds(other_state, offset):
+        variables, *rest = other_state
         variables = [
-            value.at[0].add(by.astype(value.dtype)) if is_seed else value
+            value.at[0].add(offset.astype(value.dtype)) if is_seed else value
             for value, is_seed in zip(variables, seeds, strict=True)
         ]
         return [variables, *rest]
 
-    def run_here(trainable, others, rows):
-        own = jax.lax.axis_index(axis).astype("uint32") * _SEED_STRIDE
-        sums, outputs, others, gradients = run(
-            trainable, moved(others, own), rows
+    def run_here(trainable, other_state, rows):
+        offset = jax.lax.axis_index(axis).astype("uint32") * _SEED_STRIDE
+        sums, outputs, other_state, gradients = run(
+            trainable, shift_seeds(other_state, offset), rows
         )
         sums, gradients = jax.lax.psum((sums, gradients), axis)
-        return sums, outputs, moved(others, -own), gradients
+        return sums, outputs, shift_seeds(other_state, -offset), gradients
 
     return jax.shard_map(
         run_here,
         mesh=mesh,
-        in_specs=(everywhere, everywhere, split),
-        out_specs=(everywhere, split, everywhere, everywhere),
+        in_specs=(replicated, replicated, sharded),
+        out_specs=(replicated, sharded, replicated, replicated),
         # The variables, which are not summed, are the same on all devices.
         check_vma=False,
     )
@@ -209,29 +215,29 @@ def train_step(
                 ),
                 data,
             )
-            loss, number, gradients, logs = _part(model, rows)
+            loss, number, gradients, logs = _compute_part(model, rows)
         losses.append(loss)
         numbers.append(number)
         if worker_sums[worker] is not None:
             gradients = [
-                _plus(*two)
-                for two in zip(worker_sums[worker], gradients, strict=True)
+                _add_gradients(*pair)
+                for pair in zip(worker_sums[worker], gradients, strict=True)
             ]
         worker_sums[worker] = gradients
         worker_ends[worker] = tf.nest.flatten(
-            [loss, [each for each in gradients if each is not None]],
+            [loss, [d for d in gradients if d is not None]],
             expand_composites=True,
         )
-    share = 1.0
+    factor = 1.0
     if numbers[0] is not None:
-        share = 1 / tf.maximum(_total(numbers), 1)
+        factor = 1 / tf.maximum(_sum_in_order(numbers), 1)
     variables = model.trainable_variables
     gradients = zip(*worker_sums[:parts], strict=True)
     loss, *sums = [
         None
         if total is None
-        else tf.math.scalar_mul(tf.cast(share, total.dtype), total)
-        for total in map(_total, [losses, *gradients])
+        else tf.math.scalar_mul(tf.cast(factor, total.dtype), total)
+        for total in map(_sum_in_order, [losses, *gradients])
     ]
     model.optimizer.apply_gradients(zip(sums, variables, strict=True))
     # As in `keras.Model.train_step`, which weights by rows.
@@ -243,7 +249,7 @@ def train_step(
     return {**logs, "loss": tracker.result()}
 
 
-def _part(model, rows):
+def _compute_part(model, rows):
     """Return the loss sum of a part, its divisor, gradients and logs."""
     import tensorflow as tf
 
@@ -260,30 +266,30 @@ def _part(model, rows):
     return loss, part.number, gradients, logs
 
 
-def _plus(one, other):
+def _add_gradients(gradient, addend):
     """Add two gradients of one variable, which are None without a path."""
     import tensorflow as tf
 
-    if one is None:
+    if gradient is None:
         return None
-    if not isinstance(one, tf.IndexedSlices):
-        return one + other
+    if not isinstance(gradient, tf.IndexedSlices):
+        return gradient + addend
     return tf.IndexedSlices(
-        tf.concat([one.values, other.values], 0),
-        tf.concat([one.indices, other.indices], 0),
-        one.dense_shape,
+        tf.concat([gradient.values, addend.values], 0),
+        tf.concat([gradient.indices, addend.indices], 0),
+        gradient.dense_shape,
     )
 
 
-def _total(tensors):
+def _sum_in_order(tensors):
     """Return the sum of tensors, always added in the same order, or None.
 
     TensorFlow merges consecutive additions into one AddN, whose order depends
-    on when memory becomes free: a run would not repeat to the bit. (`_plus` is
-    safe, because the next part waits for its result.)
+    on when memory becomes free: a run would not repeat to the bit.
+    (`_add_gradients` is safe, because the next part waits for its result.)
     """
     import tensorflow as tf
 
     if tensors[0] is None or isinstance(tensors[0], tf.IndexedSlices):
-        return functools.reduce(_plus, tensors)
+        return functools.reduce(_add_gradients, tensors)
     return tf.reduce_sum(tf.stack(tensors), 0)

@@ -67,7 +67,7 @@ class TrainingModel(keras.Model):
     ):
         """Compute the loss of a batch on JAX; see `keras.Model`."""
         self._check_parallel_microbatches()
-        of_part = super().compute_loss_and_updates
+        compute_part = super().compute_loss_and_updates
         state = (
             trainable_variables,
             non_trainable_variables,
@@ -77,9 +77,11 @@ class TrainingModel(keras.Model):
         rows = (x, y, sample_weight)
         parts = self.microbatches if training else 1
         if parts == 1 and not microbatches.is_distributed():
-            return of_part(*state[:3], *rows, training, optimizer_variables)
+            return compute_part(
+                *state[:3], *rows, training, optimizer_variables
+            )
         return microbatches.loss_and_updates(
-            self, of_part, state, rows, training, parts
+            self, compute_part, state, rows, training, parts
         )
 
     def _check_parallel_microbatches(self):

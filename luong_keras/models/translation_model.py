@@ -87,7 +87,7 @@ class TranslationModel:
         self.sampled_softmax = sampled_softmax
         self.folded_embedding = None
         self._make_layers()
-        self._connect()
+        self._make_models()
 
     # Layers.
 
@@ -95,11 +95,11 @@ class TranslationModel:
         config, dtype = self.config, self.config.precision
         self.source_embedding = None
         if config.shared_embeddings:
-            self.source_embedding = self._embedding(
+            self.source_embedding = self._make_embedding(
                 config.source_vocabulary_size, "shared_embedding"
             )
         elif config.source_features is None:
-            self.source_embedding = self._embedding(
+            self.source_embedding = self._make_embedding(
                 config.source_vocabulary_size, "source_embedding"
             )
         self.encoder = Encoder(
@@ -113,53 +113,53 @@ class TranslationModel:
             use_bias=config.use_bias,
             cell_clip=config.cell_clip,
             gradient_clip=config.gradient_clip,
-            kernel_initializer=self._initializer(None),
+            kernel_initializer=self._make_initializer(None),
             dtype=dtype,
             name="encoder",
         )
-        self.target_embedding = self._target_embedding()
+        self.target_embedding = self._make_target_embedding()
         self.decoder = AttentionRNN(
-            self._cell(),
+            self._make_cell(),
             dropout=config.dropout,
             dropout_style=config.dropout_style,
             dtype=dtype,
             name="decoder",
         )
-        self.bridge = self._bridge()
+        self.bridge = self._make_bridge()
         self.projection = OutputProjection(
             config.target_vocabulary_size,
             embedding=(
                 self.target_embedding if config.tied_embeddings else None
             ),
             use_bias=config.output_bias,
-            kernel_initializer=self._initializer("glorot_uniform"),
+            kernel_initializer=self._make_initializer("glorot_uniform"),
             dtype=dtype,
             name="output_projection",
         )
 
-    def _initializer(self, default):
+    def _make_initializer(self, default):
         if self.config.initial_range is None:
             return default
-        reach = self.config.initial_range
-        return keras.initializers.RandomUniform(-reach, reach)
+        limit = self.config.initial_range
+        return keras.initializers.RandomUniform(-limit, limit)
 
-    def _target_embedding(self):
+    def _make_target_embedding(self):
         if self.config.shared_embeddings:
             return self.source_embedding
-        return self._embedding(
+        return self._make_embedding(
             self.config.target_vocabulary_size, "target_embedding"
         )
 
-    def _embedding(self, vocabulary_size, name):
+    def _make_embedding(self, vocabulary_size, name):
         return Embedding(
             vocabulary_size,
             self.config.embedding_size,
-            embeddings_initializer=self._initializer("uniform"),
+            embeddings_initializer=self._make_initializer("uniform"),
             dtype=self.config.precision,
             name=name,
         )
 
-    def _cell(self):
+    def _make_cell(self):
         config = self.config
         options = {"num_layers": config.decoder_layers}
         if config.recurrence == "lstm":
@@ -168,24 +168,24 @@ class TranslationModel:
         if config.decoder == "luong":
             options["input_feeding"] = config.input_feeding
         if config.initial_range is not None:
-            options["kernel_initializer"] = self._initializer(None)
-            options["recurrent_initializer"] = self._initializer(None)
+            options["kernel_initializer"] = self._make_initializer(None)
+            options["recurrent_initializer"] = self._make_initializer(None)
         return _CELLS[config.decoder, config.recurrence](
             config.units,
-            attention=self._attention(config.attention),
+            attention=self._make_attention(config.attention),
             use_bias=config.use_bias,
             attentional_bias=config.attentional_bias,
             dtype=config.precision,
             **options,
         )
 
-    def _attention(self, attention: AttentionConfig):
+    def _make_attention(self, attention: AttentionConfig):
         if attention.kind == "none":
             return None
         options = {
             "score_mode": attention.score_mode,
             "use_scale": attention.use_scale,
-            "kernel_initializer": self._initializer("glorot_uniform"),
+            "kernel_initializer": self._make_initializer("glorot_uniform"),
             "dtype": self.config.precision,
         }
         if attention.score_mode == "concat":
@@ -203,7 +203,7 @@ class TranslationModel:
             options["mask_location"] = attention.mask_location
         return LuongAttention(**options)
 
-    def _bridge(self):
+    def _make_bridge(self):
         config = self.config
         if config.encoder_layers == config.decoder_layers:
             return None
@@ -211,18 +211,18 @@ class TranslationModel:
         return Bridge(
             config.units,
             states,
-            kernel_initializer=self._initializer("glorot_uniform"),
+            kernel_initializer=self._make_initializer("glorot_uniform"),
             dtype=config.precision,
             name="bridge",
         )
 
     # Functional models.
 
-    def _connect(self) -> None:
-        inputs = self._source_inputs()
+    def _make_models(self) -> None:
+        inputs = self._make_source_inputs()
         target_in = keras.Input((None,), dtype="int32", name="target_in")
         target_out = keras.Input((None,), dtype="int32", name="target_out")
-        vectors, memory, mask, states = self._read([*inputs, target_in])
+        vectors, memory, mask, states = self._run_layers([*inputs, target_in])
         self.model = keras.Model(
             [*inputs, target_in], self.projection(vectors), name="translator"
         )
@@ -243,7 +243,7 @@ class TranslationModel:
             inputs, [memory, mask, *states], name="translator_encoding"
         )
 
-    def _source_inputs(self):
+    def _make_source_inputs(self):
         features = self.config.source_features
         if features is not None:
             return [
@@ -252,25 +252,25 @@ class TranslationModel:
             ]
         return [keras.Input((None,), dtype="int32", name="source")]
 
-    def _read(self, inputs):
+    def _run_layers(self, inputs):
         """Return the decoder's vectors h̃ and the memory it attends to.
 
         The memory's mask and the decoder's initial states follow.
         """
         *source, target_in = inputs
-        memory, mask, states = self._encode(*self._embedded(*source))
-        attended = {}
+        memory, mask, states = self._encode(*self._embed_source(*source))
+        memory_arguments = {}
         if self.has_attention:
-            attended = {"memory": memory, "memory_mask": mask}
+            memory_arguments = {"memory": memory, "memory_mask": mask}
         vectors = self.decoder(
             self.target_embedding(target_in),
             initial_state=states,
             start_position=0,
-            **attended,
+            **memory_arguments,
         )
         return vectors, memory, mask, states
 
-    def _embedded(self, source, mask=None):
+    def _embed_source(self, source, mask=None):
         """Return the input of the encoder and its mask."""
         if self.source_embedding is not None:
             mask = ops.not_equal(source, self.config.source_pad_id)
@@ -280,8 +280,8 @@ class TranslationModel:
     def _encode(self, embedded, mask):
         memory, *states = self.encoder(embedded, mask=mask)
         if self.bridge is not None:
-            per_layer = self.decoder.cell.states_per_layer
-            states = self.bridge(states[-per_layer:])
+            num_states = self.decoder.cell.states_per_layer
+            states = self.bridge(states[-num_states:])
         return memory, mask, states
 
     @property
@@ -347,7 +347,7 @@ class DecodingStep(PerSentence):
             shortlist, the step reads and scores places in it.
     """
 
-    per_sentence = ("projected", "mask")
+    per_sentence = ("projected_memory", "mask")
 
     def __init__(self, translation_model, memory, mask, words=None):
         self.translation_model = translation_model
@@ -358,7 +358,7 @@ class DecodingStep(PerSentence):
         self.words = words
         projected = cell.project_memory(memory) or ()
         # Keys and values have a row per sentence; the value kernel has none.
-        self.projected, self.kernel = projected[:2], projected[2:]
+        self.projected_memory, self.value_kernel = projected[:2], projected[2:]
         self.mask = mask
 
     def __call__(self, ids, states, position):
@@ -370,7 +370,7 @@ class DecodingStep(PerSentence):
             self.weights,
             model.project_words(ids),
             states,
-            (*self.projected, *self.kernel) or None,
+            (*self.projected_memory, *self.value_kernel) or None,
             self.mask,
             position,
         )

@@ -226,7 +226,7 @@ def test_microbatch_waits_for_the_previous_one_of_its_worker(
         ends.append(total.op)
         return total, None, [total], {}
 
-    monkeypatch.setattr(microbatches, "_part", part)
+    monkeypatch.setattr(microbatches, "_compute_part", part)
     model = types.SimpleNamespace(
         trainable_variables=["weight"],
         optimizer=types.SimpleNamespace(apply_gradients=list),
@@ -254,7 +254,7 @@ def test_microbatches_are_added_up_in_a_fixed_order(monkeypatch, parallel):
         total = tf.reduce_sum(rows)
         return total, tf.square(total), [tf.exp(total), tf.sin(rows)], {}
 
-    monkeypatch.setattr(microbatches, "_part", part)
+    monkeypatch.setattr(microbatches, "_compute_part", part)
     applied = []
     model = types.SimpleNamespace(
         trainable_variables=["weight", "other"],

@@ -570,10 +570,10 @@ MUTATIONS = [
         "models/translation_model.py",
         "            cell_clip=config.cell_clip,\n"
         "            gradient_clip=config.gradient_clip,\n"
-        "            kernel_initializer=self._initializer(None),",
+        "            kernel_initializer=self._make_initializer(None),",
         "            cell_clip=config.gradient_clip,\n"
         "            gradient_clip=config.cell_clip,\n"
-        "            kernel_initializer=self._initializer(None),",
+        "            kernel_initializer=self._make_initializer(None),",
         ("tests/wiring/test_model_config.py",),
     ),
     Mutation(
@@ -823,16 +823,16 @@ MUTATIONS = [
     Mutation(
         "the parts of a batch are not divided by its words",
         "models/microbatches.py",
-        "share = 1 / tf.maximum(_total(numbers), 1)",
-        "share = 1 / tf.maximum(numbers[0], 1)",
+        "factor = 1 / tf.maximum(_sum_in_order(numbers), 1)",
+        "factor = 1 / tf.maximum(numbers[0], 1)",
         PARTS,
         "step_of_the_whole",
     ),
     Mutation(
         "sparse gradients of the first part alone",
         "models/microbatches.py",
-        "tf.concat([one.values, other.values], 0)",
-        "tf.concat([one.values, one.values], 0)",
+        "tf.concat([gradient.values, addend.values], 0)",
+        "tf.concat([gradient.values, gradient.values], 0)",
         PARTS,
         "step_of_the_whole",
     ),
