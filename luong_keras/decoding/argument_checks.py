@@ -19,7 +19,7 @@ def check_kinds(example, kind, objects):
         objects = wrong = [objects]
     else:
         objects = list(objects)  # A generator can be read only once.
-        wrong = [each for each in objects if not isinstance(each, kind)]
+        wrong = [item for item in objects if not isinstance(item, kind)]
     if wrong:
         raise ValueError(
             f"Expected: a {kind.__name__} of luong_keras.decoding, as in "
@@ -28,7 +28,7 @@ def check_kinds(example, kind, objects):
     return objects
 
 
-def of_each_sentence(name, lengths, batch):
+def check_lengths(name, lengths, batch):
     """Return the lengths as int32; check that they are (B,)."""
     lengths = ops.cast(lengths, "int32")
     shape = tuple(lengths.shape)
@@ -44,21 +44,21 @@ def of_each_sentence(name, lengths, batch):
 def check_ids(size, special_ids):
     """Check that the ids are in the vocabulary of the logits."""
     names = ("bos_id", "eos_id", "pad_id")
-    for name, each in zip(names, special_ids, strict=True):
-        if isinstance(size, int) and not 0 <= each < size:
+    for name, token_id in zip(names, special_ids, strict=True):
+        if isinstance(size, int) and not 0 <= token_id < size:
             raise ValueError(
                 f"Expected: `{name}` in the vocabulary of the logits, 0 to "
-                f"{size - 1}. Received: {name}={each}. Give the id that the "
-                "model was trained with."
+                f"{size - 1}. Received: {name}={token_id}. Give the id that "
+                "the model was trained with."
             )
 
 
 def known_values(value):
     """Return the values as a NumPy array, or None for a symbolic tensor."""
     # `np.array` warns before it refuses the tensors of a graph.
-    read = getattr(value, "__array__", lambda: np.array(value))
+    to_array = getattr(value, "__array__", lambda: np.array(value))
     try:
-        return read()
+        return to_array()
     except (RuntimeError, TypeError, ValueError):
         return None
 
@@ -87,7 +87,7 @@ def _check_signs(settings, compare, expected, advice=""):
             )
 
 
-def whole_number(name, value, least=1, optional=False):
+def check_integer(name, value, least=1, optional=False):
     """Check an integer and return it; symbolic tensors are not checked."""
     values = known_values(value)
     if values is None:
@@ -97,7 +97,7 @@ def whole_number(name, value, least=1, optional=False):
     return number
 
 
-def counts_between(name, counts, least, most, means):
+def check_counts(name, counts, least, most, means):
     """Return counts (B, ...) as int32; check them if values are known.
 
     Unknown counts are clipped to `most`, which `means` names in the error.
@@ -105,8 +105,8 @@ def counts_between(name, counts, least, most, means):
     if counts is None:
         return None
     values, limit = known_values(counts), known_values(most)
-    known = values is not None and limit is not None
-    if known and (
+    is_known = values is not None and limit is not None
+    if is_known and (
         values.ndim == 0
         or ((values < least) | (values > limit) | (values % 1 > 0)).any()
     ):
@@ -117,26 +117,26 @@ def counts_between(name, counts, least, most, means):
     return ops.minimum(ops.cast(counts, "int32"), ops.cast(most, "int32"))
 
 
-def one_or_each(name, counts, least=1, means="or one int for all"):
+def check_one_or_each(name, counts, least=1, means="or one int for all"):
     """Check and return None, a count, or one count per sentence, (B,)."""
     if np.ndim(counts):
-        return counts_between(name, counts, least, 2**31 - 1, means)
-    return whole_number(name, counts, least, optional=True)
+        return check_counts(name, counts, least, 2**31 - 1, means)
+    return check_integer(name, counts, least, optional=True)
 
 
 def check_rows(owner, batch):
     """Check the batch size of the arguments; one row serves all sentences."""
     for name, value in owner.of_sentences().items():
-        for each in tree.flatten(value):
-            if isinstance(each, PerSentence):
-                check_rows(each, batch)
+        for tensor in tree.flatten(value):
+            if isinstance(tensor, PerSentence):
+                check_rows(tensor, batch)
                 continue
-            rows = tuple(getattr(each, "shape", ()))[:1]
+            rows = tuple(getattr(tensor, "shape", ()))[:1]
             if rows and rows != (1,) and not may_be_equal(rows, (batch,)):
                 raise ValueError(
                     f"Expected: `{name}` of {type(owner).__name__} with one "
                     f"row for each of {batch} sentences, or one for all. "
-                    f"Received: shape {tuple(each.shape)}."
+                    f"Received: shape {tuple(tensor.shape)}."
                 )
 
 

@@ -30,10 +30,10 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from luong_keras.decoding.argument_checks import (
-    counts_between,
+    check_counts,
+    check_integer,
+    check_one_or_each,
     known_values,
-    one_or_each,
-    whole_number,
 )
 from luong_keras.decoding.strategy import (
     DecodingStrategy,
@@ -106,8 +106,8 @@ class Beam(DecodingStrategy):
                 f"`stack_keeps` must be one of {STACK_KEEPS}. Received: "
                 f"stack_keeps={stack_keeps!r}"
             )
-        size = whole_number("size", size)
-        stack_size = whole_number("stack_size", stack_size, optional=True)
+        size = check_integer("size", size)
+        stack_size = check_integer("stack_size", stack_size, optional=True)
         if max_size is None and not isinstance(size, int):
             raise ValueError(
                 "`max_size` must be given, a Python int, where `size` is a "
@@ -117,99 +117,97 @@ class Beam(DecodingStrategy):
         self.stack_size = size if stack_size is None else stack_size
         self.max_size = size if max_size is None else max_size
         self.stack_keeps = stack_keeps
-        self.sizes = counts_between("sizes", sizes, 1, size, "the beam's size")
-        self.stack_sizes = counts_between(
+        self.sizes = check_counts("sizes", sizes, 1, size, "the beam's size")
+        self.stack_sizes = check_counts(
             "stack_sizes", stack_sizes, 1, self.stack_size, "`stack_size`"
         )
-        self.num_return_sequences = one_or_each(
+        self.num_return_sequences = check_one_or_each(
             "num_return_sequences", num_return_sequences
         )
 
     def initialize(self, state: StepState) -> StepOutput:
         batch = ops.shape(state.scores)[0]
-        found = self._candidates(state, *self._first_state(batch))
-        output, kept = self._live(state, found)
-        pool = no_finished_hypotheses(
-            batch, self.stack_size, state.scores.dtype
-        )
+        candidates = self._rank_candidates(state, *self._initial_state(batch))
+        output, more = self._select_live(state, candidates)
+        pool = empty_pool(batch, self.stack_size, state.scores.dtype)
         return output._replace(
             scores=mask_finished(state.unfinished, output.scores),
             unfinished=state.max_lengths >= 2,
-            strategy_state=(pool, *kept),
+            strategy_state=(pool, *more),
         )
 
     def step(self, state: StepState, strategy_state) -> StepOutput:
-        pool, *kept = strategy_state
-        found = self._candidates(state, *kept)
-        pool = self._with_finished(pool, found, state)
-        output, kept = self._live(state, found)
+        pool, *more = strategy_state
+        candidates = self._rank_candidates(state, *more)
+        pool = self._add_finished(pool, candidates, state)
+        output, more = self._select_live(state, candidates)
         return output._replace(
-            unfinished=self._continues(state, pool, output.scores),
-            strategy_state=(pool, *kept),
+            unfinished=self._unfinished_mask(state, pool, output.scores),
+            strategy_state=(pool, *more),
         )
 
     def finalize(self, state: StepState, strategy_state) -> FinalHypotheses:
         pool = strategy_state[0]
         finished = pool.ranking[:, :1] > NEVER / 2
-        slots, live = self._live_results(state)
+        slots, live = self._rank_live(state)
         ranking = ops.where(finished, pool.ranking, live)
         lengths = ops.where(finished, pool.end, state.max_lengths[:, None])
         empty = ranking < NEVER / 2
         lengths = ops.where(empty, 0, lengths)
-        found = FinalHypotheses(
+        hypotheses = FinalHypotheses(
             ops.where(empty, -float("inf"), ranking),
             ops.where(finished, pool.parent, slots),
             lengths,
             ops.where(finished & ~empty, lengths, -1),
         )
         if self.num_return_sequences is None:
-            return found
+            return hypotheses
         # A known number, because JAX compiles fixed shapes.
         counts = self.num_return_sequences
-        known = known_values(counts)
-        maximum = ops.max(counts) if known is None else int(known.max())
-        return FinalHypotheses(*(each[:, :maximum] for each in found))
+        values = known_values(counts)
+        maximum = ops.max(counts) if values is None else int(values.max())
+        return FinalHypotheses(*(x[:, :maximum] for x in hypotheses))
 
     # Parts.
 
-    def _first_state(self, batch):
+    def _initial_state(self, batch):
         """Return the state of the empty hypothesis, (B, 1, ...) each."""
         return ()
 
-    def _candidates(self, state):
+    def _rank_candidates(self, state):
         """Return the best proposals of all hypotheses, the best first."""
         # The first step needs one more, because `</s>` may be proposed but is
         # not allowed. Later a single hypothesis needs one beside `</s>`.
         count = max(self.max_size + is_first(state), 2)
-        gains, words = self._best_words(state, count)
+        gains, words = self._propose_words(state, count)
         if self.sizes is not None:
-            least = ops.maximum(self.sizes + is_first(state), 2)
-            gains = mask_beyond(least[:, None], gains)
-        number = ops.shape(gains)[-1]
+            min_counts = ops.maximum(self.sizes + is_first(state), 2)
+            gains = mask_beyond(min_counts[:, None], gains)
+        num_proposals = ops.shape(gains)[-1]
         totals = state.scores[..., None] + gains
-        shape = (-1, ops.shape(totals)[1] * number)
+        shape = (-1, ops.shape(totals)[1] * num_proposals)
         # At most K candidates end, one per hypothesis: K others remain.
-        count = number if is_first(state) else 2 * self.num_hypotheses
+        count = num_proposals if is_first(state) else 2 * self.num_hypotheses
         totals, order = largest(ops.reshape(totals, shape), count)
         order = ops.cast(order, "int32")
         (words,) = gather_beams([ops.reshape(words, shape)], order)
-        return Candidates(totals, order // number, words)
+        return Candidates(totals, order // num_proposals, words)
 
-    def _best_words(self, state, count):
+    def _propose_words(self, state, count):
         """Return gains and words, (B, K, N); NEVER beyond the vocabulary."""
         size = state.vocabulary_size
         # A size that is a tensor is assumed to be large enough.
-        known = min(count, size) if isinstance(size, int) else count
+        num_words = min(count, size) if isinstance(size, int) else count
         gains, words = top_words(
-            state.logits, known, state.suppressed, state.bonus
+            state.logits, num_words, state.suppressed, state.bonus
         )
-        missing = [(0, 0), (0, 0), (0, count - known)]
-        gains = ops.pad(gains, missing, constant_values=NEVER)
-        return gains, ops.pad(words, missing)
+        padding = [(0, 0), (0, 0), (0, count - num_words)]
+        gains = ops.pad(gains, padding, constant_values=NEVER)
+        return gains, ops.pad(words, padding)
 
-    def _finishing(self, found, state, pool):
+    def _finishing_mask(self, candidates, state, pool):
         """Return a mask of the candidates that finish in this step."""
-        ends = found.words == state.eos_id
+        ends = candidates.words == state.eos_id
         # The number of candidates up to each rank that do not end.
         above = ops.cumsum(ops.cast(~ends, "int32"), axis=-1)
         long_enough = (state.position >= state.min_lengths) & state.unfinished
@@ -217,7 +215,7 @@ class Beam(DecodingStrategy):
         if self.sizes is not None:
             width = self.sizes[:, None]
         finishes = ends & (above < width) & long_enough[:, None]
-        finishes = finishes & (found.totals > NEVER / 2)
+        finishes = finishes & (candidates.totals > NEVER / 2)
         if self.stack_keeps == "first":
             size = self.stack_size
             if self.stack_sizes is not None:
@@ -225,63 +223,69 @@ class Beam(DecodingStrategy):
             finishes = finishes & have_room(pool, finishes, size)
         return finishes
 
-    def _with_finished(self, pool, found, state):
+    def _add_finished(self, pool, candidates, state):
         """Return the pool with the candidates that finish in this step."""
-        finishes = self._finishing(found, state, pool)
-        final = state.final(found.totals, found.parents)
-        others = FinishedHypotheses(
+        finishes = self._finishing_mask(candidates, state, pool)
+        final = state.final(candidates.totals, candidates.parents)
+        finished = FinishedHypotheses(
             ops.where(finishes, final, NEVER),
-            found.parents,
-            ops.zeros_like(found.parents) + state.position,
+            candidates.parents,
+            ops.zeros_like(candidates.parents) + state.position,
         )
-        return best_of(pool, others, self.stack_size, self.stack_sizes)
+        return merge_finished(pool, finished, self.stack_size, self.stack_sizes)
 
-    def _live(self, state, found):
+    def _select_live(self, state, candidates):
         """Select the K best candidates that do not end, and their `more`."""
-        ends = found.words == state.eos_id
+        ends = candidates.words == state.eos_id
         live, order = largest(
-            ops.where(ends, NEVER * 2, found.totals), self.num_hypotheses
+            ops.where(ends, NEVER * 2, candidates.totals), self.num_hypotheses
         )
-        return self._grown(state, found, mask_beyond(self.sizes, live), order)
+        return self._grow_hypotheses(
+            state, candidates, mask_beyond(self.sizes, live), order
+        )
 
-    def _grown(self, state, found, live, order):
+    def _grow_hypotheses(self, state, candidates, live, order):
         """Build the step output from the candidates at `order` (B, K).
 
         `live` are their scores. Stopped sentences keep their hypotheses.
         """
         grows = state.unfinished[:, None]
-        places = ops.arange(self.num_hypotheses, dtype="int32")
-        parents, words, kept = gather_beams(
-            (found.parents, found.words, found.more), order
+        slots = ops.arange(self.num_hypotheses, dtype="int32")
+        parents, words, more = gather_beams(
+            (candidates.parents, candidates.words, candidates.more), order
         )
-        parents = ops.where(grows, parents, places)
+        parents = ops.where(grows, parents, slots)
         words = ops.where(grows, words, state.pad_id)
         scores = ops.where(grows, live, state.scores)
-        return StepOutput(words, parents, scores, None, None), kept
+        return StepOutput(words, parents, scores, None, None), more
 
-    def _continues(self, state, pool, scores):
+    def _unfinished_mask(self, state, pool, scores):
         """Return a mask of the sentences that continue after this step."""
         # `</s>` is a symbol, too: a translation may end with t + 1 symbols.
         room = state.position + 1 < state.max_lengths
-        return state.unfinished & room & ~self._settled(state, pool, scores)
+        return (
+            state.unfinished & room & ~self._settled_mask(state, pool, scores)
+        )
 
-    def _settled(self, state, pool, scores):
+    def _settled_mask(self, state, pool, scores):
         """Return a mask of the sentences whose results cannot change."""
-        full = last_of(pool, self.stack_sizes) > NEVER / 2
+        full = last_score(pool, self.stack_sizes) > NEVER / 2
         reranks = state.scorers.reranks
-        falls = reranks is not True and self._sums_fall(state)
-        if self.stack_keeps == "first" or (reranks is False and not falls):
+        by_sums = reranks is not True and self._settles_by_sums(state)
+        if self.stack_keeps == "first" or (reranks is False and not by_sums):
             return full[:, 0]
-        worst = last_of(pool, self._num_read(pool))
+        worst = last_score(pool, self._num_returned(pool))
         maximum = ops.maximum(state.max_lengths, 1)[:, None]
         bound = state.scorers.score_upper_bound(scores[:, :1], maximum)
         settled = (worst > NEVER / 2) & (worst >= bound)
         if reranks is not True:
-            of_sums = full | settled if falls else full
-            settled = ops.where(ops.reshape(reranks, (-1, 1)), settled, of_sums)
+            sum_settled = full | settled if by_sums else full
+            settled = ops.where(
+                ops.reshape(reranks, (-1, 1)), settled, sum_settled
+            )
         return settled[:, 0]
 
-    def _sums_fall(self, state):
+    def _settles_by_sums(self, state):
         """Test whether plain sums can settle a sentence with a partial pool.
 
         The paper's search fills the whole pool. This search does the same if
@@ -289,7 +293,7 @@ class Beam(DecodingStrategy):
         """
         return self.num_return_sequences is not None and state.bonus is None
 
-    def _num_read(self, pool):
+    def _num_returned(self, pool):
         """Return the number of returned hypotheses, (B,); None for all."""
         if self.num_return_sequences is None:
             return self.stack_sizes
@@ -300,7 +304,7 @@ class Beam(DecodingStrategy):
         )
         return ops.minimum(num_return_sequences, maximum)
 
-    def _live_results(self, state):
+    def _rank_live(self, state):
         """Return slots and final scores of live hypotheses, (B, N) each."""
         ranks = ops.arange(self.stack_size, dtype="int32")
         slots = ops.minimum(ranks, self.num_hypotheses - 1)
@@ -328,7 +332,7 @@ class FinishedHypotheses(NamedTuple):
     end: Any
 
 
-def no_finished_hypotheses(batch, size, dtype) -> FinishedHypotheses:
+def empty_pool(batch, size, dtype) -> FinishedHypotheses:
     """Create a pool of `size` empty places."""
     shape = (batch, size)
     return FinishedHypotheses(
@@ -338,23 +342,26 @@ def no_finished_hypotheses(batch, size, dtype) -> FinishedHypotheses:
     )
 
 
-def best_of(
-    pool: FinishedHypotheses, others: FinishedHypotheses, size: int, sizes=None
+def merge_finished(
+    pool: FinishedHypotheses,
+    finished: FinishedHypotheses,
+    size: int,
+    sizes=None,
 ) -> FinishedHypotheses:
-    """Merge a pool with others and keep the best `size`, (B, size) each.
+    """Merge `finished` into a pool; keep the best `size`, (B, size) each.
 
     `sizes` (B,) may leave fewer places to a sentence.
     """
     merged = [
         ops.concatenate(pair, axis=-1)
-        for pair in zip(pool, others, strict=True)
+        for pair in zip(pool, finished, strict=True)
     ]
-    best, order = largest(merged[0], size)
+    ranking, order = largest(merged[0], size)
     parent, end = gather_beams(merged[1:], order)
-    return FinishedHypotheses(mask_beyond(sizes, best), parent, end)
+    return FinishedHypotheses(mask_beyond(sizes, ranking), parent, end)
 
 
-def last_of(pool: FinishedHypotheses, sizes=None):
+def last_score(pool: FinishedHypotheses, sizes=None):
     """Return the score at rank `sizes` (B,), or the last score, (B, 1)."""
     if sizes is None:
         return pool.ranking[:, -1:]
@@ -363,10 +370,10 @@ def last_of(pool: FinishedHypotheses, sizes=None):
 
 def have_room(pool: FinishedHypotheses, finishes, size):
     """Return a mask of the candidates (B, N) for which the pool has room."""
-    taken = ops.cast(pool.ranking > NEVER / 2, "int32")
-    taken = ops.sum(taken, axis=-1, keepdims=True)
+    num_taken = ops.cast(pool.ranking > NEVER / 2, "int32")
+    num_taken = ops.sum(num_taken, axis=-1, keepdims=True)
     places = ops.cumsum(ops.cast(finishes, "int32"), axis=-1)
-    return taken + places <= size
+    return num_taken + places <= size
 
 
 def mask_finished(unfinished, scores):

@@ -1,6 +1,6 @@
 """Beam search as one function."""
 
-from luong_keras.decoding.argument_checks import whole_number
+from luong_keras.decoding.argument_checks import check_integer
 from luong_keras.decoding.beam import Beam
 from luong_keras.decoding.scorers import LengthPenalty, Prefix
 from luong_keras.decoding.search import check_search, search
@@ -60,14 +60,14 @@ def beam_search(
         `Hypotheses` with N = `stack_size`, the best first. If nothing
         finished, at most K of the ranks are filled.
     """
-    beam_size = whole_number("beam_size", beam_size)
+    beam_size = check_integer("beam_size", beam_size)
     strategy = Beam(beam_size, stack_size, stack_keeps, beam_sizes, stack_sizes)
     scorers = check_search(strategy, scorers)
     if prefix is None and prefix_lengths is not None:
         raise ValueError(
             "`prefix_lengths` needs a `prefix`. Received: prefix=None."
         )
-    own = [] if prefix is None else [Prefix(prefix, prefix_lengths)]
+    prefixes = [] if prefix is None else [Prefix(prefix, prefix_lengths)]
     return search(
         step,
         states,
@@ -75,7 +75,7 @@ def beam_search(
         max_lengths,
         max_steps,
         min_lengths,
-        [*own, LengthPenalty(length_penalty), *scorers],
+        [*prefixes, LengthPenalty(length_penalty), *scorers],
         bos_id,
         eos_id,
         pad_id,

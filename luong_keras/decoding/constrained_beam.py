@@ -2,9 +2,9 @@
 
 from keras import ops
 
-from luong_keras.decoding.argument_checks import check_words, counts_between
+from luong_keras.decoding.argument_checks import check_counts, check_words
 from luong_keras.decoding.beam import Beam, Candidates, mask_beyond
-from luong_keras.decoding.scorers import Scorer, marked_words
+from luong_keras.decoding.scorers import Scorer, mark_words
 from luong_keras.decoding.top_words import (
     NEVER,
     gather_beams,
@@ -30,7 +30,7 @@ class PhraseProgress(PerSentence):
 
     def __init__(self, words, lengths):
         words = ops.cast(words, "int32")
-        self.lengths = counts_between(
+        self.lengths = check_counts(
             "lengths", lengths, 0, ops.shape(words)[2], "those of `words`"
         )
         if 0 in words.shape[1:]:  # no phrases: a maximum would be undefined
@@ -40,42 +40,44 @@ class PhraseProgress(PerSentence):
         places = ops.arange(ops.shape(words)[2], dtype="int32")
         inside = places < self.lengths[..., None]
         self.words = ops.where(inside, words, -1)
-        self.borders = self._borders(self.words, places)
+        self.borders = self._border_mask(self.words, places)
 
     @staticmethod
-    def _borders(words, places):
+    def _border_mask(words, places):
         """Return a boolean mask (B, P, L, L) of the borders of each phrase.
 
         [i, m] is True if the first m words of a phrase end its first i words.
         """
         i, m = places[:, None, None], places[None, :, None]
-        at = ops.clip(i - m + places, 0, ops.shape(words)[2] - 1)  # (i, m, j)
+        index = ops.clip(
+            i - m + places, 0, ops.shape(words)[2] - 1
+        )  # (i, m, j)
         batch, count, size = ops.shape(words)
-        ends = ops.take(words, ops.reshape(at, (-1,)), axis=2)
+        ends = ops.take(words, ops.reshape(index, (-1,)), axis=2)
         ends = ops.reshape(ends, (batch, count, size, size, size))
-        same = (ends == words[:, :, None, None]) | (places >= m)
-        return ops.all(same, axis=-1) & (i >= m)[..., 0]
+        is_same = (ends == words[:, :, None, None]) | (places >= m)
+        return ops.all(is_same, axis=-1) & (i >= m)[..., 0]
 
     def check(self, position, vocabulary_size):
         """Check at the first step that all words are in the vocabulary."""
         if isinstance(position, int):
             check_words("words", self.words, self.lengths, vocabulary_size)
 
-    def after(self, progress, words):
+    def advance(self, progress, words):
         """Return the progress (B, K, P) after the words (B, K)."""
         places = ops.arange(ops.shape(self.words)[2], dtype="int32")
         # (B, K, P, L): [m] is True if the hypothesis ends with the first m
         # words of the phrase, which the new word may continue.
-        here = progress[..., None, None] == places[:, None]
-        begun = ops.any(here & self.borders[:, None], axis=-2)
-        fits = begun & (self.words[:, None] == words[..., None, None])
-        return ops.max(ops.where(fits, places + 1, 0), axis=-1)
+        is_here = progress[..., None, None] == places[:, None]
+        is_begun = ops.any(is_here & self.borders[:, None], axis=-2)
+        is_next = is_begun & (self.words[:, None] == words[..., None, None])
+        return ops.max(ops.where(is_next, places + 1, 0), axis=-1)
 
     def next_words(self, progress):
         """Return the next word of each phrase, (B, K, P); -1 at its end."""
         places = ops.arange(ops.shape(self.words)[2], dtype="int32")
-        here = progress[..., None] == places
-        return ops.max(ops.where(here, self.words[:, None], -1), axis=-1)
+        is_here = progress[..., None] == places
+        return ops.max(ops.where(is_here, self.words[:, None], -1), axis=-1)
 
 
 class ForbiddenPhrases(Scorer):
@@ -97,14 +99,14 @@ class ForbiddenPhrases(Scorer):
         return [ops.zeros((batch, 1, count), dtype="int32")]
 
     def add(self, states, words, position):
-        return [self.phrases.after(states[0], words)]
+        return [self.phrases.advance(states[0], words)]
 
     def suppressed(self, states, position, vocabulary_size):
         self.phrases.check(position, vocabulary_size)
         (progress,) = states
-        last = progress + 1 == self.phrases.lengths[:, None]
-        words = ops.where(last, self.phrases.next_words(progress), -1)
-        return marked_words(words, vocabulary_size)
+        is_last = progress + 1 == self.phrases.lengths[:, None]
+        words = ops.where(is_last, self.phrases.next_words(progress), -1)
+        return mark_words(words, vocabulary_size)
 
 
 class ConstrainedBeam(Beam):
@@ -136,34 +138,36 @@ class ConstrainedBeam(Beam):
         super().__init__(size, **others)
         self.phrases = PhraseProgress(words, lengths)
 
-    def _first_state(self, batch):
+    def _initial_state(self, batch):
         count = ops.shape(self.phrases.words)[1]
         return (ops.zeros((batch, 1, count), dtype="int32"),)
 
-    def _candidates(self, state, progress):
+    def _rank_candidates(self, state, progress):
         """Return all proposals and their progress, the best first."""
-        gains, words = self._proposals(state, progress)
+        gains, words = self._propose_candidates(state, progress)
         totals = state.scores[..., None] + gains
         batch, _, count = ops.shape(totals)
         totals, words = (ops.reshape(x, (batch, -1)) for x in (totals, words))
-        number = ops.shape(words)[1]
-        parents = ops.arange(number, dtype="int32") // count
+        num_candidates = ops.shape(words)[1]
+        parents = ops.arange(num_candidates, dtype="int32") // count
         parents = ops.zeros_like(words) + parents
-        (before,) = gather_beams([progress], parents)
-        after = self._after(before, words)
+        (parent_progress,) = gather_beams([progress], parents)
+        new_progress = self._advance_progress(parent_progress, words)
         ends = words == state.eos_id
         # The missing words and `</s>` must fit into the maximum length.
         room = (state.max_lengths - state.position - 2)[:, None]
-        allowed = ends | (self._missing(after) <= ops.maximum(room, 0))
+        allowed = ends | (
+            self._num_missing(new_progress) <= ops.maximum(room, 0)
+        )
         totals = ops.where(allowed & (totals > NEVER / 2), totals, NEVER)
         order = ops.argsort(-totals, axis=-1)
         order = ops.cast(order, "int32")
-        totals, parents, words, after = gather_beams(
-            (totals, parents, words, after), order
+        totals, parents, words, new_progress = gather_beams(
+            (totals, parents, words, new_progress), order
         )
-        return Candidates(totals, parents, words, (after,))
+        return Candidates(totals, parents, words, (new_progress,))
 
-    def _proposals(self, state, progress):
+    def _propose_candidates(self, state, progress):
         """Return the best words of each hypothesis and those of the phrases.
 
         The result is gains and words, (B, K, N + P) each.
@@ -171,86 +175,86 @@ class ConstrainedBeam(Beam):
         self.phrases.check(state.position, state.vocabulary_size)
         suppressed, bonus = state.suppressed, state.bonus
         # One more, because `</s>` may be one of them.
-        gains, words = self._best_words(state, self.max_size + 1)
+        gains, words = self._propose_words(state, self.max_size + 1)
         # Without phrases the number is that of `Beam`, for the same search. The
         # first step has one more, because the first word is never `</s>`.
-        some = ops.any(self.phrases.lengths > 0, axis=1) | (state.position == 0)
+        more = ops.any(self.phrases.lengths > 0, axis=1) | (state.position == 0)
         sizes = self.num_hypotheses if self.sizes is None else self.sizes
-        sizes = ops.where(some, sizes + 1, ops.maximum(sizes, 2))
+        sizes = ops.where(more, sizes + 1, ops.maximum(sizes, 2))
         gains = mask_beyond(sizes[:, None], gains)
         logits = masking.upcast(state.logits)
-        every = logits - ops.logsumexp(logits, axis=-1, keepdims=True)
+        all_gains = logits - ops.logsumexp(logits, axis=-1, keepdims=True)
         if bonus is not None:
-            every = every + ops.cast(bonus, every.dtype)
+            all_gains = all_gains + ops.cast(bonus, all_gains.dtype)
         if suppressed is not None:
-            every = ops.where(suppressed, NEVER, every)
+            all_gains = ops.where(suppressed, NEVER, all_gains)
         needed_words = self.phrases.next_words(progress)
-        needed = ops.take_along_axis(
-            every, ops.maximum(needed_words, 0), axis=-1
+        needed_gains = ops.take_along_axis(
+            all_gains, ops.maximum(needed_words, 0), axis=-1
         )
         proposed = ops.where(gains > NEVER / 2, words, -1)
-        known = ops.any(
+        is_proposed = ops.any(
             needed_words[..., None] == proposed[..., None, :], axis=-1
         )
-        needed = ops.where(
-            (needed_words < 0) | known | _stood_before(needed_words),
+        needed_gains = ops.where(
+            (needed_words < 0) | is_proposed | _repeated_mask(needed_words),
             NEVER,
-            needed,
+            needed_gains,
         )
         return (
-            ops.concatenate([gains, needed], axis=-1),
+            ops.concatenate([gains, needed_gains], axis=-1),
             ops.concatenate([words, ops.maximum(needed_words, 0)], axis=-1),
         )
 
-    def _after(self, progress, words):
+    def _advance_progress(self, progress, words):
         """Return the progress after a word; complete phrases stay complete."""
         lengths = self.phrases.lengths[:, None]
         return ops.where(
-            progress >= lengths, progress, self.phrases.after(progress, words)
+            progress >= lengths, progress, self.phrases.advance(progress, words)
         )
 
-    def _missing(self, progress):
+    def _num_missing(self, progress):
         """Return how many words suffice to complete all phrases, (B, N)."""
         lengths = self.phrases.lengths[:, None]
-        open_ = progress < lengths
-        whole = ops.sum(ops.where(open_, lengths, 0), axis=-1)
-        return whole - ops.max(ops.where(open_, progress, 0), axis=-1)
+        is_open = progress < lengths
+        num_words = ops.sum(ops.where(is_open, lengths, 0), axis=-1)
+        return num_words - ops.max(ops.where(is_open, progress, 0), axis=-1)
 
-    def _finishing(self, found, state, pool):
+    def _finishing_mask(self, candidates, state, pool):
         # Only candidates with all phrases finish, and only they are compared.
-        complete = self._missing(found.more[0]) == 0
+        is_complete = self._num_missing(candidates.more[0]) == 0
         # The others count as ends, which rank above nothing, and have the score
         # `NEVER`, with which none finishes.
-        only = found._replace(
-            totals=ops.where(complete, found.totals, NEVER),
-            words=ops.where(complete, found.words, state.eos_id),
+        complete_candidates = candidates._replace(
+            totals=ops.where(is_complete, candidates.totals, NEVER),
+            words=ops.where(is_complete, candidates.words, state.eos_id),
         )
-        return super()._finishing(only, state, pool)
+        return super()._finishing_mask(complete_candidates, state, pool)
 
-    def _live(self, state, found):
+    def _select_live(self, state, candidates):
         """Select the best of each bank, then the second best, and so on."""
-        ends = found.words == state.eos_id
-        active = ~ends & (found.totals > NEVER / 2)
-        bank = ops.where(active, ops.sum(found.more[0], axis=-1), -1)
-        number = ops.shape(bank)[1]
-        places = ops.arange(number, dtype="int32")
+        ends = candidates.words == state.eos_id
+        is_active = ~ends & (candidates.totals > NEVER / 2)
+        bank = ops.where(is_active, ops.sum(candidates.more[0], axis=-1), -1)
+        n = ops.shape(bank)[1]
+        places = ops.arange(n, dtype="int32")
         _, count, size = ops.shape(self.phrases.words)
         banks = ops.arange(count * size + 1, dtype="int32")
         members = ops.cast(bank[:, :, None] == banks, "int32")
         # The rank of each candidate within its bank.
         rank = ops.sum(members * ops.cumsum(members, axis=1), axis=-1) - 1
-        turns = ops.where(active, rank * number + places, number * number)
+        turns = ops.where(is_active, rank * n + places, n * n)
         _, order = largest(-turns, self.num_hypotheses)
         order = ops.cast(order, "int32")
-        taken = ops.where(active, found.totals, NEVER)
-        (live,) = gather_beams([taken], order)
+        totals = ops.where(is_active, candidates.totals, NEVER)
+        (live,) = gather_beams([totals], order)
         live, best = largest(mask_beyond(self.sizes, live), self.num_hypotheses)
         (order,) = gather_beams([order], ops.cast(best, "int32"))
-        return self._grown(state, found, live, order)
+        return self._grow_hypotheses(state, candidates, live, order)
 
 
-def _stood_before(words):
+def _repeated_mask(words):
     """Return a mask of the words (B, K, P) that also occur further left."""
     places = ops.arange(ops.shape(words)[-1], dtype="int32")
-    same = words[..., :, None] == words[..., None, :]
-    return ops.any(same & (places[None, :] < places[:, None]), axis=-1)
+    is_same = words[..., :, None] == words[..., None, :]
+    return ops.any(is_same & (places[None, :] < places[:, None]), axis=-1)

@@ -87,26 +87,26 @@ class _EnsembleStep(PerSentence):
 
     def __call__(self, ids, states, position):
         results, first = [], 0
-        for one, count in zip(self.steps, self.state_counts, strict=True):
-            own = list(states[first : first + count])
-            results.append(one(ids, own, position))
+        for step, count in zip(self.steps, self.state_counts, strict=True):
+            step_states = list(states[first : first + count])
+            results.append(step(ids, step_states, position))
             first += count
         logits, new_states, weights = zip(*results, strict=True)
         weights = [masking.upcast(x) for x in weights if x is not None]
         return (
-            _averaged(logits, self.average),
+            _average_logits(logits, self.average),
             [state for states in new_states for state in states],
             _mean(weights) * self.scale if weights else None,
         )
 
 
-def _averaged(logits, average):
-    logits = [masking.upcast(ops.convert_to_tensor(each)) for each in logits]
+def _average_logits(logits, average):
+    logits = [masking.upcast(ops.convert_to_tensor(x)) for x in logits]
     if average == "logits":
         return _mean(logits)
     # Not the logarithm of the mean: small probabilities may round to zero.
-    each = ops.stack([ops.log_softmax(each, axis=-1) for each in logits])
-    return ops.logsumexp(each, axis=0) - math.log(len(logits))
+    log_probabilities = ops.stack([ops.log_softmax(x, axis=-1) for x in logits])
+    return ops.logsumexp(log_probabilities, axis=0) - math.log(len(logits))
 
 
 def _mean(tensors):
@@ -186,8 +186,8 @@ class ModelEnsemble:
         ]
         counts = [len(model.decoder.cell.state_size) for model in self.models]
         # Models without attention return zero weights.
-        share = sum(model.has_attention for model in self.models)
-        scale = len(self.models) / max(share, 1)
+        num_attending = sum(model.has_attention for model in self.models)
+        scale = len(self.models) / max(num_attending, 1)
         return _EnsembleStep(steps, counts, self.average, scale)
 
     @staticmethod

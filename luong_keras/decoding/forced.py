@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from luong_keras.decoding.argument_checks import of_each_sentence
+from luong_keras.decoding.argument_checks import check_lengths
 from luong_keras.decoding.model_step import call_step, first_states
 from luong_keras.decoding.search import write_rows
 from luong_keras.ops import masking
@@ -47,28 +47,28 @@ def forced_decoding(
     ...     logits = np.log([[[0.2, 0.3, 0.5]]]).astype("float32")
     ...     return logits, states, np.ones((1, 1, 1), "float32")
     >>> state = np.zeros((1, 1), "float32")
-    >>> found = forced_decoding(always, [state], np.array([[2, 1]]), [2])
-    >>> [f"{p:.1f}" for p in np.exp(found.log_probabilities)[0]]
+    >>> result = forced_decoding(always, [state], np.array([[2, 1]]), [2])
+    >>> [f"{p:.1f}" for p in np.exp(result.log_probabilities)[0]]
     ['0.5', '0.3']
     """
     targets = ops.convert_to_tensor(targets, dtype="int32")
     batch, steps = ops.shape(targets)
-    lengths = of_each_sentence("lengths", lengths, batch)
-    first = ops.full((batch, 1), bos_id, dtype="int32")
-    read = ops.concatenate([first, targets], axis=1)
+    lengths = check_lengths("lengths", lengths, batch)
+    first_ids = ops.full((batch, 1), bos_id, dtype="int32")
+    inputs = ops.concatenate([first_ids, targets], axis=1)
     states = first_states(step, states, batch, steps)
     # One call outside the loop gives the shape of the attention weights.
-    logits, _, weights = call_step(step, first, states, 0)
+    logits, _, weights = call_step(step, first_ids, states, 0)
     dtype = masking.wider_dtype(logits.dtype)
     width = ops.shape(weights)[-1]
 
     def body(t, log_probabilities, alignments, states):
         logits, states, weights = call_step(
-            step, ops.take(read, t[None], axis=1), states, t
+            step, ops.take(inputs, t[None], axis=1), states, t
         )
-        wanted = ops.take(targets, t[None], axis=1)
+        words = ops.take(targets, t[None], axis=1)
         inside = t < lengths
-        gain = -masked_cross_entropy(logits, wanted, pad_id=-1)[:, 0]
+        gain = -masked_cross_entropy(logits, words, pad_id=-1)[:, 0]
         rows = (
             ops.where(inside, gain, 0),
             ops.where(inside[:, None], weights[:, 0], 0),

@@ -47,9 +47,9 @@ def call_step(step, ids, states, position):
         Logits, the new states in the structure of the old states, and
         attention weights, which are empty, (B, K, 0), without attention.
     """
-    found = step(ids, states, position)
-    results = found if isinstance(found, tuple | list) else [found]
-    shapes = [shape_of(each) for each in results]
+    outputs = step(ids, states, position)
+    results = outputs if isinstance(outputs, tuple | list) else [outputs]
+    shapes = [static_shape(result) for result in results]
     without_attention = results[-1] is None
     ranks = [3] if without_attention else [3, 3]
     if len(shapes) != 3 or [len(x) for x in shapes[::2] if x] != ranks:
@@ -62,14 +62,13 @@ def call_step(step, ids, states, position):
     logits, new_states, weights = results
     if without_attention:
         weights = ops.zeros((*ops.shape(ids), 0), dtype=logits.dtype)
-    return logits, same_states(states, new_states), weights
+    return logits, match_states(states, new_states), weights
 
 
-def same_states(old, new):
+def match_states(old, new):
     """Return new states in the structure of the old; check their shapes."""
     expected, received = (
-        [shape_of(each) for each in tree.flatten(states)]
-        for states in (old, new)
+        [static_shape(x) for x in tree.flatten(states)] for states in (old, new)
     )
     if len(received) != len(expected) or not all(
         map(may_be_equal, received, expected)
@@ -81,7 +80,7 @@ def same_states(old, new):
     return tree.pack_sequence_as(old, tree.flatten(new))
 
 
-def shape_of(tensor):
+def static_shape(tensor):
     """Return the static shape, or () for an object without a shape."""
     return tuple(getattr(tensor, "shape", ()))
 
@@ -128,10 +127,10 @@ class ModelStep(PerSentence):
     ...     embedded, initial_state=h
     ... )
     >>> decoder = keras.Model([ids, h], [keras.layers.Dense(6)(outputs), new_h])
-    >>> found = beam_search(
+    >>> hypotheses = beam_search(
     ...     ModelStep(decoder), [np.zeros((2, 8))], [5, 5], 5, beam_size=3
     ... )
-    >>> tuple(found.ids.shape)
+    >>> tuple(hypotheses.ids.shape)
     (2, 3, 5)
     """
 
@@ -147,7 +146,7 @@ class ModelStep(PerSentence):
         pad_id=PAD_ID,
     ):
         self.decoder = decoder
-        self.constants = _listed(constants)
+        self.constants = _as_list(constants)
         self.from_logits = from_logits
         self.reads_prefix = reads_prefix
         self.return_attention_scores = return_attention_scores
@@ -155,7 +154,7 @@ class ModelStep(PerSentence):
 
     def first_states(self, states, batch, max_steps):
         """Return the states (B, ...), after an empty prefix if it is read."""
-        states = _listed(states)
+        states = _as_list(states)
         if self.reads_prefix:
             prefix = ops.full((batch, max_steps), self.pad_id, dtype="int32")
             states = [prefix, *states]
@@ -163,7 +162,7 @@ class ModelStep(PerSentence):
 
     def __call__(self, ids, states, position):
         """Return logits (B, K, V), new states and attention weights or None."""
-        read, kept = ids[..., None], []
+        decoder_ids, prefix_states = ids[..., None], []
         if self.reads_prefix:
             if not states:
                 raise ValueError(
@@ -173,39 +172,43 @@ class ModelStep(PerSentence):
                 )
             prefix, *states = states
             places = ops.arange(ops.shape(prefix)[-1], dtype="int32")
-            read = ops.where(places == position, read, prefix)
-            kept = [read]
-        read, flat_states = tree.map_structure(_rows, (read, list(states)))
-        logits, *new_states, weights = self._outputs(ids, read, flat_states)
+            decoder_ids = ops.where(places == position, decoder_ids, prefix)
+            prefix_states = [decoder_ids]
+        decoder_ids, flat_states = tree.map_structure(
+            _flatten_beams, (decoder_ids, list(states))
+        )
+        logits, *new_states, weights = self._call_decoder(
+            ids, decoder_ids, flat_states
+        )
         new_states = tree.map_structure(
             lambda new, old: ops.cast(
                 ops.reshape(new, ops.shape(old)), old.dtype
             ),
-            same_states(flat_states, new_states),
+            match_states(flat_states, new_states),
             list(states),
         )
         if weights is not None:
-            weights = self._of_position(weights, ids, read, position)
-        logits = self._of_position(logits, ids, read, position)
+            weights = self._take_position(weights, ids, decoder_ids, position)
+        logits = self._take_position(logits, ids, decoder_ids, position)
         return (
-            self._as_logits(logits, isinstance(position, int)),
-            [*kept, *new_states],
+            self._to_logits(logits, isinstance(position, int)),
+            [*prefix_states, *new_states],
             weights,
         )
 
-    def _outputs(self, ids, read, states):
+    def _call_decoder(self, ids, decoder_ids, states):
         """Return a list of logits, new states and attention weights or None."""
         batch, k = ids.shape[0], ops.shape(ids)[1]
-        for each in tree.flatten(self.constants):
-            if not may_be_equal(shape_of(each)[:1], (batch,)):
+        for constant in tree.flatten(self.constants):
+            if not may_be_equal(static_shape(constant)[:1], (batch,)):
                 raise ValueError(
                     f"Expected: constants of B = {batch} sentences, (B, ...)"
-                    f". Received: shape {shape_of(each)}."
+                    f". Received: shape {static_shape(constant)}."
                 )
         constants = tree.map_structure(
             lambda x: ops.repeat(x, k, axis=0), self.constants
         )
-        arguments = [read, *states, *constants]
+        arguments = [decoder_ids, *states, *constants]
         inputs = getattr(self.decoder, "inputs", None)
         if inputs is None or len(inputs) == len(arguments) == 1:
             outputs = self.decoder(*arguments)
@@ -214,24 +217,24 @@ class ModelStep(PerSentence):
             outputs = self.decoder(arguments)
         outputs = tree.flatten(outputs)
         count = len(tree.flatten(states))
-        scores = self.return_attention_scores
-        if len(outputs) != 1 + count + scores:
+        with_weights = self.return_attention_scores
+        if len(outputs) != 1 + count + with_weights:
             raise ValueError(
                 f"Expected: a decoder that returns logits, {count} new states"
-                f"{' and attention weights' if scores else ''}. Received: "
-                f"{len(outputs)} outputs, of shapes "
-                f"{[shape_of(each) for each in outputs]}. Give the search "
-                "only the states that the decoder returns; inputs that it "
-                "does not change are constants."
+                f"{' and attention weights' if with_weights else ''}. "
+                f"Received: {len(outputs)} outputs, of shapes "
+                f"{[static_shape(output) for output in outputs]}. Give the "
+                "search only the states that the decoder returns; inputs that "
+                "it does not change are constants."
             )
-        return outputs if scores else [*outputs, None]
+        return outputs if with_weights else [*outputs, None]
 
-    def _of_position(self, output, ids, read, position):
+    def _take_position(self, output, ids, decoder_ids, position):
         """Return the row of an output for the last id, (B, K, ...)."""
-        shape = shape_of(output)
-        length = read.shape[1] if self.reads_prefix else 1
-        whole = may_be_equal(shape, (None, length, None))
-        if not whole and (self.reads_prefix or len(shape) != 2):
+        shape = static_shape(output)
+        length = decoder_ids.shape[1] if self.reads_prefix else 1
+        has_steps = may_be_equal(shape, (None, length, None))
+        if not has_steps and (self.reads_prefix or len(shape) != 2):
             raise ValueError(
                 "Expected: logits (N, T, V) and attention weights (N, T, S) of "
                 f"the {length} ids so far. Received: shape {shape}."
@@ -241,12 +244,12 @@ class ModelStep(PerSentence):
                 f"shape {shape}. `reads_prefix=True` is for a decoder that "
                 "gets all ids so far."
             )
-        if whole:
+        if has_steps:
             place = position if self.reads_prefix else 0
             output = ops.take(output, place, axis=1)
         return ops.reshape(output, (*ops.shape(ids), ops.shape(output)[-1]))
 
-    def _as_logits(self, outputs, is_first):
+    def _to_logits(self, outputs, is_first):
         if is_first:
             _check_scale(outputs, self.from_logits)
         if self.from_logits:
@@ -254,26 +257,27 @@ class ModelStep(PerSentence):
         return ops.log(masking.upcast(outputs))
 
 
-def _listed(values):
+def _as_list(values):
     return list(values) if isinstance(values, list | tuple) else [values]
 
 
-def _rows(x):
+def _flatten_beams(x):
     """Reshape (B, K, ...) to (B · K, ...)."""
     return ops.reshape(x, (-1, *ops.shape(x)[2:]))
 
 
 def _check_inputs(decoder, arguments, states):
     """Check that the arguments fit the inputs of a functional model."""
-    named = getattr(decoder, "input", None)
-    if isinstance(named, dict):
+    named_inputs = getattr(decoder, "input", None)
+    if isinstance(named_inputs, dict):
         raise ValueError(
             "Expected: a decoder whose inputs are a list in the order ids, "
-            f"states, constants. Received: inputs by name, {list(named)}. "
-            "Pass a function: `lambda ids, *others: decoder({...})`."
+            "states, constants. Received: inputs by name, "
+            f"{list(named_inputs)}. Pass a function: `lambda ids, *others: "
+            "decoder({...})`."
         )
-    expected = [tuple(each.shape) for each in decoder.inputs]
-    received = [shape_of(each) for each in tree.flatten(arguments)]
+    expected = [tuple(x.shape) for x in decoder.inputs]
+    received = [static_shape(x) for x in tree.flatten(arguments)]
     if len(expected) != len(received) or not all(
         len(a) != len(b) or may_be_equal(a, b)
         for a, b in zip(expected, received, strict=True)
@@ -291,9 +295,9 @@ def _check_scale(outputs, from_logits):
         return
     outputs = masking.upcast(outputs)
     sums = ops.sum(outputs, axis=-1)
-    whole = ops.all(outputs >= 0) & ops.all(ops.abs(sums - 1) < 1e-2)
+    sum_to_one = ops.all(outputs >= 0) & ops.all(ops.abs(sums - 1) < 1e-2)
     try:
-        are_probabilities = bool(whole)
+        are_probabilities = bool(sum_to_one)
     except TypeError:  # Tensors of a compiled function have no values.
         return
     if are_probabilities == from_logits:

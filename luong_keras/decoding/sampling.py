@@ -8,7 +8,10 @@ step.
 
 from keras import backend, ops
 
-from luong_keras.decoding.argument_checks import check_positive, one_or_each
+from luong_keras.decoding.argument_checks import (
+    check_one_or_each,
+    check_positive,
+)
 from luong_keras.decoding.strategy import IndependentSampler
 from luong_keras.decoding.top_words import NEVER, largest
 from luong_keras.ops import masking
@@ -60,7 +63,7 @@ class Sampling(IndependentSampler):
         super().__init__(count, counts)
         check_positive(temperature=temperature, top_p=top_p)
         self.temperature = column(temperature)
-        self.top_k = one_or_each("top_k", top_k, 0, "0 for all")
+        self.top_k = check_one_or_each("top_k", top_k, 0, "0 for all")
         self.top_p = column(top_p)
         self.seeds = column(0 if seeds is None else seeds)
 
@@ -69,16 +72,16 @@ class Sampling(IndependentSampler):
         bonus = state.bonus
         if bonus is not None:
             bonus = ops.cast(bonus, logits.dtype)
-        allowed = self._allowed(state, logits, bonus, barred)
-        words = self._drawn(state, allowed)
+        allowed = self._mask_logits(state, logits, bonus, barred)
+        words = self._draw_words(state, allowed)
         gains = logits - ops.logsumexp(logits, axis=-1, keepdims=True)
         if bonus is not None:
             gains = gains + bonus
         gain = ops.take_along_axis(gains, words[..., None], axis=-1)[..., 0]
-        possible = ops.max(allowed, axis=-1) > NEVER / 2
-        return ops.where(possible, gain, NEVER), words
+        is_possible = ops.max(allowed, axis=-1) > NEVER / 2
+        return ops.where(is_possible, gain, NEVER), words
 
-    def _allowed(self, state, logits, bonus, barred):
+    def _mask_logits(self, state, logits, bonus, barred):
         """Return logits at the temperature, `NEVER` for excluded words."""
         if bonus is not None:
             logits = logits + bonus
@@ -87,15 +90,15 @@ class Sampling(IndependentSampler):
         suppressed = state.suppressed
         if suppressed is not None:
             forbidden = forbidden | suppressed
-        logits = logits / of_each(self.temperature, logits.dtype)
+        logits = logits / _expand(self.temperature, logits.dtype)
         logits = ops.where(forbidden, NEVER, logits)
-        if self._is_whole:
+        if self._samples_all_words:
             return logits
-        least = self._least(logits)
-        return ops.where(logits >= least, logits, NEVER)
+        threshold = self._least_logit(logits)
+        return ops.where(logits >= threshold, logits, NEVER)
 
     @property
-    def _is_whole(self):
+    def _samples_all_words(self):
         """True if every sentence is known to sample from all words."""
         if self.top_k is not None and not isinstance(self.top_k, int):
             return False
@@ -103,43 +106,46 @@ class Sampling(IndependentSampler):
             self.top_p >= 1 and not self.top_k
         )
 
-    def _least(self, logits):
+    def _least_logit(self, logits):
         """Return the smallest logit that may be drawn, (B, K, 1)."""
         size = ops.shape(logits)[-1]
         ranked, _ = largest(logits, size)
         ranks = ops.arange(size, dtype="int32")
-        kept = ranks >= 0
+        is_kept = ranks >= 0
         if self.top_k is not None:
-            top_k = of_each(self.top_k, "int32")
-            kept = kept & ((ranks < top_k) | (top_k < 1))
-            ranked = ops.where(kept, ranked, NEVER)
+            top_k = _expand(self.top_k, "int32")
+            is_kept = is_kept & ((ranks < top_k) | (top_k < 1))
+            ranked = ops.where(is_kept, ranked, NEVER)
         weights = ops.softmax(ranked, axis=-1)
         before = ops.cumsum(weights, axis=-1) - weights
-        kept = kept & (before < of_each(self.top_p, logits.dtype))
-        last = ops.sum(ops.cast(kept, "int32"), axis=-1, keepdims=True) - 1
-        least = ops.take_along_axis(ranked, ops.maximum(last, 0), axis=-1)
+        is_kept = is_kept & (before < _expand(self.top_p, logits.dtype))
+        last = ops.sum(ops.cast(is_kept, "int32"), axis=-1, keepdims=True) - 1
+        threshold = ops.take_along_axis(ranked, ops.maximum(last, 0), axis=-1)
         # Rounding of the sum must not exclude a word if the sentence draws
         # from all words.
-        every = of_each(self.top_p, logits.dtype) >= 1
+        is_free = _expand(self.top_p, logits.dtype) >= 1
         if self.top_k is not None:
-            every = every & (of_each(self.top_k, "int32") < 1)
-        return ops.where(every, NEVER, least)
+            is_free = is_free & (_expand(self.top_k, "int32") < 1)
+        return ops.where(is_free, NEVER, threshold)
 
-    def _drawn(self, state, logits):
+    def _draw_words(self, state, logits):
         """Draw one word per hypothesis by inverting the cumulative weights."""
         weights = ops.exp(logits - ops.max(logits, axis=-1, keepdims=True))
         weights = ops.where(logits > NEVER / 2, weights, 0.0)
-        summed = ops.cumsum(weights, axis=-1)
+        cumulative = ops.cumsum(weights, axis=-1)
         hypotheses = ops.arange(self.num_hypotheses, dtype="int32")
         seeds = ops.reshape(ops.cast(self.seeds, "int32"), (-1, 1))
-        drawn = uniform(seeds, hypotheses, state.position)
-        # The rounding of the product is smaller than 1 - `drawn`.
-        mark = ops.cast(drawn, summed.dtype)[..., None] * summed[..., -1:]
-        words = ops.sum(ops.cast(summed <= mark, "int32"), axis=-1)
+        numbers = uniform(seeds, hypotheses, state.position)
+        # The rounding of the product is smaller than 1 - `numbers`.
+        threshold = (
+            ops.cast(numbers, cumulative.dtype)[..., None]
+            * cumulative[..., -1:]
+        )
+        words = ops.sum(ops.cast(cumulative <= threshold, "int32"), axis=-1)
         return ops.minimum(words, state.vocabulary_size - 1)
 
 
-def of_each(value, dtype):
+def _expand(value, dtype):
     """Reshape a number, or one number per sentence, to fit (B, K, V)."""
     return ops.reshape(ops.cast(value, dtype), (-1, 1, 1))
 
@@ -152,30 +158,30 @@ def uniform(*counters):
     Example:
     >>> import numpy as np
     >>> seeds = np.array([[1], [2]], "int32")
-    >>> found = np.array(uniform(seeds, np.arange(2), 0))
-    >>> [f"{number:.3f}" for number in found.ravel()]
+    >>> draws = np.array(uniform(seeds, np.arange(2), 0))
+    >>> [f"{number:.3f}" for number in draws.ravel()]
     ['0.716', '0.937', '0.133', '0.251']
     """
-    bits = ops.right_shift(_hash(counters), _number(9))
+    bits = ops.right_shift(_hash(counters), _uint32(9))
     return ops.cast(bits, "float32") * 2.0**-23
 
 
 def _hash(counters):
-    bits = _number(_STRIDE)
+    bits = _uint32(_STRIDE)
     for counter in counters:
         counter = ops.cast(ops.convert_to_tensor(counter, "int32"), "uint32")
-        bits = _mixed(_low_bits(bits + counter * _number(_STRIDE)))
+        bits = _mix_bits(_low_bits(bits + counter * _uint32(_STRIDE)))
     return bits
 
 
-def _mixed(bits):
+def _mix_bits(bits):
     for shift, factor in _ROUNDS:
-        bits = ops.bitwise_xor(bits, ops.right_shift(bits, _number(shift)))
-        bits = _low_bits(bits * _number(factor))
-    return ops.bitwise_xor(bits, ops.right_shift(bits, _number(_LAST_SHIFT)))
+        bits = ops.bitwise_xor(bits, ops.right_shift(bits, _uint32(shift)))
+        bits = _low_bits(bits * _uint32(factor))
+    return ops.bitwise_xor(bits, ops.right_shift(bits, _uint32(_LAST_SHIFT)))
 
 
-def _number(value):
+def _uint32(value):
     return ops.convert_to_tensor(value, "uint32")
 
 
@@ -183,4 +189,4 @@ def _low_bits(number):
     """Keep the last 32 bits: torch computes with 64, as it has no uint32."""
     if backend.backend() != "torch":
         return number
-    return ops.bitwise_and(number, _number(2**32 - 1))
+    return ops.bitwise_and(number, _uint32(2**32 - 1))

@@ -10,9 +10,9 @@ import numbers
 from keras import ops
 
 from luong_keras.decoding.argument_checks import (
+    check_counts,
     check_not_negative,
     check_words,
-    counts_between,
 )
 from luong_keras.decoding.top_words import gather_beams
 from luong_keras.ops.batch_compaction import PerSentence, column
@@ -178,12 +178,12 @@ class CoveragePenalty(Scorer):
 
     def final(self, scores, lengths, states):
         attended = ops.clip(states[0], self.LEAST, 1.0)
-        missed = ops.log(attended)
+        coverage = ops.log(attended)
         if self.source_mask is not None:
-            missed = ops.where(self.source_mask[:, None], missed, 0.0)
-        missed = ops.cast(ops.sum(missed, axis=-1), scores.dtype)
+            coverage = ops.where(self.source_mask[:, None], coverage, 0.0)
+        coverage = ops.cast(ops.sum(coverage, axis=-1), scores.dtype)
         strength = ops.cast(self.strength, scores.dtype)
-        return scores + ops.reshape(strength, (-1, 1)) * missed
+        return scores + ops.reshape(strength, (-1, 1)) * coverage
 
     def score_upper_bound(self, scores, lengths):
         # All words may still be attended; the penalty is then 0.
@@ -210,7 +210,7 @@ class Prefix(Scorer):
         batch, size = ops.shape(self.words)
         if lengths is None:
             lengths = ops.full((batch,), size, dtype="int32")
-        self.lengths = counts_between(
+        self.lengths = check_counts(
             "lengths", lengths, 0, size, "the width of the prefix"
         )
 
@@ -220,8 +220,10 @@ class Prefix(Scorer):
         # One column more, in case the prefix has no words.
         words = ops.pad(self.words, [(0, 0), (0, 1)])
         imposed = words[:, ops.minimum(position, ops.shape(words)[1] - 1)]
-        others = ops.arange(vocabulary_size, dtype="int32") != imposed[:, None]
-        return (others & (position < self.lengths)[:, None])[:, None, :]
+        is_other = (
+            ops.arange(vocabulary_size, dtype="int32") != imposed[:, None]
+        )
+        return (is_other & (position < self.lengths)[:, None])[:, None, :]
 
 
 class NoRepeatedNgrams(Scorer):
@@ -248,7 +250,7 @@ class NoRepeatedNgrams(Scorer):
             )
         if not isinstance(size, int):
             limit = self.MAX_SIZE
-            size = counts_between("size", size, 0, limit, "or one int for all")
+            size = check_counts("size", size, 0, limit, "or one int for all")
         self.size = size
 
     def start(self, batch, source_length, max_steps):
@@ -264,15 +266,15 @@ class NoRepeatedNgrams(Scorer):
         (words,) = states
         places = ops.arange(ops.shape(words)[2], dtype="int32")
         size = ops.reshape(ops.cast(self.size, "int32"), (-1, 1, 1))
-        known = self.size if isinstance(self.size, int) else self.MAX_SIZE
+        max_size = self.size if isinstance(self.size, int) else self.MAX_SIZE
         # Last places of earlier n-grams that begin with the last n - 1 words.
         repeats = (places < position) & (size > 0)
-        for back in range(1, known):
-            at = ops.maximum(position - back, 0)
-            same = ops.roll(words, back, axis=2) == words[:, :, at, None]
+        for back in range(1, max_size):
+            place = ops.maximum(position - back, 0)
+            is_same = ops.roll(words, back, axis=2) == words[:, :, place, None]
             inside = (places >= back) & (position >= back)
-            repeats = repeats & ((same & inside) | (size <= back))
-        return marked_words(ops.where(repeats, words, -1), vocabulary_size)
+            repeats = repeats & ((is_same & inside) | (size <= back))
+        return mark_words(ops.where(repeats, words, -1), vocabulary_size)
 
 
 class AllScorers(PerSentence):
@@ -292,58 +294,58 @@ class AllScorers(PerSentence):
             for scorer in self.scorers
         ]
 
-    def attend(self, kept, weights):
+    def attend(self, all_states, weights):
         return [
             list(scorer.attend(states, weights)) if states else states
-            for scorer, states in self._with(kept)
+            for scorer, states in self._zip_states(all_states)
         ]
 
-    def add(self, kept, words, position):
+    def add(self, all_states, words, position):
         return [
             list(scorer.add(states, words, position)) if states else states
-            for scorer, states in self._with(kept)
+            for scorer, states in self._zip_states(all_states)
         ]
 
     @staticmethod
-    def where(active_mask, kept, before):
+    def where(active_mask, all_states, previous):
         """Take new states where the mask (B, 1) or (B, K) is set, else old."""
 
-        def chosen(new, old):
+        def choose(new, old):
             shape = ops.shape(active_mask) + (1,) * (len(new.shape) - 2)
             return ops.where(ops.reshape(active_mask, shape), new, old)
 
         return [
-            [chosen(*pair) for pair in zip(news, olds, strict=True)]
-            for news, olds in zip(kept, before, strict=True)
+            [choose(*pair) for pair in zip(new_states, old_states, strict=True)]
+            for new_states, old_states in zip(all_states, previous, strict=True)
         ]
 
-    def suppressed(self, kept, position, vocabulary_size):
-        found = [
+    def suppressed(self, all_states, position, vocabulary_size):
+        masks = [
             scorer.suppressed(states, position, vocabulary_size)
-            for scorer, states in self._with(kept)
+            for scorer, states in self._zip_states(all_states)
         ]
-        found = [each for each in found if each is not None]
-        return _any(found) if found else None
+        masks = [mask for mask in masks if mask is not None]
+        return _logical_any(masks) if masks else None
 
-    def bonus(self, kept, position, vocabulary_size):
-        found = [
+    def bonus(self, all_states, position, vocabulary_size):
+        bonuses = [
             scorer.bonus(states, position, vocabulary_size)
-            for scorer, states in self._with(kept)
+            for scorer, states in self._zip_states(all_states)
         ]
-        found = [each for each in found if each is not None]
-        return sum(found[1:], found[0]) if found else None
+        bonuses = [x for x in bonuses if x is not None]
+        return sum(bonuses[1:], bonuses[0]) if bonuses else None
 
     @property
     def reranks(self):
         """True if any scorer reranks; (B,) booleans if sentences differ."""
-        each = [scorer.reranks for scorer in self.scorers]
-        if any(isinstance(x, bool) and x for x in each):
+        flags = [scorer.reranks for scorer in self.scorers]
+        if any(isinstance(x, bool) and x for x in flags):
             return True
-        some = [x for x in each if not isinstance(x, bool)]
-        return _any(some) if some else False
+        masks = [x for x in flags if not isinstance(x, bool)]
+        return _logical_any(masks) if masks else False
 
-    def final(self, scores, lengths, kept, parents):
-        for scorer, states in self._with(kept):
+    def final(self, scores, lengths, all_states, parents):
+        for scorer, states in self._zip_states(all_states):
             if scorer.reranks is not False:
                 states = gather_beams(states, parents)
                 scores = scorer.final(scores, lengths, states)
@@ -355,23 +357,23 @@ class AllScorers(PerSentence):
                 scores = scorer.score_upper_bound(scores, lengths)
         return scores
 
-    def _with(self, kept):
-        return zip(self.scorers, kept, strict=True)
+    def _zip_states(self, all_states):
+        return zip(self.scorers, all_states, strict=True)
 
 
-def _any(tensors):
+def _logical_any(tensors):
     result = tensors[0]
-    for each in tensors[1:]:
-        result = ops.logical_or(result, each)
+    for tensor in tensors[1:]:
+        result = ops.logical_or(result, tensor)
     return result
 
 
-def marked_words(words, vocabulary_size):
+def mark_words(words, vocabulary_size):
     """Return a (B, K, V) mask of the words (B, K, N); -1 marks nothing.
 
     Example:
     >>> import numpy as np
-    >>> marks = marked_words(np.array([[[2, -1, 2]]], "int32"), 3)
+    >>> marks = mark_words(np.array([[[2, -1, 2]]], "int32"), 3)
     >>> np.array(marks).tolist()
     [[[False, False, True]]]
     """

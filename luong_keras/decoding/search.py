@@ -23,10 +23,10 @@ from keras import ops, tree
 
 from luong_keras.decoding.argument_checks import (
     check_ids,
+    check_integer,
     check_kinds,
+    check_lengths,
     check_rows,
-    of_each_sentence,
-    whole_number,
 )
 from luong_keras.decoding.model_step import (
     call_step,
@@ -94,21 +94,21 @@ def search(
     >>> def coin(ids, states, position):
     ...     logits = np.log([[[0.5, 0.5, 1e-9]]]).repeat(ids.shape[1], 1)
     ...     return logits, states, np.ones((1, ids.shape[1], 1), "float32")
-    >>> found = search(
+    >>> hypotheses = search(
     ...     coin, [np.zeros((1, 1))], Sampling(2, seeds=[1]), [4], 4, eos_id=2
     ... )
-    >>> np.array(found.lengths).tolist()
+    >>> np.array(hypotheses.lengths).tolist()
     [[4, 4]]
     """
     refuse_model(step)
     scorers = check_search(strategy, scorers)
-    given = tree.flatten(states)
-    batch = given[0].shape[0] if given else None
-    max_lengths = of_each_sentence("max_lengths", max_lengths, batch)
+    tensors = tree.flatten(states)
+    batch = tensors[0].shape[0] if tensors else None
+    max_lengths = check_lengths("max_lengths", max_lengths, batch)
     if min_lengths is None:
         min_lengths = ops.ones_like(max_lengths)
-    min_lengths = of_each_sentence("min_lengths", min_lengths, batch)
-    max_steps = whole_number("max_steps", max_steps, least=0)
+    min_lengths = check_lengths("min_lengths", min_lengths, batch)
+    max_steps = check_integer("max_steps", max_steps, least=0)
     max_lengths = ops.clip(max_lengths, 0, ops.cast(max_steps, "int32"))
     if max_lengths.shape[0] == 0:
         raise ValueError(
@@ -116,9 +116,9 @@ def search(
             "`max_lengths` of shape (0,). Leave out the search of such a batch."
         )
     scorers = AllScorers(scorers)
-    for each in (strategy, scorers):
-        check_rows(each, max_lengths.shape[0])
-    loop = _Loop(
+    for owner in (strategy, scorers):
+        check_rows(owner, max_lengths.shape[0])
+    loop = _SearchLoop(
         step,
         strategy,
         scorers,
@@ -135,7 +135,7 @@ def check_search(strategy, scorers):
     return check_kinds("scorers=[NoRepeatedNgrams(3)]", Scorer, scorers)
 
 
-class _Running(NamedTuple):
+class _LoopState(NamedTuple):
     """The state between two steps, (B, ...)."""
 
     words: Any
@@ -146,7 +146,7 @@ class _Running(NamedTuple):
     states: Any
 
     @classmethod
-    def after(cls, output, scorer_states, states):
+    def from_output(cls, output, scorer_states, states):
         """Build the loop state from the output of a step."""
         words, _, scores, unfinished, strategy_state = output
         return cls(
@@ -154,7 +154,7 @@ class _Running(NamedTuple):
         )
 
 
-class _Loop(PerSentence):
+class _SearchLoop(PerSentence):
     """The loop of one search, with its arguments."""
 
     per_sentence = (
@@ -177,88 +177,88 @@ class _Loop(PerSentence):
         self.places = None
 
     def run(self, states):
-        running, weights = self._start(states)
-        history = self._history(running.words, weights)
+        loop_state, weights = self._run_first_step(states)
+        history = self._make_history(loop_state.words, weights)
         first = ops.ones((), dtype="int32")
-        run = self._in_rounds if self._shrinks else self._steps
-        t, running, history = run(first, running, history)
-        state = self._step_state(t, None, running)
-        found = self.strategy.finalize(state, running.strategy_state)
+        run = self._run_rounds if self._can_shrink else self._run_steps
+        t, loop_state, history = run(first, loop_state, history)
+        state = self._make_step_state(t, None, loop_state)
+        final = self.strategy.finalize(state, loop_state.strategy_state)
         ids, alignments = follow_backpointers(
-            history, found.slots, found.lengths, found.ends, t, self.pad_id
+            history, final.slots, final.lengths, final.ends, t, self.pad_id
         )
         return Hypotheses(
             ids[..., : self.max_steps],
-            found.lengths,
-            found.ranking,
+            final.lengths,
+            final.ranking,
             alignments[..., : self.max_steps, :],
         )
 
     @property
-    def _shrinks(self):
+    def _can_shrink(self):
         return self.has_rows and keras.backend.backend() != "jax"
 
-    def _in_rounds(self, t, running, history):
+    def _run_rounds(self, t, loop_state, history):
         """Run all steps in rounds, each only with unfinished sentences.
 
         A round ends when fewer than three quarters of them are unfinished.
         """
-        batch = ops.shape(running.unfinished)[0]
+        batch = ops.shape(loop_state.unfinished)[0]
         loop = copy.copy(self)
         loop.places = ops.arange(batch, dtype="int32")
 
-        def body(t, running, history):
-            (rows,) = ops.nonzero(running.unfinished)
+        def body(t, loop_state, history):
+            (rows,) = ops.nonzero(loop_state.unfinished)
             rows = ops.cast(rows, "int32")
-            t, found, history = loop.take(rows)._steps(
-                t, take_rows(running, rows), history
+            t, updates, history = loop.take(rows)._run_steps(
+                t, take_rows(loop_state, rows), history
             )
-            return t, put_rows(running, rows, found), history
+            return t, put_rows(loop_state, rows, updates), history
 
-        return ops.while_loop(self._continues, body, (t, running, history))
+        return ops.while_loop(self._continues, body, (t, loop_state, history))
 
-    def _continues(self, t, running, _):
+    def _continues(self, t, loop_state, _):
         """Test whether the loop continues.
 
         It ends when all sentences have finished. If finished sentences can
         leave the batch, a round ends when enough of them have finished.
         """
-        unfinished = running.unfinished
+        unfinished = loop_state.unfinished
         inside = t < self.max_steps
         if self.places is None:
             return ops.logical_and(inside, ops.any(unfinished))
         share = ops.mean(ops.cast(unfinished, "float32"))
         return ops.logical_and(inside, share >= LEAST_SHARE)
 
-    def _steps(self, t, running, history):
+    def _run_steps(self, t, loop_state, history):
         return ops.while_loop(
-            self._continues, self._advance, (t, running, history)
+            self._continues, self._advance, (t, loop_state, history)
         )
 
-    def _step_state(self, t, logits, running):
+    def _make_step_state(self, t, logits, loop_state):
         return StepState(
             t,
             logits,
-            running.scores,
-            running.unfinished,
+            loop_state.scores,
+            loop_state.unfinished,
             self.min_lengths,
             self.max_lengths,
             self.scorers,
-            running.scorer_states,
+            loop_state.scorer_states,
             self.eos_id,
             self.pad_id,
         )
 
-    def _start(self, states):
+    def _run_first_step(self, states):
         """Run step 0, which expands the empty hypothesis to K hypotheses.
 
         Also returns the attention weights (B, K, S).
         """
-        given = tree.flatten(states) or [self.max_lengths]
-        batch, k = ops.shape(given[0])[0], self.strategy.num_hypotheses
+        tensors = tree.flatten(states) or [self.max_lengths]
+        batch, k = ops.shape(tensors[0])[0], self.strategy.num_hypotheses
         states = first_states(self.step, states, batch, self.max_steps)
-        first = ops.full((batch, 1), self.bos_id, dtype="int32")
-        logits, states, weights = call_step(self.step, first, states, 0)
+        first_ids = ops.full((batch, 1), self.bos_id, dtype="int32")
+        logits, states, weights = call_step(self.step, first_ids, states, 0)
         special_ids = (self.bos_id, self.eos_id, self.pad_id)
         check_ids(logits.shape[-1], special_ids)
         scorer_states = self.scorers.start(
@@ -267,53 +267,62 @@ class _Loop(PerSentence):
         scorer_states = self.scorers.attend(scorer_states, weights)
         scores = ops.zeros((batch, 1), dtype=masking.wider_dtype(logits.dtype))
         unfinished = self.max_lengths >= 1
-        running = _Running(
-            first, scores, unfinished, None, scorer_states, states
+        loop_state = _LoopState(
+            first_ids, scores, unfinished, None, scorer_states, states
         )
-        output = self.strategy.initialize(self._step_state(0, logits, running))
+        output = self.strategy.initialize(
+            self._make_step_state(0, logits, loop_state)
+        )
         scorer_states, states, weights = tree.map_structure(
             lambda x: ops.repeat(x, k, axis=1), (scorer_states, states, weights)
         )
         scorer_states = self.scorers.add(scorer_states, output.words, 0)
-        return _Running.after(output, scorer_states, states), weights
+        return _LoopState.from_output(output, scorer_states, states), weights
 
-    def _history(self, words, weights):
+    def _make_history(self, words, weights):
         """Allocate the buffers for the results of all steps; write step 0."""
         size = self.max_steps + 1
         batch, k = ops.shape(words)[0], self.strategy.num_hypotheses
-        room = ops.zeros(
-            (size, batch, k, ops.shape(weights)[-1]), dtype=weights.dtype
-        )
-        history = [ops.full((size, batch, k), self.pad_id, dtype="int32"), room]
+        history = [
+            ops.full((size, batch, k), self.pad_id, dtype="int32"),
+            ops.zeros(
+                (size, batch, k, ops.shape(weights)[-1]), dtype=weights.dtype
+            ),
+        ]
         rows = [words, weights]
         if self.strategy.reorders:
             history.insert(1, ops.zeros((size, batch, k), dtype="int32"))
             rows.insert(1, ops.zeros_like(words))
         return write_rows(history, 0, rows)
 
-    def _advance(self, t, running, history):
+    def _advance(self, t, loop_state, history):
         """Run step t, in which each live hypothesis has t words."""
         logits, states, weights = call_step(
-            self.step, running.words, running.states, t
+            self.step, loop_state.words, loop_state.states, t
         )
-        state = self._step_state(t, logits, running)
-        active_mask = self.strategy.active_mask(state, running.strategy_state)
-        scorer_states = self.scorers.attend(running.scorer_states, weights)
+        state = self._make_step_state(t, logits, loop_state)
+        active_mask = self.strategy.active_mask(
+            state, loop_state.strategy_state
+        )
+        scorer_states = self.scorers.attend(loop_state.scorer_states, weights)
         scorer_states = self.scorers.where(
-            active_mask, scorer_states, running.scorer_states
+            active_mask, scorer_states, loop_state.scorer_states
         )
         output = self.strategy.step(
-            state._replace(scorer_states=scorer_states), running.strategy_state
+            state._replace(scorer_states=scorer_states),
+            loop_state.strategy_state,
         )
         rows = (output.words, weights)
         if self.strategy.reorders:
             states = gather_beams(states, output.parents)
             scorer_states = gather_beams(scorer_states, output.parents)
             rows = (output.words, output.parents, weights)
-        added = self.scorers.add(scorer_states, output.words, t)
-        scorer_states = self.scorers.where(active_mask, added, scorer_states)
-        running = _Running.after(output, scorer_states, states)
-        return t + 1, running, write_rows(history, t, rows, self.places)
+        new_states = self.scorers.add(scorer_states, output.words, t)
+        scorer_states = self.scorers.where(
+            active_mask, new_states, scorer_states
+        )
+        loop_state = _LoopState.from_output(output, scorer_states, states)
+        return t + 1, loop_state, write_rows(history, t, rows, self.places)
 
 
 def write_rows(buffers, t, rows, places=None):
@@ -353,24 +362,24 @@ def follow_backpointers(history, parent, lengths, ends, steps, pad_id):
     # slots[t]: the slot of the hypothesis when it had t words.
     slots = ops.repeat(parent[None], size + 1, axis=0)
     if parents:
-        slots = _slots(slots, parents[0], parent, lengths, steps)
+        slots = _trace_slots(slots, parents[0], parent, lengths, steps)
     slots = ops.transpose(slots, (1, 2, 0))
     # Take from (T, B, K) the slots and steps of each hypothesis.
-    times = ops.arange(size, dtype="int32")
+    positions = ops.arange(size, dtype="int32")
     sentences = ops.arange(batch, dtype="int32")[:, None, None]
-    first = (times * batch + sentences) * k
-    inside = times < lengths[..., None]
+    first = (positions * batch + sentences) * k
+    inside = positions < lengths[..., None]
     ids = backends.rows(ops.reshape(words, (-1,)), first + slots[..., 1:])
     ids = ops.where(inside, ids, pad_id)
     # The weights of step t belong to the slots before step t reorders them.
     rows = ops.reshape(weights, (size * batch * k, ops.shape(weights)[-1]))
     alignments = backends.rows(rows, first + slots[..., :-1])
-    wanted = inside | (times == ends[..., None])
+    has_weights = inside | (positions == ends[..., None])
     zero = ops.zeros((), alignments.dtype)
-    return ids, ops.where(wanted[..., None], alignments, zero)
+    return ids, ops.where(has_weights[..., None], alignments, zero)
 
 
-def _slots(slots, parents, last, lengths, steps):
+def _trace_slots(slots, parents, last, lengths, steps):
     """Fill `slots` (T + 1, B, N) with the slots that precede the `last`."""
 
     def body(t, slot, slots):

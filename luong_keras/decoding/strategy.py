@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from luong_keras.decoding.argument_checks import counts_between, whole_number
+from luong_keras.decoding.argument_checks import check_counts, check_integer
 from luong_keras.decoding.top_words import NEVER, largest
 from luong_keras.ops.batch_compaction import PerSentence
 
@@ -175,8 +175,8 @@ class IndependentSampler(DecodingStrategy):
     """
 
     def __init__(self, count=1, counts=None):
-        self.num_hypotheses = whole_number("count", count)
-        self.counts = counts_between("counts", counts, 1, count, "`count`")
+        self.num_hypotheses = check_integer("count", count)
+        self.counts = check_counts("counts", counts, 1, count, "`count`")
 
     def pick(self, state: StepState, barred):
         """Choose the next word of each hypothesis.
@@ -200,8 +200,8 @@ class IndependentSampler(DecodingStrategy):
             logits=ops.repeat(state.logits, k, axis=1),
             scores=ops.repeat(state.scores, k, axis=1),
             scorer_states=[
-                [ops.repeat(x, k, axis=1) for x in s]
-                for s in state.scorer_states
+                [ops.repeat(x, k, axis=1) for x in states]
+                for states in state.scorer_states
             ],
         )
         unfinished = ops.repeat(state.unfinished[:, None], k, axis=1)
@@ -211,16 +211,16 @@ class IndependentSampler(DecodingStrategy):
     def step(self, state: StepState, strategy_state) -> StepOutput:
         unfinished, lengths = strategy_state
         # As in beam search, the first word is never `</s>`.
-        least = ops.maximum(state.min_lengths, 1)
-        gains, words = self.pick(state, (state.position < least)[:, None])
+        min_lengths = ops.maximum(state.min_lengths, 1)
+        gains, words = self.pick(state, (state.position < min_lengths)[:, None])
         ends = words == state.eos_id
         scores = state.scores + ops.where(unfinished, gains, 0.0)
-        writes = unfinished & ~ends
-        lengths = lengths + ops.cast(writes, "int32")
+        is_written = unfinished & ~ends
+        lengths = lengths + ops.cast(is_written, "int32")
         room = (state.position + 1 < state.max_lengths)[:, None]
-        unfinished = writes & room
+        unfinished = is_written & room
         return StepOutput(
-            ops.where(writes, words, state.pad_id),
+            ops.where(is_written, words, state.pad_id),
             None,
             scores,
             ops.any(unfinished, axis=-1),
@@ -239,15 +239,15 @@ class IndependentSampler(DecodingStrategy):
         )
         ends = ops.where(lengths < maximum, lengths, -1)
         # A hypothesis does not count if a step allowed no word.
-        counted = state.scores > NEVER / 2
+        is_counted = state.scores > NEVER / 2
         counts = self.num_hypotheses
         if self.counts is not None:
             counts = self.counts[:, None]
         # A sentence without room for a word has one hypothesis.
-        counted = counted & (places < ops.where(maximum > 0, counts, 1))
-        ranking = ops.where(counted, ranking, -float("inf"))
-        lengths = ops.where(counted, lengths, 0)
-        ends = ops.where(counted, ends, -1)
+        is_counted = is_counted & (places < ops.where(maximum > 0, counts, 1))
+        ranking = ops.where(is_counted, ranking, -float("inf"))
+        lengths = ops.where(is_counted, lengths, 0)
+        ends = ops.where(is_counted, ends, -1)
         ranking, order = largest(ranking, self.num_hypotheses)
         order = ops.cast(order, "int32")
         return FinalHypotheses(

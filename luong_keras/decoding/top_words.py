@@ -66,30 +66,30 @@ def top_k(values, k):
     size = ops.shape(values)[-1]
     # With few values, blocks would leave about as many candidates.
     if isinstance(size, int) and size <= 4 * BLOCK * k:
-        found, index = largest(values, k)
-        return found, ops.cast(index, "int32")
-    missing = -size % BLOCK
+        top_values, index = largest(values, k)
+        return top_values, ops.cast(index, "int32")
+    padding = -size % BLOCK
     if not isinstance(size, int):
-        missing = ops.maximum(missing, BLOCK * k - size)
-    if not isinstance(missing, int) or missing:
+        padding = ops.maximum(padding, BLOCK * k - size)
+    if not isinstance(padding, int) or padding:
         values = ops.pad(
             values,
-            [(0, 0), (0, 0), (0, missing)],
+            [(0, 0), (0, 0), (0, padding)],
             constant_values=-float("inf"),
         )
     hypotheses, blocks = ops.shape(values)[1], ops.shape(values)[-1] // BLOCK
     values = ops.reshape(values, (-1, BLOCK))
     highest = ops.reshape(ops.max(values, axis=-1), (-1, blocks))
-    _, chosen = largest(highest, k)
+    _, top_blocks = largest(highest, k)
     # In the order of the vocabulary, to find the first of equal values.
-    chosen = ops.sort(ops.cast(chosen, PLACE_DTYPE), axis=-1)
-    candidates = rows(values, flat_places(chosen, blocks))
-    found, index = largest(ops.reshape(candidates, (-1, k * BLOCK)), k)
+    top_blocks = ops.sort(ops.cast(top_blocks, PLACE_DTYPE), axis=-1)
+    candidates = rows(values, flat_places(top_blocks, blocks))
+    top_values, index = largest(ops.reshape(candidates, (-1, k * BLOCK)), k)
     index = ops.cast(index, PLACE_DTYPE)
-    (block,) = gather_beams([chosen], index // BLOCK)
+    (block,) = gather_beams([top_blocks], index // BLOCK)
     index = ops.reshape(block * BLOCK + index % BLOCK, (-1, hypotheses, k))
-    found = ops.reshape(found, (-1, hypotheses, k))
-    return found, ops.cast(index, "int32")
+    top_values = ops.reshape(top_values, (-1, hypotheses, k))
+    return top_values, ops.cast(index, "int32")
 
 
 def largest(values, count):
@@ -125,13 +125,13 @@ def gather_beams(tensors, order):
     Example:
     >>> import numpy as np
     >>> states = np.array([[[1, 1], [2, 2]], [[3, 3], [4, 4]]])
-    >>> (taken,) = gather_beams([states], np.array([[1, 1], [1, 0]], "int32"))
-    >>> np.array(taken)[..., 0].tolist()
+    >>> (beams,) = gather_beams([states], np.array([[1, 1], [1, 0]], "int32"))
+    >>> np.array(beams)[..., 0].tolist()
     [[2, 2], [4, 3]]
     """
-    each = tree.flatten(tensors)
-    if not each:
+    leaves = tree.flatten(tensors)
+    if not leaves:
         return tensors
-    index = flat_places(order, ops.shape(each[0])[1])
-    flat = [ops.reshape(x, (-1, *ops.shape(x)[2:])) for x in each]
+    index = flat_places(order, ops.shape(leaves[0])[1])
+    flat = [ops.reshape(x, (-1, *ops.shape(x)[2:])) for x in leaves]
     return tree.pack_sequence_as(tensors, [rows(x, index) for x in flat])

@@ -47,7 +47,7 @@ def test_progress_is_the_longest_matching_prefix():
     progress, text = np.zeros((1, 1, 3), "int32"), []
     for word in generator.integers(0, 2, 200):
         text.append(int(word))
-        progress = phrases.after(progress, np.array([[word]], "int32"))
+        progress = phrases.advance(progress, np.array([[word]], "int32"))
         for place, length in enumerate(lengths[0]):
             phrase = words[0, place, :length].tolist()
             longest = max(

@@ -260,8 +260,8 @@ MUTATIONS = [
     Mutation(
         "the end symbol takes a place in the beam",
         "decoding/beam.py",
-        "ops.where(ends, NEVER * 2, found.totals)",
-        "found.totals",
+        "ops.where(ends, NEVER * 2, candidates.totals)",
+        "candidates.totals",
         DECODE,
         "rand_noattn-beam3_stack100",
     ),
@@ -284,7 +284,7 @@ MUTATIONS = [
     Mutation(
         "a sample that does not see its temperature",
         "decoding/sampling.py",
-        "logits = logits / of_each(self.temperature, logits.dtype)",
+        "logits = logits / _expand(self.temperature, logits.dtype)",
         "pass",
         ("tests/decoding/test_sampling.py",),
     ),
@@ -312,15 +312,15 @@ MUTATIONS = [
     Mutation(
         "the score of a translation that nothing allows",
         "decoding/strategy.py",
-        "counted = state.scores > NEVER / 2",
-        "counted = state.scores > NEVER * 99",
+        "is_counted = state.scores > NEVER / 2",
+        "is_counted = state.scores > NEVER * 99",
         NOTHING,
     ),
     Mutation(
         "a sample of forbidden words",
         "decoding/sampling.py",
-        "possible = ops.max(allowed, axis=-1) > NEVER / 2",
-        "possible = words >= 0",
+        "is_possible = ops.max(allowed, axis=-1) > NEVER / 2",
+        "is_possible = words >= 0",
         NOTHING,
     ),
     Mutation(
@@ -348,8 +348,8 @@ MUTATIONS = [
     Mutation(
         "inputs in the order of their names",
         "decoding/model_step.py",
-        'named = getattr(decoder, "input", None)',
-        "named = None",
+        'named_inputs = getattr(decoder, "input", None)',
+        "named_inputs = None",
         ("tests/decoding/test_wrong_decoders.py",),
         "by_name",
     ),
@@ -364,8 +364,8 @@ MUTATIONS = [
     Mutation(
         "a decoder without a cache that reads only its last word",
         "decoding/model_step.py",
-        "kept = [read]",
-        "kept = [prefix]",
+        "prefix_states = [decoder_ids]",
+        "prefix_states = [prefix]",
         OWN_MODELS,
         "greedy and prefix",
     ),
@@ -426,30 +426,30 @@ MUTATIONS = [
     Mutation(
         "an n-gram that is one word longer",
         "decoding/scorers.py",
-        "((same & inside) | (size <= back))",
-        "((same & inside) | (size < back))",
+        "((is_same & inside) | (size <= back))",
+        "((is_same & inside) | (size < back))",
         ("tests/decoding/test_scorers.py",),
     ),
     Mutation(
         "a phrase that begins again from nothing",
         "decoding/constrained_beam.py",
-        "begun = ops.any(here & self.borders[:, None], axis=-2)",
-        "begun = here[..., 0, :] | ops.any(here & ops.eye("
+        "is_begun = ops.any(is_here & self.borders[:, None], axis=-2)",
+        "is_begun = is_here[..., 0, :] | ops.any(is_here & ops.eye("
         "ops.shape(self.words)[2], dtype='bool'), axis=-2)",
         ("tests/decoding/test_constrained_beam.py",),
     ),
     Mutation(
         "an end before all phrases are there",
         "decoding/constrained_beam.py",
-        "complete = self._missing(found.more[0]) == 0",
-        "complete = self._missing(found.more[0]) >= 0",
+        "is_complete = self._num_missing(candidates.more[0]) == 0",
+        "is_complete = self._num_missing(candidates.more[0]) >= 0",
         ("tests/decoding/test_constrained_beam.py",),
     ),
     Mutation(
         "phrases that are begun too late",
         "decoding/constrained_beam.py",
-        "(self._missing(after) <= ops.maximum(room, 0))",
-        "(self._missing(after) <= ops.maximum(room, 0) + 9)",
+        "self._num_missing(new_progress) <= ops.maximum(room, 0)",
+        "self._num_missing(new_progress) <= ops.maximum(room, 0) + 9",
         ("tests/decoding/test_constrained_beam.py",),
     ),
     Mutation(
@@ -1031,7 +1031,7 @@ MUTATIONS = [
     Mutation(
         "what one attends after its end is counted",
         "decoding/search.py",
-        "active_mask, scorer_states, running.scorer_states",
+        "active_mask, scorer_states, loop_state.scorer_states",
         "active_mask, *[scorer_states] * 2",
         ("tests/decoding/test_scorers.py",),
         "after_the_end",
