@@ -13,7 +13,7 @@ from luong_keras.files.atomic_file import write_text
 from luong_keras.files.json_lines import read_json_lines, write_json_lines
 
 
-def named_result(logs: Mapping[str, Any], name: str, prefix: str = "") -> Any:
+def find_result(logs: Mapping[str, Any], name: str, prefix: str = "") -> Any:
     """Find a result, whose key may begin with the name of a model output.
 
     Args:
@@ -26,13 +26,13 @@ def named_result(logs: Mapping[str, Any], name: str, prefix: str = "") -> Any:
 
     Example:
         >>> logs = {"val_word_loss": 3.0, "word_loss": 2.0}
-        >>> named_result(logs, "loss"), named_result(logs, "loss", "val_")
+        >>> find_result(logs, "loss"), find_result(logs, "loss", "val_")
         (2.0, 3.0)
     """
     for key, value in logs.items():
-        own = key.removeprefix("val_")
-        of_kind = (own != key) == bool(prefix)
-        if of_kind and (own == name or own.endswith(f"_{name}")):
+        metric = key.removeprefix("val_")
+        is_requested = (metric != key) == bool(prefix)
+        if is_requested and (metric == name or metric.endswith(f"_{name}")):
             return value
     return None
 
@@ -68,30 +68,30 @@ class TokensPerSecond(keras.callbacks.Callback):
         self.count = count
         self.name = name
         self._seconds_before = 0.0
-        self._started: float | None = None
-        self._last = 0.0
+        self._start: float | None = None
+        self._end = 0.0
 
     def on_epoch_begin(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Start the clock."""
-        self._started = self._last = time.perf_counter()
+        self._start = self._end = time.perf_counter()
 
     def on_train_batch_end(
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Read the clock."""
-        self._last = time.perf_counter()
+        self._end = time.perf_counter()
 
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Add the speed to the logs."""
         seconds = self._seconds
-        self._started, self._seconds_before = None, 0.0
+        self._start, self._seconds_before = None, 0.0
         if logs is None or seconds <= 0:
             return
-        count = named_result(logs, self.count)
+        count = find_result(logs, self.count)
         if count is None:
             raise ValueError(
                 f"The logs of the epoch must hold {self.count!r}. Received: "
@@ -101,8 +101,8 @@ class TokensPerSecond(keras.callbacks.Callback):
 
     @property
     def _seconds(self) -> float:
-        running = 0.0 if self._started is None else self._last - self._started
-        return self._seconds_before + running
+        elapsed = 0.0 if self._start is None else self._end - self._start
+        return self._seconds_before + elapsed
 
     def get_state(self) -> dict[str, Any]:
         """Return the time of the unfinished epoch."""
@@ -204,12 +204,12 @@ class TranslationValidation(keras.callbacks.Callback):
             logs[self.name] = score
         print(f"\n{self.name} after epoch {epoch + 1}: {score:.2f}")
         self._print_samples(translations)
-        self._write(epoch, translations)
+        self._write_translations(epoch, translations)
 
     def shown(self) -> list[int]:
         """Return the indices of the sentences to print."""
         count = min(self.samples, len(self.sources))
-        return [n * len(self.sources) // count for n in range(count)]
+        return [number * len(self.sources) // count for number in range(count)]
 
     def _print_samples(self, translations: list[str]) -> None:
         for index in self.shown():
@@ -217,7 +217,7 @@ class TranslationValidation(keras.callbacks.Callback):
             print(f"  reference    {self.references[index]}")
             print(f"  translation  {translations[index]}", flush=True)
 
-    def _write(self, epoch: int, translations: list[str]) -> None:
+    def _write_translations(self, epoch: int, translations: list[str]) -> None:
         if self.output_folder is None:
             return
         path = self.output_folder / f"epoch-{epoch + 1:03d}.txt"
@@ -257,7 +257,7 @@ class JsonLinesLog(keras.callbacks.Callback):
         for key, value in (logs or {}).items():
             # JSON has no NaN and no infinity.
             line[key] = float(value) if math.isfinite(value) else None
-        lines = [old for old in self.read() if old["epoch"] < number]
+        lines = [past for past in self.read() if past["epoch"] < number]
         write_json_lines(self.path, [*lines, line])
 
     def read(self) -> list[dict[str, Any]]:
@@ -272,9 +272,9 @@ class JsonLinesLog(keras.callbacks.Callback):
                 file is a link.
         """
         return read_json_lines(
-            self.path, "the results of an epoch", _of_epoch, appended=True
+            self.path, "the results of an epoch", _is_epoch_line, appended=True
         )
 
 
-def _of_epoch(line: Any) -> bool:
+def _is_epoch_line(line: Any) -> bool:
     return isinstance(line, dict) and isinstance(line.get("epoch"), int)

@@ -111,7 +111,7 @@ def fit(
         >>> fit(model, Rows(), epochs=3, verbose=0).epoch
         [0, 1, 2]
     """
-    steps = _checked_steps(training_model, batches)
+    steps = _check_arguments(training_model, batches)
     callbacks = list(callbacks)
     with contextlib.ExitStack() as stack:
         position = 0
@@ -168,13 +168,13 @@ def _fit_from(
         callbacks, training_model, position, steps, epochs, verbose
     )
     try:
-        for start, stop in _legs(position, steps, end):
+        for start, stop in _split_run(position, steps, end):
             run.leg = start, stop
             data = batches.dataset(start, stop)
-            known = _known_number(data)
-            if known is not None and known < stop - start:
+            num_batches = _num_batches(data)
+            if num_batches is not None and num_batches < stop - start:
                 # Keras would repeat the batches from the beginning.
-                raise run.too_few(start + known)
+                raise run.missing_batches_error(start + num_batches)
             training_model.fit(
                 data,
                 initial_epoch=start // steps,
@@ -228,19 +228,19 @@ class _RunCallbacks(keras.callbacks.CallbackList):
         self._offset = position % steps
         self._resumed_epoch = position // steps
         self._epoch = 0
-        self._begun = False
+        self._has_begun = False
         self._end_logs: dict[str, Any] | None = None
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        if not self._begun:
-            self._begun = True
+        if not self._has_begun:
+            self._has_begun = True
             super().on_train_begin(logs)
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         self._end_logs = logs
 
     def finish(self) -> None:
-        if self._begun:
+        if self._has_begun:
             super().on_train_end(self._end_logs)
 
     def on_epoch_begin(
@@ -261,8 +261,8 @@ class _RunCallbacks(keras.callbacks.CallbackList):
     ) -> None:
         batch += self._offset
         if _NAMES_FIRST_BATCH:
-            together = self.model.steps_per_execution
-            batch = min(batch + together, self._steps) - 1
+            steps_per_execution = self.model.steps_per_execution
+            batch = min(batch + steps_per_execution, self._steps) - 1
         self.position = self._epoch * self._steps + batch + 1
         super().on_train_batch_end(batch, logs)
 
@@ -271,11 +271,11 @@ class _RunCallbacks(keras.callbacks.CallbackList):
     ) -> None:
         if self.position < (epoch + 1) * self._steps:
             if not self.model.stop_training:
-                raise self.too_few(self.position)
+                raise self.missing_batches_error(self.position)
         else:
             super().on_epoch_end(epoch, logs)
 
-    def too_few(self, end: int) -> ValueError:
+    def missing_batches_error(self, end: int) -> ValueError:
         start, stop = self.leg
         epoch, seen = divmod(end, self._steps)
         return ValueError(
@@ -303,12 +303,12 @@ class _WholeEpochs(list):
         return self._run.position == epoch * self._steps
 
 
-def _known_number(data: Any) -> int | None:
+def _num_batches(data: Any) -> int | None:
     """Return the number of batches of a data set, or None if unknown."""
-    number = getattr(data, "cardinality", None)
-    if number is not None:
-        number = int(number() if callable(number) else number)
-        return number if number >= 0 else None  # Unknown, or endless.
+    count = getattr(data, "cardinality", None)
+    if count is not None:
+        count = int(count() if callable(count) else count)
+        return count if count >= 0 else None  # Unknown, or endless.
     if isinstance(data, keras.utils.PyDataset):
         return data.num_batches
     return None
@@ -320,14 +320,14 @@ def _has_ended(callbacks: list[keras.callbacks.Callback]) -> bool:
     )
 
 
-def _legs(position: int, steps: int, end: int) -> list[tuple[int, int]]:
+def _split_run(position: int, steps: int, end: int) -> list[tuple[int, int]]:
     """Split the rest of a run at the first end of an epoch."""
     epoch_end = -(-position // steps) * steps
     legs = [(position, epoch_end), (epoch_end, end)]
     return [(start, stop) for start, stop in legs if start < stop <= end]
 
 
-def _checked_steps(model: keras.Model, batches: Batches) -> int:
+def _check_arguments(model: keras.Model, batches: Batches) -> int:
     """Check the arguments, and return the number of batches of an epoch."""
     if not isinstance(batches, Batches):
         raise ValueError(
@@ -337,12 +337,12 @@ def _checked_steps(model: keras.Model, batches: Batches) -> int:
             "`model.fit`, which takes arrays and data sets, for runs that "
             "need no snapshots."
         )
-    steps, together = batches.steps_per_epoch, model.steps_per_execution
-    if steps < 1 or steps % together:
+    steps, unit = batches.steps_per_epoch, model.steps_per_execution
+    if steps < 1 or steps % unit:
         raise ValueError(
             "An epoch must have at least one batch and be a multiple of "
             f"`steps_per_execution`. Received: steps_per_epoch={steps}, "
-            f"steps_per_execution={together}."
+            f"steps_per_execution={unit}."
         )
     check_strategy(model)
     optimizer = getattr(model, "optimizer", None)  # none before `compile`

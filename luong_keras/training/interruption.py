@@ -62,7 +62,7 @@ class StopOnSignal(keras.callbacks.Callback):
         #: Whether a requested snapshot is not saved yet.
         self.snapshot_wanted = False
         self._agreed = False
-        self._previous: dict[signal.Signals, Any] = {}
+        self._previous_handlers: dict[signal.Signals, Any] = {}
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Install the handlers."""
@@ -70,10 +70,12 @@ class StopOnSignal(keras.callbacks.Callback):
         if threading.current_thread() is not threading.main_thread():
             return
         for number in self.signals:
-            self._previous[number] = signal.signal(number, self._handle)
+            self._previous_handlers[number] = signal.signal(
+                number, self._handle_signal
+            )
         if hasattr(signal, "SIGUSR1"):  # Windows has none.
-            self._previous[signal.SIGUSR1] = signal.signal(
-                signal.SIGUSR1, self._want_snapshot
+            self._previous_handlers[signal.SIGUSR1] = signal.signal(
+                signal.SIGUSR1, self._request_snapshot
             )
 
     def on_train_batch_end(
@@ -81,15 +83,15 @@ class StopOnSignal(keras.callbacks.Callback):
     ) -> None:
         """Stop if a signal arrived or the deadline has passed."""
         if (batch + 1) % self.agree_every == 0:
-            self._ask_the_others()
-        self._stop_if_asked()
+            self._agree_with_others()
+        self._stop_if_needed()
 
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Stop if a signal arrived during validation."""
-        self._ask_the_others()
-        self._stop_if_asked()
+        self._agree_with_others()
+        self._stop_if_needed()
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         """Restore the old handlers."""
@@ -97,33 +99,35 @@ class StopOnSignal(keras.callbacks.Callback):
 
     def restore_handlers(self) -> None:
         """Restore the old handlers; a second call does nothing."""
-        while self._previous:
-            number, handler = self._previous.popitem()
+        while self._previous_handlers:
+            number, handler = self._previous_handlers.popitem()
             # None means a handler that Python did not install.
             signal.signal(number, handler or signal.SIG_DFL)
 
     @property
     def stopping(self) -> bool:
         """True if the run should stop."""
-        return self._asked if self.agree is None else self._agreed
+        return self._should_stop if self.agree is None else self._agreed
 
     @property
-    def _asked(self) -> bool:
-        late = self.deadline is not None and time.monotonic() >= self.deadline
-        return late or self.received is not None
+    def _should_stop(self) -> bool:
+        is_late = (
+            self.deadline is not None and time.monotonic() >= self.deadline
+        )
+        return is_late or self.received is not None
 
-    def _ask_the_others(self) -> None:
+    def _agree_with_others(self) -> None:
         if self.agree is not None:
-            self._agreed = self.agree(self._asked)
+            self._agreed = self.agree(self._should_stop)
 
-    def _stop_if_asked(self) -> None:
+    def _stop_if_needed(self) -> None:
         if self.stopping:
             self.model.stop_training = True
 
-    def _want_snapshot(self, number: int, frame: Any) -> None:
+    def _request_snapshot(self, number: int, frame: Any) -> None:
         self.snapshot_wanted = True
 
-    def _handle(self, number: int, frame: Any) -> None:
+    def _handle_signal(self, number: int, frame: Any) -> None:
         self.received = signal.Signals(number)
         self.restore_handlers()
         # Not `print`, because the signal may have interrupted a `print`.
@@ -180,7 +184,7 @@ class SnapshotCallback(keras.callbacks.Callback):
         self.writes = writes
         self._steps_per_epoch = 0
         self._epoch = 0
-        self._begin = 0
+        self._start = 0
         self._resumed: Snapshot | None = None
 
     def restore(
@@ -199,37 +203,37 @@ class SnapshotCallback(keras.callbacks.Callback):
             ValueError: If no snapshot is intact, or the snapshot belongs to
                 another model or has epochs of another length.
         """
-        self._resumed = self._read()
+        self._resumed = self._read_snapshot()
         if self._resumed is None:
             return 0
-        began = self._resumed.steps_per_epoch
-        if None not in (began, steps_per_epoch) and began != steps_per_epoch:
+        saved = self._resumed.steps_per_epoch
+        if None not in (saved, steps_per_epoch) and saved != steps_per_epoch:
             raise ValueError(
                 "The epochs of a run must keep their length. "
-                f"Expected: steps_per_epoch={began}, as in {self.path}. "
+                f"Expected: steps_per_epoch={saved}, as in {self.path}. "
                 f"Received: steps_per_epoch={steps_per_epoch}. Train on data "
                 "of the old length, or use a new folder for a new run."
             )
         self._resumed.apply(model, self.callbacks, self.path)
         return self._resumed.position
 
-    def _read(self) -> Snapshot | None:
+    def _read_snapshot(self) -> Snapshot | None:
         """Return the latest snapshot that is not damaged, or None."""
-        older = previous_path(self.path)
+        previous = previous_path(self.path)
         try:
             return Snapshot.read(self.path)
         except FileNotFoundError:
-            if not older.exists():
+            if not previous.exists():
                 return None
             problem = f"There is no {self.path}."
         except ValueError as error:
-            if not older.exists():
+            if not previous.exists():
                 raise
             problem = str(error)
-        snapshot = Snapshot.read(older)
+        snapshot = Snapshot.read(previous)
         warnings.warn(
-            f"{problem} The run continues from the snapshot before, {older}, "
-            f"after batch {snapshot.position}.",
+            f"{problem} The run continues from the snapshot before, "
+            f"{previous}, after batch {snapshot.position}.",
             stacklevel=2,
         )
         return snapshot
@@ -257,7 +261,7 @@ class SnapshotCallback(keras.callbacks.Callback):
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Remember the first batch of this step, which may have several."""
-        self._begin = self._epoch * self._steps_per_epoch + batch
+        self._start = self._epoch * self._steps_per_epoch + batch
 
     def on_train_batch_end(
         self, batch: int, logs: dict[str, Any] | None = None
@@ -266,17 +270,17 @@ class SnapshotCallback(keras.callbacks.Callback):
         if batch + 1 >= self._steps_per_epoch:
             return
         position = self._epoch * self._steps_per_epoch + batch + 1
-        due = position // self.every_steps > self._begin // self.every_steps
+        due = position // self.every_steps > self._start // self.every_steps
         if due or self.stop.snapshot_wanted or self.stop.stopping:
-            self._save(position)
+            self._save_snapshot(position)
 
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Save at the end of the epoch."""
-        self._save((epoch + 1) * self._steps_per_epoch)
+        self._save_snapshot((epoch + 1) * self._steps_per_epoch)
 
-    def _save(self, position: int) -> None:
+    def _save_snapshot(self, position: int) -> None:
         if self.writes:
             Snapshot.capture(
                 self.model, position, self.callbacks, self._steps_per_epoch

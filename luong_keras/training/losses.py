@@ -113,29 +113,29 @@ class TranslationLoss(keras.losses.Loss):
             *(y_true, y_pred, "BT"),
             "For logits (B, T, V) use `MaskedSparseCategoricalCrossentropy`.",
         )
-        words = ops.not_equal(y_true, self.pad_id)
+        is_word = ops.not_equal(y_true, self.pad_id)
         if sample_weight is not None:
             weights = word_weights(sample_weight, y_true)
-            words = ops.logical_and(words, ops.not_equal(weights, 0))
+            is_word = ops.logical_and(is_word, ops.not_equal(weights, 0))
             y_pred = y_pred * ops.cast(weights, y_pred.dtype)
-        y_pred = ops.where(words, y_pred, ops.zeros_like(y_pred))
+        y_pred = ops.where(is_word, y_pred, ops.zeros_like(y_pred))
         return super().__call__(y_true, y_pred)
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         """Return one value per sentence, (B,), whose mean is the loss."""
-        sentences = ops.sum(y_pred, axis=-1)
+        losses = ops.sum(y_pred, axis=-1)
         # Keras divides by the rows of this replica and by the replicas.
-        size = ops.shape(sentences)[0] * replica_count()
-        size = ops.cast(size, sentences.dtype)
+        size = ops.shape(losses)[0] * replica_count()
+        size = ops.cast(size, losses.dtype)
         if self.nominal_batch_size is not None:
-            nominal = divisor(self.nominal_batch_size, constant=True)
-            return sentences * size / nominal
-        words = ops.not_equal(y_true, self.pad_id)
+            constant = divisor(self.nominal_batch_size, constant=True)
+            return losses * size / constant
+        is_word = ops.not_equal(y_true, self.pad_id)
         if self.normalization == "word":
-            return sentences * size / divisor(_count(words, sentences.dtype))
+            return losses * size / divisor(_count(is_word, losses.dtype))
         # In this order, so that a full batch is multiplied by exactly 1.
-        real = _count(ops.any(words, axis=-1), sentences.dtype)
-        return sentences * (size / divisor(real))
+        num_sentences = _count(ops.any(is_word, axis=-1), losses.dtype)
+        return losses * (size / divisor(num_sentences))
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments of the constructor."""
@@ -222,9 +222,9 @@ class MaskedSparseCategoricalCrossentropy(TranslationLoss):
         }
 
 
-def _count(found: Any, dtype: Any) -> Any:
+def _count(mask: Any, dtype: Any) -> Any:
     """Count the True values on all replicas."""
-    (count,) = sum_over_replicas([ops.sum(ops.cast(found, dtype))])
+    (count,) = sum_over_replicas([ops.sum(ops.cast(mask, dtype))])
     return count
 
 

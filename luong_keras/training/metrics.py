@@ -33,7 +33,7 @@ class _TokenMean(keras.metrics.Metric):
         self.total = self.add_variable((), "zeros", name="total")
         self.tokens = self.add_variable((), "zeros", name="tokens")
 
-    def _values(self, y_true: Any, logits: Any) -> Any:
+    def _compute(self, y_true: Any, logits: Any) -> Any:
         raise NotImplementedError
 
     def update_state(
@@ -56,7 +56,7 @@ class _TokenMean(keras.metrics.Metric):
             "Set `from_logits` to say whether `y_pred` are logits (B, T, V). "
             f"Received: from_logits={self.from_logits}.",
         )
-        values = self._values(y_true, y_pred) if self.from_logits else y_pred
+        values = self._compute(y_true, y_pred) if self.from_logits else y_pred
         values = ops.cast(values, self.dtype)
         weights = ops.cast(ops.not_equal(y_true, self.pad_id), self.dtype)
         if sample_weight is not None:
@@ -118,7 +118,7 @@ class TokenPerplexity(_TokenMean):
     ) -> None:
         super().__init__(from_logits, pad_id, name, dtype)
 
-    def _values(self, y_true: Any, logits: Any) -> Any:
+    def _compute(self, y_true: Any, logits: Any) -> Any:
         return masked_cross_entropy(logits, y_true, pad_id=self.pad_id)
 
     def result(self) -> Any:
@@ -158,7 +158,7 @@ class TokenAccuracy(_TokenMean):
     ) -> None:
         super().__init__(from_logits, pad_id, name, dtype)
 
-    def _values(self, y_true: Any, logits: Any) -> Any:
+    def _compute(self, y_true: Any, logits: Any) -> Any:
         return word_hits(logits, y_true, self.pad_id)
 
 

@@ -52,19 +52,19 @@ def mirrored(devices: int | None = None) -> tf.distribute.Strategy:
     # Listing logical devices starts TensorFlow; no CPU can be divided later.
     gpus = tf.config.list_physical_devices("GPU")
     gpus = gpus and tf.config.list_logical_devices("GPU")
-    wanted = devices or max(len(gpus), 1)
-    if gpus and wanted > len(gpus):
+    num_devices = devices or max(len(gpus), 1)
+    if gpus and num_devices > len(gpus):
         raise ValueError(
             f"`devices` must be at most the number of GPUs, {len(gpus)}. "
             f"Received: devices={devices}. Leave it out to use them all."
         )
     if not gpus:
-        _split_cpu(wanted)
-    return _strategy("GPU" if gpus else "CPU", wanted)
+        _split_cpu(num_devices)
+    return _make_strategy("GPU" if gpus else "CPU", num_devices)
 
 
 @functools.cache  # Two strategies in a process take each other's messages.
-def _strategy(kind: str, devices: int) -> tf.distribute.Strategy:
+def _make_strategy(kind: str, devices: int) -> tf.distribute.Strategy:
     import tensorflow as tf
 
     reduction = None  # TensorFlow's choice, NCCL

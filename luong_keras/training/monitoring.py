@@ -330,7 +330,7 @@ class StopOnNonFinite(Stateful):
         optimizer = self.model.optimizer
         inner = getattr(optimizer, "inner_optimizer", optimizer)
         scale = getattr(optimizer, "dynamic_scale", None)
-        if scale is not None and float(_number(scale)) < 1:
+        if scale is not None and float(_to_numpy(scale)) < 1:
             raise NonFiniteError(
                 f"Epoch {self._epoch + 1}: the gradient overflows float16 "
                 "however small the loss is scaled, so the run has diverged. "
@@ -338,16 +338,16 @@ class StopOnNonFinite(Stateful):
             )
         if getattr(inner, "nonfinite_steps", None) is None:
             return
-        count = int(_number(inner.nonfinite_steps))
-        new, self._seen = count - self._seen, count
-        if not new:
+        count = int(_to_numpy(inner.nonfinite_steps))
+        new_steps, self._seen = count - self._seen, count
+        if not new_steps:
             return
-        first = int(_number(inner.first_nonfinite))
+        first = int(_to_numpy(inner.first_nonfinite))
         # Each batch adds one to `iterations`.
-        behind = int(_number(inner.iterations)) - 1 - first
+        steps_since = int(_to_numpy(inner.iterations)) - 1 - first
         if inner.on_nonfinite != "skip":
-            raise NonFiniteError(self._message(self._batch - behind))
-        self.skipped += new
+            raise NonFiniteError(self._message(self._batch - steps_since))
+        self.skipped += new_steps
         if self.skipped > self.max_skipped:
             raise NonFiniteError(
                 f"{counted(self.skipped, 'step was', 'steps were')} skipped "
@@ -382,19 +382,19 @@ def check_finite(arrays: Mapping[str, np.ndarray]) -> None:
     Raises:
         NonFiniteError: With the names of weights that are not finite.
     """
-    bad = [
+    nonfinite = [
         name
         for name, array in arrays.items()
         if not name.startswith("metrics/")
         and array.dtype.kind in "fV"
         and not np.isfinite(array.astype("float32")).all()
     ]
-    if bad:
+    if nonfinite:
         raise NonFiniteError(
-            f"These weights are NaN or infinite: {', '.join(bad[:5])}"
-            f"{' and others' * (len(bad) > 5)}. {_ADVICE}"
+            f"These weights are NaN or infinite: {', '.join(nonfinite[:5])}"
+            f"{' and others' * (len(nonfinite) > 5)}. {_ADVICE}"
         )
 
 
-def _number(variable: keras.Variable) -> np.ndarray:
+def _to_numpy(variable: keras.Variable) -> np.ndarray:
     return keras.ops.convert_to_numpy(variable)

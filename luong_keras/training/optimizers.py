@@ -99,10 +99,10 @@ class _Clipped:
         super().build(variables)
         if self.on_nonfinite is None:
             return
-        self.nonfinite_steps = self._counter("steps", 0)
-        self.first_nonfinite = self._counter("first", -1)
+        self.nonfinite_steps = self._add_counter("steps", 0)
+        self.first_nonfinite = self._add_counter("first", -1)
 
-    def _counter(self, name, value):
+    def _add_counter(self, name, value):
         return self.add_variable(
             shape=(),
             initializer=keras.initializers.Constant(value),
@@ -125,35 +125,35 @@ class _Clipped:
         if not self.built:
             self.build(variables)
         norm = gradient_norm(grads, variables, self.count_embeddings)
-        finite = None
+        is_finite = None
         if self.on_nonfinite is not None:
-            finite = self._note(norm, grads)
+            is_finite = self._count_nonfinite(norm, grads)
         if self.clip_norm is not None:
             # The scale is 1 for small norms, including zero.
             scale = self.clip_norm / ops.maximum(norm, self.clip_norm)
             grads = [
-                None if gradient is None else _scaled(gradient, scale)
+                None if gradient is None else _scale_gradient(gradient, scale)
                 for gradient in grads
             ]
         if self.on_nonfinite == "skip":
-            return self._apply_where(finite, grads, list(variables))
+            return self._apply_where(is_finite, grads, list(variables))
         return super().apply(grads, trainable_variables)
 
     def _all_reduce_sum_gradients(self, grads_and_vars):
         """Do nothing in this hook of Keras: `apply` sums the gradients."""
         return grads_and_vars
 
-    def _note(self, norm, grads):
+    def _count_nonfinite(self, norm, grads):
         """Count the step if it is not finite; return whether it is finite."""
         finite = ops.isfinite(norm)
         if not self.count_embeddings:  # The norm does not include them.
             finite = ops.logical_and(finite, _all_finite(grads))
-        bad = ops.cast(ops.logical_not(finite), self.nonfinite_steps.dtype)
-        now = ops.cast(self.iterations, self.first_nonfinite.dtype)
-        is_first = bad * ops.cast(self.nonfinite_steps == 0, bad.dtype)
-        first = ops.where(is_first > 0, now, self.first_nonfinite.value)
+        is_bad = ops.cast(ops.logical_not(finite), self.nonfinite_steps.dtype)
+        iteration = ops.cast(self.iterations, self.first_nonfinite.dtype)
+        is_first = is_bad * ops.cast(self.nonfinite_steps == 0, is_bad.dtype)
+        first = ops.where(is_first > 0, iteration, self.first_nonfinite.value)
         self.first_nonfinite.assign(first)
-        self.nonfinite_steps.assign_add(bad)
+        self.nonfinite_steps.assign_add(is_bad)
         return finite
 
     def _apply_where(self, finite, grads, trainable_variables):
@@ -171,11 +171,11 @@ class _Clipped:
                 skip,
                 grads,
             )
-        kept = [*trainable_variables, *self.variables]
-        kept = [v for v in kept if v is not self.iterations]
-        before = [variable.value for variable in kept]
+        variables = [*trainable_variables, *self.variables]
+        variables = [v for v in variables if v is not self.iterations]
+        old_values = [variable.value for variable in variables]
         apply(grads, trainable_variables)
-        for variable, old in zip(kept, before, strict=True):
+        for variable, old in zip(variables, old_values, strict=True):
             variable.assign(ops.where(finite, variable.value, old))
 
     def get_config(self):
@@ -204,7 +204,7 @@ def _is_sparse(gradient):
     return hasattr(gradient, "dense_shape")
 
 
-def _scaled(gradient, scale):
+def _scale_gradient(gradient, scale):
     if _is_sparse(gradient):
         values = gradient.values * ops.cast(scale, gradient.values.dtype)
         return type(gradient)(values, gradient.indices, gradient.dense_shape)
@@ -287,8 +287,8 @@ def make_optimizer(
             f"name={name!r}. For another optimizer, give the object of "
             "`keras.optimizers` to `compile`."
         )
-    kind, options = _OPTIMIZERS[name]
-    return kind(
+    optimizer_class, options = _OPTIMIZERS[name]
+    return optimizer_class(
         learning_rate=learning_rate,
         clip_norm=clip_norm,
         count_embeddings=count_embeddings,

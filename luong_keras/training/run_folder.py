@@ -173,18 +173,18 @@ class RunFolder:
         older = json.loads(json.dumps(defaults or {}))
         old = leaf_values(older) | leaf_values(self.read_config())
         free = tuple(may_change)
-        different = [
+        differences = [
             f"{name}: {old.get(name)!r} → {new.get(name)!r}"
             for name in sorted({*old, *new})
             if old.get(name) != new.get(name)
             and not any(f"{name}.".startswith(f"{part}.") for part in free)
         ]
-        if different:
-            may = f" except for {', '.join(free)}" if free else ""
+        if differences:
+            exceptions = f" except for {', '.join(free)}" if free else ""
             raise ValueError(
                 "A run must keep the configuration that it began with, in "
-                f"{str(self.config)!r}{may}. Received a different one: "
-                f"{'; '.join(different)}. Use a new folder for a new run."
+                f"{str(self.config)!r}{exceptions}. Received a different one: "
+                f"{'; '.join(differences)}. Use a new folder for a new run."
             )
 
     def write_data(self, fingerprint: str) -> None:
@@ -211,10 +211,10 @@ class RunFolder:
         Raises:
             ValueError: If one of the files has changed since the run began.
         """
-        written = read_json(self.data, "what the run is made of", _RESTORE)
+        checksums = read_json(self.data, "what the run is made of", _RESTORE)
         for path in (self.dev, self.test):
             # Runs of older versions have no checksums.
-            if path.exists() and written.get(path.name) not in (
+            if path.exists() and checksums.get(path.name) not in (
                 None,
                 _crc32(path),
             ):
@@ -270,26 +270,26 @@ class RunFolder:
             raise ValueError(
                 f"Expected: weights named {', '.join(WEIGHTS)} or, such as "
                 f"epoch-7, those of an epoch. Received: {name}."
-                f"{did_you_mean(name, WEIGHTS)} {self._present_weights()}"
+                f"{did_you_mean(name, WEIGHTS)} {self._describe_weights()}"
             )
-        path = no_link(self._weights(name))
+        path = no_link(self._weights_path(name))
         if not path.exists():
             raise FileNotFoundError(
                 f"Expected: the weights {path}. Received: no such file. "
-                f"{self._present_weights()}"
+                f"{self._describe_weights()}"
             )
         return path
 
-    def _weights(self, name: str) -> Path:
+    def _weights_path(self, name: str) -> Path:
         epoch = _EPOCH.fullmatch(name)
         if epoch is not None:
             return epoch_path(self.checkpoints, int(epoch[1]))
-        found: Path = getattr(self, f"{name}_weights")
-        return found
+        path: Path = getattr(self, f"{name}_weights")
+        return path
 
-    def _present_weights(self) -> str:
+    def _describe_weights(self) -> str:
         """Describe the available weights in a sentence."""
-        names = [name for name in WEIGHTS if self._weights(name).exists()]
+        names = [name for name in WEIGHTS if self._weights_path(name).exists()]
         names += [
             path.name.removesuffix(_SUFFIX)
             for path in sorted(self.checkpoints.glob(f"epoch-*{_SUFFIX}"))
@@ -322,7 +322,7 @@ class RunFolder:
                 continue
             if path.is_dir():
                 name += "/"
-            lines.append(f"  {name:<22} {_size(path):>9}  {meaning}")
+            lines.append(f"  {name:<22} {_format_size(path):>9}  {meaning}")
         return "\n".join(lines)
 
 
@@ -330,7 +330,7 @@ def _crc32(path: Path) -> int:
     return zlib.crc32(no_link(path).read_bytes())
 
 
-def _size(path: Path) -> str:
+def _format_size(path: Path) -> str:
     files = [path] if path.is_file() else path.rglob("*")
     size = float(sum(item.stat().st_size for item in files if item.is_file()))
     if size < 1000:

@@ -38,11 +38,11 @@ def halved_rate(
         >>> [halved_rate(1.0, 100 * epoch, 100) for epoch in (0, 4, 5, 6)]
         [1.0, 1.0, 0.5, 0.25]
     """
-    late = step - (first_halved_epoch - 1) * steps_per_epoch
-    if late < 0:
+    late_steps = step - (first_halved_epoch - 1) * steps_per_epoch
+    if late_steps < 0:
         return initial_rate
     return initial_rate * factor ** (
-        1 + late * halvings_per_epoch // steps_per_epoch
+        1 + late_steps * halvings_per_epoch // steps_per_epoch
     )
 
 

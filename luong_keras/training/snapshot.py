@@ -75,13 +75,13 @@ class Snapshot:
         build_optimizer(model)
         arrays = {
             name: keras.ops.convert_to_numpy(variable)
-            for name, variable in named(
-                _groups(model, "model", "optimizer", "metrics")
+            for name, variable in name_variables(
+                _group_variables(model, "model", "optimizer", "metrics")
             ).items()
         }
         states = {
             name: callback.get_state()
-            for name, callback in _stateful(callbacks).items()
+            for name, callback in _stateful_callbacks(callbacks).items()
         }
         return cls(position, arrays, states, steps_per_epoch)
 
@@ -146,8 +146,8 @@ class Snapshot:
                 shapes. No variable is assigned then.
         """
         build_optimizer(model)
-        self._assign(_groups(model, "model", "optimizer"), path)
-        for name, callback in _stateful(callbacks).items():
+        self._assign_arrays(_group_variables(model, "model", "optimizer"), path)
+        for name, callback in _stateful_callbacks(callbacks).items():
             if name in self.callbacks:
                 callback.set_state(self.callbacks[name])
 
@@ -163,9 +163,9 @@ class Snapshot:
         Raises:
             ValueError: If the model has other metrics.
         """
-        self._assign(_groups(model, "metrics"), path)
+        self._assign_arrays(_group_variables(model, "metrics"), path)
 
-    def _assign(
+    def _assign_arrays(
         self,
         groups: Mapping[str, Sequence[keras.Variable]],
         path: str | os.PathLike[str],
@@ -176,17 +176,17 @@ class Snapshot:
             for name, array in self.arrays.items()
             if name.startswith(prefixes)
         }
-        variables = named(groups)
+        variables = name_variables(groups)
         if set(saved) != set(variables):
             # An earlier model of this process may have taken the plain names.
-            saved = without_counters(saved)
-            variables = without_counters(variables)
+            saved = remove_counters(saved)
+            variables = remove_counters(variables)
         check_match(saved, variables, path)
         for name, variable in variables.items():
             array = saved[name]
             if array.dtype.kind == "V":
-                own = keras.ops.convert_to_numpy(variable).dtype
-                array = array.view(own)
+                dtype = keras.ops.convert_to_numpy(variable).dtype
+                array = array.view(dtype)
             variable.assign(array)
 
 
@@ -202,7 +202,7 @@ def build_optimizer(model: keras.Model) -> None:
         model.optimizer.build(model.trainable_variables)
 
 
-def _groups(
+def _group_variables(
     model: keras.Model, *names: str
 ) -> dict[str, Sequence[keras.Variable]]:
     groups = {
@@ -217,10 +217,10 @@ def _groups(
     return {name: groups[name] for name in names}
 
 
-def _stateful(
+def _stateful_callbacks(
     callbacks: Iterable[keras.callbacks.Callback],
 ) -> dict[str, keras.callbacks.Callback]:
-    return unique(
+    return with_unique_names(
         (type(callback).__name__, callback)
         for callback in callbacks
         if hasattr(callback, "get_state")
@@ -231,7 +231,7 @@ def _stateful(
 _COUNTER = re.compile(r"_\d+(?=[/_]|$)")
 
 
-def named(
+def name_variables(
     groups: Mapping[str, Sequence[keras.Variable]],
 ) -> dict[str, keras.Variable]:
     """Name variables by their group and path.
@@ -242,14 +242,14 @@ def named(
     Returns:
         The variables by `group/path`.
     """
-    return unique(
+    return with_unique_names(
         (f"{group}/{variable.path}", variable)
         for group, variables in groups.items()
         for variable in variables
     )
 
 
-def without_counters(values: Mapping[str, Any]) -> dict[str, Any]:
+def remove_counters(values: Mapping[str, Any]) -> dict[str, Any]:
     """Remove the counters from the names, and keep the order.
 
     Keras numbers repeated names within a process, so a second model built by
@@ -262,16 +262,16 @@ def without_counters(values: Mapping[str, Any]) -> dict[str, Any]:
         The same values by names without counters.
 
     Example:
-        >>> without_counters({"dense_3/kernel": "a", "dense_4/kernel": "b"})
+        >>> remove_counters({"dense_3/kernel": "a", "dense_4/kernel": "b"})
         {'dense/kernel': 'a', 'dense/kernel#2': 'b'}
     """
-    return unique(
+    return with_unique_names(
         (_COUNTER.sub("", name.split("#")[0]), value)
         for name, value in values.items()
     )
 
 
-def unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+def with_unique_names(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """Build a dict with unique names: a repeated name becomes `name#2`.
 
     Args:
@@ -318,7 +318,9 @@ def check_match(
         ),
     ]
     lines = [
-        f"\n  {what}: {', '.join(names)}" for what, names in problems if names
+        f"\n  {problem}: {', '.join(names)}"
+        for problem, names in problems
+        if names
     ]
     if lines:
         raise ValueError(

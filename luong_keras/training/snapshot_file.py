@@ -36,12 +36,12 @@ def write_arrays(
         arrays: The arrays by name. Types that NumPy files do not support
             (bfloat16) are written as raw bytes.
     """
-    arrays = {name: _plain(array) for name, array in arrays.items()}
+    arrays = {name: _as_raw_bytes(array) for name, array in arrays.items()}
     header = {"format_version": FORMAT_VERSION, **header}
-    header["sha256"] = _digest(header, arrays)
+    header["sha256"] = _compute_digest(header, arrays)
     text = np.frombuffer(json.dumps(header).encode(), np.uint8)
     check_free_space(path, sum(array.nbytes for array in arrays.values()))
-    with atomic_path(path, _kept(Path(path))) as temporary:
+    with atomic_path(path, _keep_previous(Path(path))) as temporary:
         content: dict[str, Any] = {_HEADER: text, **arrays}
         with open(temporary, "wb") as file:
             np.savez(file, **content)
@@ -59,26 +59,26 @@ def previous_path(path: str | os.PathLike[str]) -> Path:
 
 
 @contextlib.contextmanager
-def _kept(path: Path) -> Iterator[None]:
+def _keep_previous(path: Path) -> Iterator[None]:
     """Keep the old file as `previous_path`, unless it is damaged."""
     try:
         read_arrays(path)
     except (FileNotFoundError, ValueError):
         yield
         return
-    second = path.with_name(f".second-{path.name}")
+    link = path.with_name(f".second-{path.name}")
     try:
-        second.unlink(missing_ok=True)
+        link.unlink(missing_ok=True)
         try:
-            os.link(path, second)
+            os.link(path, link)
         except OSError:  # Without links, only `previous_path` exists briefly.
             os.replace(path, previous_path(path))
             yield
         else:
             yield
-            os.replace(second, previous_path(path))
+            os.replace(link, previous_path(path))
     finally:
-        second.unlink(missing_ok=True)
+        link.unlink(missing_ok=True)
 
 
 def read_arrays(
@@ -106,7 +106,7 @@ def read_arrays(
     except FileNotFoundError:
         raise
     except _UNREADABLE as error:
-        raise _damaged(path, error) from error
+        raise _damaged_error(path, error) from error
     if version != FORMAT_VERSION:
         raise ValueError(
             f"Expected a snapshot of format version {FORMAT_VERSION}. "
@@ -114,8 +114,8 @@ def read_arrays(
             "with the release that began it, or delete the file to start "
             "again."
         )
-    if digest != _digest(header, arrays):
-        raise _damaged(path, "the checksum differs")
+    if digest != _compute_digest(header, arrays):
+        raise _damaged_error(path, "the checksum differs")
     return header, arrays
 
 
@@ -134,13 +134,15 @@ _UNREADABLE = (
 )
 
 
-def _plain(array: np.ndarray) -> np.ndarray:
+def _as_raw_bytes(array: np.ndarray) -> np.ndarray:
     if array.dtype.kind == "V":
         return array.view(f"V{array.dtype.itemsize}")
     return array
 
 
-def _digest(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
+def _compute_digest(
+    header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+) -> str:
     digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
@@ -149,8 +151,8 @@ def _digest(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
-def _damaged(path: str | os.PathLike[str], why: object) -> ValueError:
+def _damaged_error(path: str | os.PathLike[str], reason: object) -> ValueError:
     return ValueError(
-        f"The file {str(path)!r} is damaged or not a snapshot ({why}). Put a "
-        "copy in its place, or use a new folder for a new run."
+        f"The file {str(path)!r} is damaged or not a snapshot ({reason}). Put "
+        "a copy in its place, or use a new folder for a new run."
     )

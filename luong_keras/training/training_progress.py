@@ -18,7 +18,7 @@ from luong_keras.progress import (
     rounded,
     shown_line,
 )
-from luong_keras.training.epoch_logs import named_result
+from luong_keras.training.epoch_logs import find_result
 from luong_keras.training.monitoring import check_mode
 from luong_keras.training.schedules import current_rate
 
@@ -88,38 +88,40 @@ class TrainingProgress(keras.callbacks.Callback):
         self.validation_batches = validation_batches
         #: The number of batches trained in this process.
         self.steps_done = 0
-        self._shown = contextlib.ExitStack()
+        self._display = contextlib.ExitStack()
         self._advance: Advance | None = None
         self._show: Callable[[], None] = lambda: None
         self._logs: Mapping[str, Any] = {}
         self._epoch = self._step = self._steps = 0
         self._rate: float | None = None
-        self._began = self._rate_due = 0.0
+        self._epoch_start = self._rate_due = 0.0
         # Time, step and tokens after the first step of an epoch, which may
         # include compilation.
         self._first: tuple[float, int, float] | None = None
         # End of the last epoch's batches, and seconds until the next epoch.
-        self._trained = self._between = 0.0
+        self._train_end = self._seconds_between = 0.0
 
     def __enter__(self) -> TrainingProgress:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._shown.close()
+        self._display.close()
 
     def on_epoch_begin(
         self, epoch: int, logs: Mapping[str, Any] | None = None
     ) -> None:
         """Start the line of this epoch."""
-        self._began = time.monotonic()
-        if self._trained:
-            self._between = self._began - self._trained
+        self._epoch_start = time.monotonic()
+        if self._train_end:
+            self._seconds_between = self._epoch_start - self._train_end
         self._rate_due = 0.0
         self._epoch, self._step = epoch + 1, 0
         self._steps = self.params.get("steps") or 0
         self._first, self._logs = None, {}
-        line = shown_line(self._line, _SECONDS_A_LINE, sys.stdout, _NARROWEST)
-        self._show = self._shown.enter_context(line)
+        line = shown_line(
+            self._format_line, _SECONDS_A_LINE, sys.stdout, _NARROWEST
+        )
+        self._show = self._display.enter_context(line)
 
     def on_train_batch_begin(
         self, batch: int, logs: Mapping[str, Any] | None = None
@@ -136,22 +138,22 @@ class TrainingProgress(keras.callbacks.Callback):
         self.steps_done += step - self._step
         self._step, self._steps = step, max(self._steps, step)
         if self._first is None:
-            self._first = now, step, self._named(self.count) or 0.0
+            self._first = now, step, self._find_result(self.count) or 0.0
         if now >= self._rate_due:
             self._rate = current_rate(self.model.optimizer)
             self._rate_due = now + _SECONDS_A_RATE
         if step == self._steps:
-            self._trained = now
-            self._shown.close()
+            self._train_end = now
+            self._display.close()
         else:
             self._show()
 
     def on_test_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         """Replace the training line by the progress of the validation."""
         if self._epoch and not self.model.stop_training:
-            self._shown.close()
+            self._display.close()
             bar = progress_bar("validation perplexity", self.validation_batches)
-            self._advance = self._shown.enter_context(bar)
+            self._advance = self._display.enter_context(bar)
 
     def on_test_batch_end(
         self, batch: int, logs: Mapping[str, Any] | None = None
@@ -164,13 +166,13 @@ class TrainingProgress(keras.callbacks.Callback):
         """Remove the validation bar."""
         if self._advance is not None:
             self._advance = None
-            self._shown.close()
+            self._display.close()
 
     def on_epoch_end(
         self, epoch: int, logs: Mapping[str, Any] | None = None
     ) -> None:
         """Print the results of the epoch."""
-        self._shown.close()
+        self._display.close()
         self._logs = logs = logs or {}
         self._rate = logs.get("learning_rate", self._rate)
         score, best = logs.get(self.monitor), self.best
@@ -179,66 +181,68 @@ class TrainingProgress(keras.callbacks.Callback):
             self.best = score if best is None else better(best, score)
             if self.best != best:
                 best = None
-        seconds = clock(time.monotonic() - self._began)
+        seconds = clock(time.monotonic() - self._epoch_start)
         parts = [
             f"epoch {epoch + 1}/{self.params.get('epochs', epoch + 1)} in "
             f"{seconds}",
-            *self._results(),
-            _part("validation {:.4g}", self._named("perplexity", "val_")),
-            _part(f"{self.title} {{:.2f}}", score),
-            _part("best {:.2f}", best),
-            *self._speeds(logs.get("tokens_per_second")),
+            *self._format_results(),
+            _format_part(
+                "validation {:.4g}", self._find_result("perplexity", "val_")
+            ),
+            _format_part(f"{self.title} {{:.2f}}", score),
+            _format_part("best {:.2f}", best),
+            *self._format_speeds(logs.get("tokens_per_second")),
         ]
         print(", ".join(filter(None, parts)), flush=True)
 
     def on_train_end(self, logs: Mapping[str, Any] | None = None) -> None:
         """Stop redrawing the line."""
-        self._shown.close()
+        self._display.close()
 
-    def _line(self) -> str:
+    def _format_line(self) -> str:
         """Return the line of state within an epoch, important parts first."""
         epochs = self.params.get("epochs") or self._epoch
-        seconds, speed = self._pace()
-        left = None
+        seconds, speed = self._measure_pace()
+        rest = None
         if seconds is not None:
             epoch_left = (self._steps - self._step) * seconds
-            others = epochs - self._epoch
-            run_left = others * self._steps * seconds + epoch_left
-            run_left += (others + 1) * self._between
-            left = f"{clock(epoch_left)} left, {clock(run_left)} to the end"
+            epochs_left = epochs - self._epoch
+            run_left = epochs_left * self._steps * seconds + epoch_left
+            run_left += (epochs_left + 1) * self._seconds_between
+            rest = f"{clock(epoch_left)} left, {clock(run_left)} to the end"
         parts = [
             f"epoch {self._epoch}/{epochs}, step {self._step}/{self._steps}",
-            left or ("" if self._logs else "compiling"),
-            *self._results(),
-            _part(f"best {self.title} {{:.2f}}", self.best),
-            *self._speeds(speed),
+            rest or ("" if self._logs else "compiling"),
+            *self._format_results(),
+            _format_part(f"best {self.title} {{:.2f}}", self.best),
+            *self._format_speeds(speed),
         ]
         return ", ".join(filter(None, parts))
 
-    def _pace(self) -> tuple[float | None, float | None]:
+    def _measure_pace(self) -> tuple[float | None, float | None]:
         """Return the seconds per step and tokens per second of this epoch."""
         if self._first is None or self._step == self._first[1]:
             return None, None
-        began, step, tokens = self._first
-        seconds = time.monotonic() - began
-        count = self._named(self.count)
+        start, step, tokens = self._first
+        seconds = time.monotonic() - start
+        count = self._find_result(self.count)
         speed = None if count is None else (count - tokens) / seconds
         return seconds / (self._step - step), speed
 
-    def _results(self) -> list[str]:
+    def _format_results(self) -> list[str]:
         return [
-            _part("loss {:.4g}", self._logs.get("loss")),
-            _part("perplexity {:.4g}", self._named("perplexity")),
+            _format_part("loss {:.4g}", self._logs.get("loss")),
+            _format_part("perplexity {:.4g}", self._find_result("perplexity")),
         ]
 
-    def _speeds(self, speed: float | None) -> list[str]:
+    def _format_speeds(self, speed: float | None) -> list[str]:
         tokens = "" if speed is None else f"{rounded(speed)} tokens/s"
-        return [tokens, _part("learning rate {:.3g}", self._rate)]
+        return [tokens, _format_part("learning rate {:.3g}", self._rate)]
 
-    def _named(self, name: str, prefix: str = "") -> Any:
-        return named_result(self._logs, name, prefix)
+    def _find_result(self, name: str, prefix: str = "") -> Any:
+        return find_result(self._logs, name, prefix)
 
 
-def _part(text: str, value: float | None) -> str:
+def _format_part(text: str, value: float | None) -> str:
     """Return a part of a line, empty if the value is None."""
     return "" if value is None else text.format(value)

@@ -74,15 +74,15 @@ class BestWeights(BestEpoch):
             save_weights(self._saved_model or self.model, self.path)
             self.by_loss = self.best == before
         if epoch + 1 == _EPOCHS_OF_ZERO:
-            self._say_zero(epoch + 1)
+            self._report_zero(epoch + 1)
         self._epochs = epoch + 1
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         """Warn about a metric that was 0 in every epoch."""
         if self._epochs not in (0, _EPOCHS_OF_ZERO):
-            self._say_zero(self._epochs)
+            self._report_zero(self._epochs)
 
-    def _say_zero(self, epochs: int) -> None:
+    def _report_zero(self, epochs: int) -> None:
         if self.best == 0 and self.mode == "max" and self.by_loss:
             print(
                 f"\n{self.monitor} has been 0 in all {epochs} epochs while "
@@ -127,7 +127,7 @@ class EpochWeights(keras.callbacks.Callback):
         model: keras.Model | None = None,
     ) -> None:
         super().__init__()
-        _check(keep, average_epochs, average_path)
+        _check_arguments(keep, average_epochs, average_path)
         self.folder = Path(folder)
         self.keep = keep
         self.average_epochs = average_epochs
@@ -139,43 +139,43 @@ class EpochWeights(keras.callbacks.Callback):
     ) -> None:
         """Save the weights, write the mean, and remove old files."""
         number = epoch + 1
-        averaged = _last(self.average_epochs or 0, number)
-        wanted = {*_last(self.keep, number), *averaged}
-        if number in wanted:
+        mean_epochs = _last_epochs(self.average_epochs or 0, number)
+        needed = {*_last_epochs(self.keep, number), *mean_epochs}
+        if number in needed:
             path = epoch_path(self.folder, number)
             save_weights(self._saved_model or self.model, path)
-        if averaged:
-            self._write_mean(averaged)
-        self._remove_before(number, wanted)
+        if mean_epochs:
+            self._write_mean(mean_epochs)
+        self._remove_before(number, needed)
 
     def _write_mean(self, numbers: list[int]) -> None:
         assert self.average_path is not None  # since the constructor
         paths = [epoch_path(self.folder, number) for number in numbers]
-        found = [path for path in paths if path.exists()]
-        if len(found) < len(paths):
-            gone = ", ".join(p.name for p in paths if p not in found)
+        existing = [path for path in paths if path.exists()]
+        if len(existing) < len(paths):
+            missing = ", ".join(p.name for p in paths if p not in existing)
             warnings.warn(
-                f"Expected {gone} in {self.folder} for the mean. Received: no "
-                "such file. The mean is of the others.",
+                f"Expected {missing} in {self.folder} for the mean. Received: "
+                "no such file. The mean is of the others.",
                 stacklevel=2,
             )
-        if found:
-            write_mean(found, self.average_path)
+        if existing:
+            write_mean(existing, self.average_path)
 
-    def _remove_before(self, number: int, wanted: set[int]) -> None:
+    def _remove_before(self, number: int, needed: set[int]) -> None:
         for path in self.folder.glob("epoch-*"):
-            name = _NAME.fullmatch(path.name)
-            found = int(name[1]) if name else number
-            if found < number and found not in wanted:
+            match = _NAME.fullmatch(path.name)
+            epoch = int(match[1]) if match else number
+            if epoch < number and epoch not in needed:
                 path.unlink(missing_ok=True)
 
 
-def _last(count: int, number: int) -> list[int]:
+def _last_epochs(count: int, number: int) -> list[int]:
     """Return the last `count` epochs, or fewer, up to epoch `number`."""
     return list(range(max(1, number - count + 1), number + 1))
 
 
-def _check(
+def _check_arguments(
     keep: int,
     average_epochs: int | None,
     average_path: str | os.PathLike[str] | None,

@@ -13,7 +13,7 @@ import numpy as np
 from luong_keras.files.atomic_file import atomic_path, check_free_space
 
 _CHECKSUM = "luong_keras_crc32"
-_HEADS = 1 << 20  # bytes for everything except the arrays
+_HEADER_BYTES = 1 << 20  # bytes for everything except the arrays
 
 
 def check_name(path: str | os.PathLike[str]) -> None:
@@ -45,11 +45,13 @@ def save_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
     """
     # HDF5 ends the process if the disk is full.
     arrays = map(keras.ops.convert_to_numpy, model.variables)
-    check_free_space(path, _HEADS + sum(array.nbytes for array in arrays))
+    check_free_space(
+        path, _HEADER_BYTES + sum(array.nbytes for array in arrays)
+    )
     with atomic_path(path) as temporary:
         model.save_weights(temporary)
         with h5py.File(temporary, "r+") as file:
-            file.attrs[_CHECKSUM] = _checksum(file)
+            file.attrs[_CHECKSUM] = _compute_checksum(file)
 
 
 def load_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
@@ -67,8 +69,8 @@ def load_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
     """
     try:
         with h5py.File(path) as file:
-            written = file.attrs.get(_CHECKSUM)
-            if written is not None and written != _checksum(file):
+            checksum = file.attrs.get(_CHECKSUM)
+            if checksum is not None and checksum != _compute_checksum(file):
                 raise OSError("its checksum differs")
         model.load_weights(path)
     except FileNotFoundError:
@@ -128,24 +130,24 @@ def write_mean(
         temporary = stack.enter_context(atomic_path(mean))
         shutil.copyfile(paths[-1], temporary)
         with h5py.File(temporary, "r+") as result:
-            for name, array in _arrays(result):
+            for name, array in _list_arrays(result):
                 if array.dtype.kind == "f":
                     total = sum(np.asarray(f[name], "float64") for f in files)
                     # The assignment rounds to the type of the array.
                     array[...] = total / len(files)
-            result.attrs[_CHECKSUM] = _checksum(result)
+            result.attrs[_CHECKSUM] = _compute_checksum(result)
 
 
-def _checksum(file: h5py.File) -> int:
+def _compute_checksum(file: h5py.File) -> int:
     """Return a checksum of all arrays and their names."""
-    found = 0
-    for name, array in _arrays(file):
-        found = zlib.crc32(name.encode(), found)
-        found = zlib.crc32(np.asarray(array[()]).tobytes(), found)
-    return found
+    checksum = 0
+    for name, array in _list_arrays(file):
+        checksum = zlib.crc32(name.encode(), checksum)
+        checksum = zlib.crc32(np.asarray(array[()]).tobytes(), checksum)
+    return checksum
 
 
-def _arrays(file: h5py.File) -> list[tuple[str, h5py.Dataset]]:
+def _list_arrays(file: h5py.File) -> list[tuple[str, h5py.Dataset]]:
     """Return all arrays with their names."""
     items: list[tuple[str, h5py.Dataset | h5py.Group]] = []
     file.visititems(lambda name, item: items.append((name, item)))

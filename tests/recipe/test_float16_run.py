@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from luong_keras.training.run_folder import RunFolder
-from luong_keras.training.snapshot import Snapshot, without_counters
+from luong_keras.training.snapshot import Snapshot, remove_counters
 from luong_keras.translator import Translator
 from tests.recipe.quick_runs import quick_runs
 
@@ -59,7 +59,7 @@ def test_resumed_runs_keep_the_loss_scale(tmp_path):
         with quick_runs():
             Translator.fit(PAIRS, run_dir=folder, **options)
         snapshot = Snapshot.read(RunFolder(folder).snapshot)
-        return snapshot, without_counters(snapshot.arrays)
+        return snapshot, remove_counters(snapshot.arrays)
 
     whole, after = OptimizerRecord(), OptimizerRecord()
     before = OptimizerRecord(stop=STEPS + 2)

@@ -65,7 +65,7 @@ def test_remaining_times_exclude_compilation(monkeypatch):
     progress.set_params({"epochs": 3, "steps": 4})
     progress.set_model(small_model())
     progress.on_epoch_begin(0)
-    assert progress._line() == (
+    assert progress._format_line() == (
         "epoch 1/3, step 0/4, compiling, best BLEU 20.00"
     )
     for step, seconds in enumerate((10.0, 2.0, 2.0, 2.0)):
@@ -78,7 +78,7 @@ def test_remaining_times_exclude_compilation(monkeypatch):
         now[0] += 2.0
         progress.on_train_batch_end(step, {"loss": 2.0, "count": 100.0 * step})
     # left: two steps of this epoch, four of the next, and two pauses
-    assert progress._line() == (
+    assert progress._format_line() == (
         "epoch 2/3, step 2/4, 0:04 left, 0:22 to the end, loss 2, best BLEU "
         "20.00, 50 tokens/s, learning rate 0.01"
     )
