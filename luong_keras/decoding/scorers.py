@@ -5,6 +5,7 @@ write a subclass of `Scorer` with the methods that it needs, and pass an
 instance to `search`, `beam_search` or a translator.
 """
 
+import functools
 import numbers
 
 from keras import ops
@@ -325,7 +326,7 @@ class AllScorers(PerSentence):
             for scorer, states in self._zip_states(all_states)
         ]
         masks = [mask for mask in masks if mask is not None]
-        return _logical_any(masks) if masks else None
+        return functools.reduce(ops.logical_or, masks) if masks else None
 
     def bonus(self, all_states, position, vocabulary_size):
         bonuses = [
@@ -342,7 +343,7 @@ class AllScorers(PerSentence):
         if any(isinstance(x, bool) and x for x in flags):
             return True
         masks = [x for x in flags if not isinstance(x, bool)]
-        return _logical_any(masks) if masks else False
+        return functools.reduce(ops.logical_or, masks) if masks else False
 
     def final(self, scores, lengths, all_states, parents):
         for scorer, states in self._zip_states(all_states):
@@ -359,13 +360,6 @@ class AllScorers(PerSentence):
 
     def _zip_states(self, all_states):
         return zip(self.scorers, all_states, strict=True)
-
-
-def _logical_any(tensors):
-    result = tensors[0]
-    for tensor in tensors[1:]:
-        result = ops.logical_or(result, tensor)
-    return result
 
 
 def mark_words(words, vocabulary_size):
