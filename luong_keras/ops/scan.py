@@ -52,14 +52,12 @@ def scan(step, shared, states, inputs, xs, outputs, mask=None, layer=None):
 class _Scan:
     def __init__(self, step, shared, states, inputs, xs, outputs, layer):
         self.step, self.outputs = step, outputs
-        self.precision = None
-        variables = []
+        self.precision, self.variables = None, []
         if layer is not None:
             self.precision = _Precision(dtype=layer.dtype_policy)
             # Frozen ones too: the step has no other access to them.
-            variables = layer.weights
-        self.variables = variables
-        self.structure = [shared, [v.value for v in variables]]
+            self.variables = layer.weights
+        self.structure = [shared, [v.value for v in self.variables]]
         leaves = tree.flatten(self.structure)
         tensors = {id(x): x for x in leaves if x is not None}
         indices = {key: place for place, key in enumerate(tensors)}
@@ -67,8 +65,8 @@ class _Scan:
         self.variable_places = {
             id(variable): place
             for variable, place in zip(
-                variables,
-                self.places[len(leaves) - len(variables) :],
+                self.variables,
+                self.places[len(leaves) - len(self.variables) :],
                 strict=True,
             )
         }
