@@ -50,21 +50,19 @@ def stacking_loop(body, carry, xs, num_stacked, num_kept=0, reverse=False):
 def _tensorflow_loop(body, carry, xs, num_stacked, num_kept, reverse):
     import tensorflow as tf
 
-    # Not cleared after a read: a gradient may be computed more than once.
-    options = {"dtype": carry[0].dtype, "clear_after_read": False}
     first = next(x for x in xs.values() if not isinstance(x, tf.TensorArray))
     steps, shapes = tf.shape(first)[0], []
+    # Not cleared after a read: a gradient may be computed more than once.
+    options = {"size": steps, "clear_after_read": False}
     inputs = {
         name: x
         if isinstance(x, tf.TensorArray)
-        else tf.TensorArray(x.dtype, steps, clear_after_read=False).unstack(x)
+        else tf.TensorArray(x.dtype, **options).unstack(x)
         for name, x in xs.items()
     }
-    stacked_arrays = [
-        tf.TensorArray(size=steps, **options) for _ in range(num_stacked)
-    ]
-    kept_arrays = [
-        tf.TensorArray(size=steps, **options) for _ in range(num_kept)
+    arrays = [
+        tf.TensorArray(carry[0].dtype, **options)
+        for _ in range(num_stacked + num_kept)
     ]
 
     def step(i, carry, arrays):
@@ -82,7 +80,7 @@ def _tensorflow_loop(body, carry, xs, num_stacked, num_kept, reverse):
     _, carry, arrays = tf.while_loop(
         lambda i, *_: i < steps,
         step,
-        (0, list(carry), [*stacked_arrays, *kept_arrays]),
+        (0, list(carry), arrays),
         maximum_iterations=steps,
     )
     sequences = [array.stack() for array in arrays[:num_stacked]]
