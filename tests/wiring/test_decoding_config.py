@@ -466,7 +466,7 @@ def replaced_words(translator, line):
     alignments = np.zeros((1, 1, 3, 2), "float32")
     alignments[0, 0, 0, 0] = alignments[0, 0, 1, 1] = 1.0
     alignments[0, 0, 2, 0] = 1.0
-    found = translator._tokens(
+    found = translator._target_tokens(
         Found(ids, tf.constant(alignments)), tf.constant([line]), None, None
     )
     return [token.decode() for token in found.numpy()[0, 0]]
