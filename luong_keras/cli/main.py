@@ -154,7 +154,7 @@ def without_startup_noise(arguments: list[str]) -> Iterator[None]:
     Args:
         arguments: arguments of the command.
     """
-    unfiltered = "--debug" in arguments or os.environ.get(_LEVEL, "2") in "01"
+    unfiltered = "--debug" in arguments or os.environ.get(_LEVEL) in ("0", "1")
     if unfiltered or not hasattr(os, "fork"):
         yield
         return

@@ -129,10 +129,10 @@ def is_finished(config: RunConfig, run: RunFolder) -> bool:
         "Remove it: the run is scored and exported again.",
     )
     return (
-        record["epochs"] == config.training.epochs
+        record.get("epochs") == config.training.epochs
         and record.get("trained") == trained_epochs(run)
         and record.get("weights") == config.training.final_weights
-        and config_from_dict(record["decoding"], DecodingConfig)
+        and config_from_dict(record.get("decoding", {}), DecodingConfig)
         == with_relative_paths(config, run).decoding
     )
 

@@ -69,7 +69,10 @@ def status_and_errors(end, arguments=(), **environment):
     return done.returncode, done.stderr.splitlines()
 
 
-@pytest.mark.parametrize("environment", [{}, {"TF_CPP_MIN_LOG_LEVEL": "3"}])
+@pytest.mark.parametrize(
+    "environment",
+    [{}, {"TF_CPP_MIN_LOG_LEVEL": "3"}, {"TF_CPP_MIN_LOG_LEVEL": ""}],
+)
 def test_noise_is_removed_and_errors_are_kept(environment):
     status, lines = status_and_errors("sys.exit(3)", **environment)
     assert status == 3

@@ -153,6 +153,11 @@ def test_runs_are_finished_only_for_the_settings_of_the_scores(run):
     assert is_finished(last, run)
 
 
+def test_runs_whose_record_lacks_the_epochs_are_not_finished(run):
+    run.finished.write_text("{}")
+    assert not is_finished(RunConfig(), run)
+
+
 def test_runs_that_trained_further_are_not_finished(run):
     write_log(run, 5)
     mark_finished(RunConfig(), run)
