@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import weakref
 from pathlib import Path
 
 from luong_keras.alignment.dictionary import read_dictionary, read_lexicon
@@ -56,8 +57,9 @@ class UnknownWords(tf.Module):
 
     def _make_table(self, words):
         """Create a table from a file, which exports contain as an asset."""
-        self._folder = tempfile.TemporaryDirectory(prefix="luong_keras_words_")
-        file = Path(self._folder.name) / "dictionary.tsv"
+        folder = tempfile.TemporaryDirectory(prefix="luong_keras_words_")
+        weakref.finalize(self, folder.cleanup)
+        file = Path(folder.name) / "dictionary.tsv"
         lines = (
             f"{word}\t{translation}\n" for word, translation in words.items()
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -55,7 +56,6 @@ class WordTokenizer(Tokenizer):
         self.pretokenized = bool(pretokenized)
         self._size = len(read_vocabulary(vocabulary_file))
         self._bytes = Path(vocabulary_file).read_bytes()
-        self._temporary: tempfile.TemporaryDirectory | None = None
         # The file is an asset, so an export contains a copy.
         self._asset = tf.saved_model.Asset(str(vocabulary_file))
         index = tf.lookup.TextFileIndex
@@ -172,7 +172,7 @@ class WordTokenizer(Tokenizer):
         lines = [*SPECIAL_TOKENS, *words]
         file.write_bytes("".join(line + "\n" for line in lines).encode())
         tokenizer = cls(file, pretokenized, lowercase)
-        tokenizer._temporary = folder
+        weakref.finalize(tokenizer, folder.cleanup)
         return tokenizer
 
     @property

@@ -1,7 +1,10 @@
 """Contract of both kinds of tokenizer, and their export."""
 
+import gc
 import json
 import shutil
+import warnings
+from pathlib import Path
 
 import keras
 import pytest
@@ -367,6 +370,19 @@ def test_exports_contain_tokenizers_and_their_files(tmp_path):
     assert expected["few"].numpy().tolist() != (
         expected["many"].numpy().tolist()
     )
+
+
+def test_tokenizers_of_words_remove_their_file_without_a_warning():
+    tokenizer = WordTokenizer.from_words(["cat"])
+    file = Path(tokenizer._asset.asset_path.numpy().decode())
+    assert file.is_file()
+    gc.collect()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        del tokenizer
+        gc.collect()
+    assert not file.parent.exists()
+    assert not [w for w in caught if w.category is ResourceWarning]
 
 
 def test_load_refuses_damaged_folders(tmp_path):
