@@ -71,7 +71,7 @@ def progress_bar(what: str, total: int | None = None) -> Iterator[Advance]:
         if not is_free:
             yield lambda count: None
             return
-        with shown_line(line, SECONDS_A_LINE, sys.stderr, draw=draw) as step:
+        with show_line(line, SECONDS_A_LINE, sys.stderr, draw=draw) as step:
             yield advance
 
 
@@ -179,7 +179,7 @@ def _draw_line(console: Console, line: Callable[[], str]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def shown_line(
+def show_line(
     line: Callable[[], str],
     seconds: float,
     stream: IO[str],
@@ -203,7 +203,7 @@ def shown_line(
         A function to call whenever the text has changed.
 
     Example:
-        >>> with shown_line(lambda: "step 1", 0.0, sys.stdout) as step:
+        >>> with show_line(lambda: "step 1", 0.0, sys.stdout) as step:
         ...     step()
         step 1
     """
@@ -267,10 +267,10 @@ def _bar_drawing(
         def render(self, task: Task) -> Text:
             parts = []
             if task.total is not None:
-                of = f" of {rounded(task.total)}"
-                parts.append(rounded(task.completed) + of)
+                of = f" of {format_rounded(task.total)}"
+                parts.append(format_rounded(task.completed) + of)
             elif task.completed:
-                parts.append(rounded(task.completed))
+                parts.append(format_rounded(task.completed))
             if task.time_remaining is not None:
                 parts.append(f"{clock(task.time_remaining)} left")
             elif task.elapsed is not None:
@@ -328,12 +328,12 @@ def _notebook_line() -> Callable[[str], object] | None:
     return lambda text: handle.update({"text/plain": text}, raw=True)
 
 
-def rounded(count: float) -> str:
+def format_rounded(count: float) -> str:
     """Return a large number in three digits.
 
     Example:
-        >>> [rounded(count) for count in (7, 999, 1234, 12_345, 4_500_000)]
-        ['7', '999', '1.23k', '12.3k', '4.5M']
+        >>> [format_rounded(count) for count in (7, 999, 12_345, 4_500_000)]
+        ['7', '999', '12.3k', '4.5M']
     """
     for unit in ("", "k", "M"):
         if count < 999.5:

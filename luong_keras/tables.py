@@ -6,7 +6,7 @@ import html
 from collections.abc import Sequence
 
 
-def counted(number: int, singular: str, plural: str = "") -> str:
+def pluralize(number: int, singular: str, plural: str = "") -> str:
     """Return a number with its noun.
 
     Args:
@@ -15,7 +15,7 @@ def counted(number: int, singular: str, plural: str = "") -> str:
         plural: the noun for several; the singular with an s by default.
 
     Example:
-        >>> counted(1, "batch", "batches"), counted(2000, "pair")
+        >>> pluralize(1, "batch", "batches"), pluralize(2000, "pair")
         ('1 batch', '2,000 pairs')
     """
     noun = singular if number == 1 else plural or f"{singular}s"

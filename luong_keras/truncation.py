@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from luong_keras.tables import counted
+from luong_keras.tables import pluralize
 
 _MAX_PLACES = 10
 
@@ -86,7 +86,8 @@ class TruncatedPlaces:
         """Return the report in one line."""
         if self.of_pairs:
             return (
-                f"{counted(self.count, 'pair')} (place {self._join_places()}) "
+                f"{pluralize(self.count, 'pair')} "
+                f"(place {self._join_places()}) "
                 f"{'was' if self.count == 1 else 'were'} cut: a source or a "
                 "target was longer than "
                 "`decoding.max_source_length`, and only its beginning was "

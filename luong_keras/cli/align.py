@@ -16,11 +16,11 @@ from luong_keras.alignment.links import format_links
 from luong_keras.alignment.symmetrization import Method, symmetrize
 from luong_keras.cli.parsing import Option, parse_arguments
 from luong_keras.config import RunConfig
-from luong_keras.data.text_files import given_pairs
+from luong_keras.data.text_files import read_given_pairs
 from luong_keras.files.atomic_file import atomic_path
 from luong_keras.progress import with_bar
 from luong_keras.recipe.run_settings import run_config
-from luong_keras.tables import counted
+from luong_keras.tables import pluralize
 
 if TYPE_CHECKING:
     from luong_keras.translator import Translator
@@ -75,7 +75,7 @@ def run(arguments: Align) -> int:
     """Align the pairs and write one line per pair."""
     config = run_config(arguments.run_dir)
     reverse_config = _read_reverse_config(arguments, config)
-    pairs = given_pairs(arguments.files, config.data)
+    pairs = read_given_pairs(arguments.files, config.data)
     from luong_keras.recipe.aligned_text import GoldLinks, aligned_lines
 
     gold = None
@@ -119,7 +119,7 @@ def run(arguments: Align) -> int:
             file=sys.stderr,
         )
     if arguments.output is not None:
-        print(f"{counted(pairs_read, 'pair')}: {arguments.output}")
+        print(f"{pluralize(pairs_read, 'pair')}: {arguments.output}")
     return 0
 
 

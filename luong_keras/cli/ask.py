@@ -26,7 +26,7 @@ from luong_keras.inference.search_options import BEAM_OPTIONS, SEARCH_OPTIONS
 from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.missing_package import needs
 from luong_keras.progress import progress_bar
-from luong_keras.tables import counted
+from luong_keras.tables import pluralize
 
 with needs("luong-keras-client", "client"):
     from luong_keras_client import (
@@ -209,10 +209,10 @@ def _pair_with_targets(
         pairs = itertools.zip_longest(lines, _strip_line_ends(targets))
         for count, (line, target) in enumerate(pairs):
             if line is None or target is None:
-                sentences = counted(count, "sentence")
+                sentences = pluralize(count, "sentence")
                 received = f"{sentences}, and more lines in {file}"
                 if target is None:
-                    target_lines = counted(count, "line")
+                    target_lines = pluralize(count, "line")
                     received = f"{target_lines} in {file}, and more sentences"
                 raise ValueError(
                     "Expected: a translation of each sentence. Received: "

@@ -16,9 +16,9 @@ from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes, Positional, arg
 from luong_keras.cli.parsing import Option, parse_arguments
 from luong_keras.cli.settings_flags import SearchFlags, override_search
 from luong_keras.config import DataConfig
-from luong_keras.data.text_files import given_pairs
+from luong_keras.data.text_files import read_given_pairs
 from luong_keras.recipe.run_settings import run_config
-from luong_keras.tables import counted, text_table
+from luong_keras.tables import pluralize, text_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +135,7 @@ def _load_pairs(
         name = " ".join(map(str, arguments.files))
         return (
             name,
-            [(s, t) for s, t in given_pairs(arguments.files, data)],
+            [(s, t) for s, t in read_given_pairs(arguments.files, data)],
             None,
         )
     from luong_keras.data.datasets import load_datasets
@@ -171,7 +171,7 @@ def _read_lines_per_pair(path: Path, count: int) -> list[str]:
     if len(lines) != count:
         raise ValueError(
             f"Expected: one line in {path} for each pair, {count}. Received: "
-            f"{counted(len(lines), 'line')}."
+            f"{pluralize(len(lines), 'line')}."
         )
     return lines
 
@@ -228,7 +228,7 @@ def _compare_with_baseline(
 def _result_tables(results: dict[str, Any]) -> list[list[tuple[str, ...]]]:
     """Return tables of the facts, the scores and the comparison."""
     search = results.get("decoding", {})
-    sentences = counted(results["sentences"], "sentence")
+    sentences = pluralize(results["sentences"], "sentence")
     facts = {
         "pairs": f"{results['set']}, {sentences}",
         "translations": results.get("translations"),

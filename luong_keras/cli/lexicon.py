@@ -11,7 +11,7 @@ from tyro.conf import Positional
 from luong_keras.cli.parsing import Option, parse_arguments
 from luong_keras.config.checks import at_least
 from luong_keras.recipe.run_settings import run_config
-from luong_keras.tables import counted
+from luong_keras.tables import pluralize
 from luong_keras.training.run_folder import RunFolder
 
 
@@ -81,7 +81,7 @@ def run(arguments: Lexicon) -> int:
     write_dictionary(output, pairs)
     words = len({pair.source for pair in pairs})
     print(
-        f"{counted(len(pairs), 'pair')} of {counted(words, 'source token')}: "
-        f"{output}"
+        f"{pluralize(len(pairs), 'pair')} of "
+        f"{pluralize(words, 'source token')}: {output}"
     )
     return 0

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from luong_keras.files.path_checks import local
+from luong_keras.files.path_checks import local_path
 from luong_keras.missing_package import needs
 from luong_keras.suggestions import did_you_mean
 
@@ -68,7 +68,7 @@ def _check_paths(arguments: Any) -> None:
     for value in vars(arguments).values():
         for item in value if isinstance(value, tuple) else (value,):
             if isinstance(item, Path):
-                local(item)
+                local_path(item)
 
 
 def _format_error(text: str) -> str:

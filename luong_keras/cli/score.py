@@ -11,9 +11,9 @@ from pathlib import Path
 from tyro.conf import Positional
 
 from luong_keras.cli.parsing import Option, parse_arguments
-from luong_keras.data.text_files import given_pairs
+from luong_keras.data.text_files import read_given_pairs
 from luong_keras.recipe.run_settings import run_config
-from luong_keras.tables import counted
+from luong_keras.tables import pluralize
 from luong_keras.truncation import cut_pairs
 
 
@@ -44,7 +44,7 @@ def run(arguments: Score) -> int:
     """Score the pairs and print one line per pair."""
     # Fails early if the run does not exist.
     data = run_config(arguments.run_dir).data
-    pairs = given_pairs(arguments.files, data)
+    pairs = read_given_pairs(arguments.files, data)
     sources, targets = zip(*pairs, strict=True)
     from luong_keras.translator import Translator
 
@@ -61,7 +61,7 @@ def run(arguments: Score) -> int:
         print(f"luong-keras score: warning: {cut.message()}", file=sys.stderr)
     print(
         f"perplexity {math.exp(-total / words):.3f} of "
-        f"{counted(words, 'word')} in {counted(len(scores), 'pair')}",
+        f"{pluralize(words, 'word')} in {pluralize(len(scores), 'pair')}",
         file=sys.stderr,
     )
     return 0

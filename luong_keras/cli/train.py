@@ -32,7 +32,7 @@ from luong_keras.config.values import (
 from luong_keras.data.text_files import (
     ONE_OR_TWO,
     is_columns,
-    several,
+    list_sources,
     text_files,
 )
 from luong_keras.presets import PRESETS, for_user_text
@@ -261,7 +261,7 @@ def _check_files(
         )
     files = paths[0] if len(paths) == 1 else paths
     if must_exist:
-        for source in several(files):
+        for source in list_sources(files):
             text_files(source, ())
     return files
 

@@ -25,7 +25,7 @@ from luong_keras.cli.settings_flags import SearchFlags, override_search
 from luong_keras.config.checks import at_least
 from luong_keras.progress import Advance, progress_bar
 from luong_keras.recipe.run_settings import run_config
-from luong_keras.tables import counted
+from luong_keras.tables import pluralize
 from luong_keras.text.threads import share_cores
 from luong_keras.truncation import TruncationInParts
 
@@ -204,7 +204,7 @@ def _read_phrases(arguments: Translate, count: int) -> dict[str, list[str]]:
         if len(phrases[name]) != count:
             raise ValueError(
                 f"Expected: in --{name} a line for each of the {count} "
-                f"sentences. Received: {counted(len(phrases[name]), 'line')} "
+                f"sentences. Received: {pluralize(len(phrases[name]), 'line')} "
                 f"in {path}."
             )
     return phrases

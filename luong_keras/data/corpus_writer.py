@@ -31,10 +31,10 @@ from luong_keras.data.pair_checks import (
     check_scripts,
     format_pair,
 )
-from luong_keras.files.atomic_file import disk_errors_named, write_json
+from luong_keras.files.atomic_file import explain_disk_errors, write_json
 from luong_keras.missing_package import needs
-from luong_keras.tables import counted
-from luong_keras.text.threads import available_cores, batches_of, in_order
+from luong_keras.tables import pluralize
+from luong_keras.text.threads import available_cores, batches_of, map_in_order
 
 _PAIRS_PER_CALL = 8192
 # Calls in this process before worker processes start.
@@ -133,7 +133,7 @@ def write_corpus(
                     lines[1].append(result[1])
                     parts[getattr(pair, "part", 0)] += 1
             for file, side in zip(files, lines, strict=True):
-                with disk_errors_named(Path(file.name), atomic=False):
+                with explain_disk_errors(Path(file.name), atomic=False):
                     file.write(b"".join(line + b"\n" for line in side))
             if progress is not None:
                 progress(len(chunk))
@@ -226,7 +226,8 @@ class _LeftOutPairs:
             )
             raise ValueError(
                 "No sentence pair can be used. Received: "
-                f"{counted(count, 'pair')}; left out: {self.skipped}{filtered}."
+                f"{pluralize(count, 'pair')}; left out: "
+                f"{self.skipped}{filtered}."
             )
         skipped = sum(entry["count"] for entry in self.skipped.values())
         if skipped > max_skipped * count:
@@ -253,13 +254,13 @@ def _open_texts(folder: Path) -> Iterator[list[BinaryIO]]:
     with contextlib.ExitStack() as stack:
         files: list[BinaryIO] = []
         for path in paths:
-            with disk_errors_named(path, atomic=False):
+            with explain_disk_errors(path, atomic=False):
                 files.append(open(path, "wb"))  # noqa: SIM115
             # By then the file is on disk, or an error was reported.
             stack.callback(_close, files[-1])
         yield files
         for path, file in zip(paths, files, strict=True):
-            with disk_errors_named(path, atomic=False):
+            with explain_disk_errors(path, atomic=False):
                 file.flush()
                 os.fsync(file.fileno())
 
@@ -345,7 +346,7 @@ def _map_in_processes(function, chunks, processes):
             "prepare the text in this process: --set data.processes=1",
         ) from error
     try:
-        yield from in_order(pool, function, chunks, 2 * processes)
+        yield from map_in_order(pool, function, chunks, 2 * processes)
     except loky.process_executor.BrokenProcessPool as error:
         raise ChildProcessError(
             "A process that prepares the text was killed, possibly for lack "

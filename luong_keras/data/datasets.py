@@ -266,14 +266,14 @@ def pairs_key(config: DataConfig) -> str:
         return f"phrasebook {size} {languages}"
     if config.dataset != "files" or config.train is None:
         return f"{config.dataset} {languages}"
-    from luong_keras.data.text_files import several, text_files
+    from luong_keras.data.text_files import list_sources, text_files
 
     stamps = [
         [
             [str(path), path.stat().st_size, path.stat().st_mtime_ns]
             for path in text_files(files, languages)
         ]
-        for files in several(config.train, config.weights is not None)
+        for files in list_sources(config.train, config.weights is not None)
     ]
     held_out = _held_out_parts(config)
     return json.dumps([stamps, languages, config.columns, held_out])

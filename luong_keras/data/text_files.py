@@ -16,7 +16,7 @@ from luong_keras.data.sources.registry import (
     file_kind,
 )
 from luong_keras.data.sources.source_kinds import PlacedPair, TextSource
-from luong_keras.files.path_checks import local
+from luong_keras.files.path_checks import local_path
 
 FileNames = str | Sequence[str | Sequence[str]]
 
@@ -31,7 +31,7 @@ def is_columns(path: str | Path) -> bool:
     return file_kind(path) is not None
 
 
-def several(names: FileNames, weighted: bool = False) -> list[FileNames]:
+def list_sources(names: FileNames, weighted: bool = False) -> list[FileNames]:
     """Return the sources that a setting names.
 
     Args:
@@ -44,10 +44,12 @@ def several(names: FileNames, weighted: bool = False) -> list[FileNames]:
         are a source and a target file, unless the sources have weights.
 
     Example:
-        >>> several("pairs.tsv"), several(["a.en", "a.de"])
+        >>> list_sources("pairs.tsv"), list_sources(["a.en", "a.de"])
         (['pairs.tsv'], [['a.en', 'a.de']])
-        >>> several(["a.tsv", "b.tmx.gz"]), several(["a", "b"], weighted=True)
-        (['a.tsv', 'b.tmx.gz'], ['a', 'b'])
+        >>> list_sources(["a.tsv", "b.tmx.gz"])
+        ['a.tsv', 'b.tmx.gz']
+        >>> list_sources(["a", "b"], weighted=True)
+        ['a', 'b']
     """
     if isinstance(names, str):
         return [names]
@@ -106,7 +108,7 @@ def text_sources(
         ValueError: If a file lacks the columns, or they cannot be guessed.
     """
     sources = []
-    for source_names in several(names, weighted):
+    for source_names in list_sources(names, weighted):
         first, *second = text_files(source_names, requested.languages)
         kind = None if second else file_kind(first)
         if kind is None:
@@ -143,7 +145,7 @@ def _read_two_files(
 
 
 def _find_file(name: str) -> Path:
-    path = local(name)
+    path = local_path(name)
     if not path.is_file():
         problem = "is no file" if path.exists() else "does not exist"
         raise FileNotFoundError(
@@ -155,7 +157,7 @@ def _find_file(name: str) -> Path:
 
 def _find_language_file(prefix: str, language: str) -> Path:
     """Find `prefix.language`, or the compressed file if only that exists."""
-    path = local(f"{prefix}.{language}")
+    path = local_path(f"{prefix}.{language}")
     if path.exists():
         return path
     compressed = [Path(f"{path}{suffix}") for suffix in SUFFIXES]
@@ -174,7 +176,7 @@ def _find_language_file(prefix: str, language: str) -> Path:
     return file
 
 
-def given_pairs(
+def read_given_pairs(
     files: tuple[Path, ...], data: DataConfig
 ) -> Iterator[PlacedPair]:
     """Read pairs from the columns of the run, if a file has these columns.

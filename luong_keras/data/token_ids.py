@@ -13,8 +13,8 @@ from luong_keras.config.checks import at_least
 from luong_keras.data.corpus import Corpus
 from luong_keras.files.atomic_file import atomic_path
 from luong_keras.files.path_checks import no_link
-from luong_keras.tables import counted
-from luong_keras.text.threads import in_threads
+from luong_keras.tables import pluralize
+from luong_keras.text.threads import map_in_threads
 from luong_keras.text.tokenizer import Tokenizer
 from luong_keras.with_tensorflow import tf
 
@@ -111,7 +111,7 @@ def token_ids(
     starts = range(0, len(corpus), _LINES_PER_CALL)
     lengths = []
     with atomic_path(paths[0]) as temporary, open(temporary, "wb") as file:
-        for content, counts in in_threads(encode_chunk, starts, threads):
+        for content, counts in map_in_threads(encode_chunk, starts, threads):
             file.write(content)
             lengths.append(counts)
             if progress is not None:
@@ -226,7 +226,7 @@ def select_pairs(
     if not selection.lines.size:
         raise ValueError(
             f"No pair is left to train on. Received: "
-            f"{counted(len(corpus), 'pair')}, "
+            f"{pluralize(len(corpus), 'pair')}, "
             f"{selection.empty} with a side of no tokens, "
             f"{selection.dropped} with more than {max_length} tokens. Give a "
             "larger `max_length`, or `over_long='truncate'`."

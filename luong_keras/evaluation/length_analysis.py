@@ -12,7 +12,7 @@ from luong_keras.evaluation.translation_scores import (
     check_sentences,
     corpus_bleu,
 )
-from luong_keras.tables import counted
+from luong_keras.tables import pluralize
 
 
 class LengthGroup(NamedTuple):
@@ -66,9 +66,9 @@ def bleu_by_length(
     if len(lengths) != len(hypotheses):
         raise ValueError(
             "`lengths` must have one number per sentence. Received: "
-            f"{counted(len(lengths), 'length')} and "
-            f"{counted(len(hypotheses), 'sentence')}. Count the words of each "
-            "source sentence."
+            f"{pluralize(len(lengths), 'length')} and "
+            f"{pluralize(len(hypotheses), 'sentence')}. Count the words of "
+            "each source sentence."
         )
     limits = list(limits)
     if any(a >= b for a, b in zip([0, *limits], limits, strict=False)):

@@ -61,7 +61,7 @@ def atomic_path(
         ('whole', False)
     """
     path = no_link(path)
-    with disk_errors_named(path):
+    with explain_disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_partial_files(path.parent, path.name)
         owner = f"{socket.gethostname()}-{os.getpid()}-"
@@ -101,7 +101,7 @@ def check_free_space(path: str | os.PathLike[str], size: int) -> None:
         OSError: If not, with the name of the file and the free bytes.
     """
     path = Path(path)
-    with disk_errors_named(path):
+    with explain_disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         free = shutil.disk_usage(path.parent).free
         if free < size:
@@ -143,7 +143,7 @@ def is_running(process: int) -> bool:
 
 
 @contextlib.contextmanager
-def disk_errors_named(path: Path, atomic: bool = True) -> Iterator[None]:
+def explain_disk_errors(path: Path, atomic: bool = True) -> Iterator[None]:
     """Explain disk errors within the context, with the name of the file.
 
     Args:

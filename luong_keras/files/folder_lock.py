@@ -11,7 +11,7 @@ from pathlib import Path
 import filelock
 
 from luong_keras.files.atomic_file import (
-    disk_errors_named,
+    explain_disk_errors,
     is_running,
     remove_partial_files,
 )
@@ -26,7 +26,7 @@ class FolderInUseError(OSError):
 
 
 @contextlib.contextmanager
-def locked(
+def lock_folder(
     folder: str | os.PathLike[str], name: str | None = None
 ) -> Iterator[None]:
     """Keep other processes from writing into a folder.
@@ -50,7 +50,7 @@ def locked(
     Example:
         >>> import tempfile
         >>> folder = tempfile.mkdtemp()
-        >>> with locked(folder), locked(folder):
+        >>> with lock_folder(folder), lock_folder(folder):
         ...     pass
         Traceback (most recent call last):
           ...
@@ -76,7 +76,7 @@ process ... on ... since ...
             "host": socket.gethostname(),
             "since": datetime.datetime.now().isoformat(" ", "seconds"),
         }
-        with disk_errors_named(owner_path):
+        with explain_disk_errors(owner_path):
             owner_path.write_text(json.dumps(owner), encoding="utf-8")
         remove_partial_files(folder, name or "*")
         yield

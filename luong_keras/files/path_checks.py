@@ -96,14 +96,14 @@ TensorFlow takes for a pattern. Received: runs/[1]. Choose another name.
     return Path(path)
 
 
-def local(path: str | os.PathLike[str]) -> Path:
+def local_path(path: str | os.PathLike[str]) -> Path:
     """Return a path, which must be on this machine.
 
     Raises:
         ValueError: if the path is an address such as `gs://bucket/model`.
 
     Example:
-        >>> local("gs://bucket/model/1")
+        >>> local_path("gs://bucket/model/1")
         Traceback (most recent call last):
         ValueError: Expected: a folder or file of this machine. Received: \
 gs://bucket/model/1, which begins with gs:. Give a path here, and copy what \

@@ -17,7 +17,7 @@ from luong_keras.inference.search_runner import ALL
 from luong_keras.inference.translation import places_by_length
 from luong_keras.inference.translation_graph import TranslationGraph
 from luong_keras.progress import Advance
-from luong_keras.text.threads import batches_at_once, in_threads
+from luong_keras.text.threads import batches_at_once, map_in_threads
 from luong_keras.with_tensorflow import tf
 
 
@@ -94,7 +94,7 @@ class LineSearch:
             tf.config.functions_run_eagerly() or tf.distribute.has_strategy()
         )
         threads = 1 if is_sequential else batches_at_once()
-        yield from in_threads(run_batch, batches, threads)
+        yield from map_in_threads(run_batch, batches, threads)
 
     def _columns(self, options, count):
         """Return one column per search option, or [] without options.

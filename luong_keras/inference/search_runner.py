@@ -27,7 +27,7 @@ from luong_keras.inference.search_options import (
     LEAST_TEMPERATURE,
     SEARCH_OPTIONS,
 )
-from luong_keras.tables import counted
+from luong_keras.tables import pluralize
 from luong_keras.with_tensorflow import tf
 
 # Larger than any number of hypotheses: returns all that the search keeps.
@@ -176,7 +176,7 @@ class SearchRunner:
         """Check that no scorer or phrase has ids of the whole vocabulary."""
         received = []
         if self.scorers:
-            received.append(counted(len(self.scorers), "scorer"))
+            received.append(pluralize(len(self.scorers), "scorer"))
         if isinstance(self.strategy, ConstrainedBeam):
             received.append(f"strategy={type(self.strategy).__name__}")
         if self.decoding.shortlist is not None and received:

@@ -23,7 +23,7 @@ from luong_keras.inference.word_links import (
 )
 from luong_keras.progress import progress_bar
 from luong_keras.special_tokens import UNK
-from luong_keras.tables import counted
+from luong_keras.tables import pluralize
 from luong_keras.text.threads import batches_of
 from luong_keras.text.tokenizer import (
     Tokenizer,
@@ -161,7 +161,7 @@ class GoldLinks:
         if self._lines_read == len(self._gold):
             raise ValueError(
                 "Expected: a line of gold links for each pair of the text. "
-                f"Received: {counted(len(self._gold), 'line')} in "
+                f"Received: {pluralize(len(self._gold), 'line')} in "
                 f"{self._path}, and a text that continues with {line.place}."
             )
         gold = self._gold[self._lines_read]
@@ -177,8 +177,8 @@ class GoldLinks:
         if self._lines_read < len(self._gold):
             raise ValueError(
                 "Expected: a line of gold links for each pair of the text. "
-                f"Received: {counted(len(self._gold), 'line')} in "
-                f"{self._path}, and {counted(self._lines_read, 'pair')}."
+                f"Received: {pluralize(len(self._gold), 'line')} in "
+                f"{self._path}, and {pluralize(self._lines_read, 'pair')}."
             )
 
     def _outside_message(self, link: Link, line: AlignedLine) -> str:

@@ -21,15 +21,15 @@ from luong_keras.data.sources.registry import FILE_NAMES, object_kind
 from luong_keras.data.sources.source_kinds import text_or_none
 from luong_keras.data.text_files import (
     is_columns,
+    list_sources,
     read_text,
-    several,
     text_sources,
 )
 from luong_keras.files.atomic_file import atomic_path
 from luong_keras.presets import PRESETS, TINY_PAIRS, for_user_text, preset_for
 from luong_keras.recipe.fine_tuning import inherited_settings
 from luong_keras.recipe.run_settings import run_config
-from luong_keras.tables import counted
+from luong_keras.tables import pluralize
 from luong_keras.training.run_folder import OTHER_TEXT, RunFolder
 
 # Includes `pandas.DataFrame`, `datasets.Dataset` and `tf.data.Dataset`, which
@@ -132,7 +132,7 @@ def starting_settings(
     at_least = "at least " * (pairs == TINY_PAIRS)
     flags = "".join(f" --set {key}={size}" for key, size in sizes.items())
     print(
-        f"{at_least}{counted(pairs, 'training pair')}: --preset {name}{flags}"
+        f"{at_least}{pluralize(pairs, 'training pair')}: --preset {name}{flags}"
     )
     return name, for_user_text(with_values(PRESETS[name], sizes))
 
@@ -141,7 +141,7 @@ def _languages_of_suffixes(paths: Any) -> dict[str, str]:
     """Return the languages in the suffixes of a source and a target file."""
     if isinstance(paths, str) or not all(isinstance(p, str) for p in paths):
         return {}
-    if len(several(paths)) > 1:
+    if len(list_sources(paths)) > 1:
         return {}
     # WMT has names such as `newstest-src.en.sgm`.
     names = [without_compression(path).removesuffix(".sgm") for path in paths]
@@ -167,7 +167,7 @@ def _split_sources(text: Text, weighted: bool) -> list[Text]:
         return [text]
     names = [str(item) if isinstance(item, Path) else item for item in text]
     if all(isinstance(name, str) for name in names):
-        sources = several(names, weighted)
+        sources = list_sources(names, weighted)
         return [text] if sources == [names] else list(sources)
     return list(text)
 

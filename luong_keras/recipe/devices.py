@@ -15,7 +15,7 @@ import keras
 import numpy as np
 
 from luong_keras.ops.devices import has_gpu
-from luong_keras.tables import counted
+from luong_keras.tables import pluralize
 from luong_keras.training.mirrored import mirrored
 
 # The variables that `keras.distribution.initialize` reads.
@@ -219,7 +219,7 @@ def jax_devices(count: int | None) -> Devices:
     local_devices = jax.local_devices()
     if count is not None and count > len(local_devices):
         raise ValueError(
-            f"Expected: at most {counted(len(local_devices), 'device')}, as "
+            f"Expected: at most {pluralize(len(local_devices), 'device')}, as "
             f"this process has. Received: --devices {count}."
         )
     if (

@@ -15,7 +15,7 @@ from luong_keras.data.datasets import Datasets, corpus_key, load_datasets
 from luong_keras.data.pair_checks import FILTERED
 from luong_keras.files.json_lines import read_json_lines, write_json_lines
 from luong_keras.progress import progress_bar, with_bar
-from luong_keras.tables import counted
+from luong_keras.tables import pluralize
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.training.run_folder import OTHER_TEXT, RunFolder
 
@@ -47,12 +47,14 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
             _write_pairs(datasets, run)
     if datasets.note is not None:
         print(datasets.note)
-    print(f"{counted(len(corpus), 'training pair')}; skipped: {corpus.skipped}")
+    print(
+        f"{pluralize(len(corpus), 'training pair')}; skipped: {corpus.skipped}"
+    )
     for part, count in datasets.repeated.items():
         if count:
             print(
                 "also in the training text: "
-                f"{counted(count, 'pair')} of data.{part}, whose scores say "
+                f"{pluralize(count, 'pair')} of data.{part}, whose scores say "
                 "little of new text"
             )
     for line in filter_report(corpus):
@@ -63,7 +65,7 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
 def filter_report(corpus: Corpus) -> Iterator[str]:
     """Yield lines about the pairs that filters left out, with examples."""
     for reason, entry in corpus.filtered.items():
-        pairs = counted(entry["count"], "pair")
+        pairs = pluralize(entry["count"], "pair")
         yield f"left out, {FILTERED[reason]}: {pairs}, such as"
         for place, pair in zip(
             entry["first_lines"], entry["examples"], strict=True

@@ -18,7 +18,7 @@ from luong_keras.data.datasets import Datasets
 from luong_keras.data.padding import WIDTHS
 from luong_keras.evaluation.plots import plot_alignment
 from luong_keras.files.atomic_file import write_text
-from luong_keras.files.folder_lock import locked
+from luong_keras.files.folder_lock import lock_folder
 from luong_keras.files.path_checks import no_pattern
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.models.translation_model import TranslationModel
@@ -64,7 +64,7 @@ from luong_keras.recipe.vocabularies import (
 )
 from luong_keras.serving.export import export_saved_model, next_version
 from luong_keras.serving.saved_model_checks import CHECKS
-from luong_keras.tables import counted
+from luong_keras.tables import pluralize
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.truncation import TruncationInParts
 
@@ -105,7 +105,7 @@ def run_recipe(
     run = RunFolder(no_pattern(run_dir))
     with contextlib.ExitStack() as stack:
         if devices.writes:
-            stack.enter_context(locked(run.path))
+            stack.enter_context(lock_folder(run.path))
         else:
             null = stack.enter_context(open(os.devnull, "w"))
             stack.enter_context(contextlib.redirect_stdout(null))
@@ -199,16 +199,16 @@ def _read_prepared_run(config: RunConfig, run: RunFolder):
 
 def _print_batches(batches: TrainingBatches, devices: Devices) -> None:
     print(
-        f"{counted(batches.steps_per_epoch, 'batch', 'batches')} an epoch; "
+        f"{pluralize(batches.steps_per_epoch, 'batch', 'batches')} an epoch; "
         f"pairs dropped: {batches.dropped}, cut: {batches.cut}"
     )
     if not devices.on_jax:
         return
     shapes = {tuple(shape) for shape in batches.shapes(0, WIDTHS)}
     print(
-        f"{counted(devices.count, 'device')}, "
-        f"{counted(devices.world, 'process', 'processes')}; "
-        f"{counted(len(shapes), 'program')} to compile for the shapes of the "
+        f"{pluralize(devices.count, 'device')}, "
+        f"{pluralize(devices.world, 'process', 'processes')}; "
+        f"{pluralize(len(shapes), 'program')} to compile for the shapes of the "
         "first epoch, "
         f"{batches.padding_share(0, WIDTHS):.1%} padding "
         f"(without rounding up: {batches.padding_share():.1%})"

@@ -17,7 +17,7 @@ from luong_keras.config.values import config_to_dict, leaf_values
 from luong_keras.evaluation.translation_scores import sentence_chrf
 from luong_keras.files.json_lines import read_json_lines
 from luong_keras.files.path_checks import no_link
-from luong_keras.progress import rounded
+from luong_keras.progress import format_rounded
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.training.epoch_logs import JsonLinesLog
 from luong_keras.training.run_folder import RunFolder
@@ -152,7 +152,7 @@ def sessions(run: RunRecord) -> dict[str, Any]:
         "epochs": len(run.epochs),
         "calls": len(run.sessions),
         "time": _format_duration(seconds) if run.sessions else None,
-        "speed": rounded(sum(speeds) / len(speeds)) if speeds else None,
+        "speed": format_rounded(sum(speeds) / len(speeds)) if speeds else None,
         "machines": machines,
     }
 

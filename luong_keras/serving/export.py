@@ -16,8 +16,8 @@ import numpy as np
 
 from luong_keras.decoding.ensemble import ModelEnsemble
 from luong_keras.files.atomic_file import sync, sync_tree
-from luong_keras.files.folder_lock import FolderInUseError, locked
-from luong_keras.files.path_checks import local, no_pattern
+from luong_keras.files.folder_lock import FolderInUseError, lock_folder
+from luong_keras.files.path_checks import local_path, no_pattern
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.serving.limits import ServingLimits
 from luong_keras.serving.saved_model_checks import (
@@ -27,7 +27,7 @@ from luong_keras.serving.saved_model_checks import (
 )
 from luong_keras.serving.saved_model_session import Call
 from luong_keras.serving.signatures import (
-    as_it_is,
+    identity,
     probes,
     signatures,
     specs,
@@ -91,7 +91,7 @@ def export_saved_model(
             embedding.
         SavedModelError: if a check fails; no files are left then.
     """
-    folder, limits = no_pattern(local(folder)), limits or ServingLimits()
+    folder, limits = no_pattern(local_path(folder)), limits or ServingLimits()
     if folder.exists():
         raise FileExistsError(
             f"Expected: a new folder for the SavedModel. Received: {folder}, "
@@ -104,7 +104,7 @@ def export_saved_model(
     )
     lock = contextlib.ExitStack()
     try:
-        lock.enter_context(locked(temporary))
+        lock.enter_context(lock_folder(temporary))
         functions = _write_saved_model(
             translator, temporary / "model", weights_dtype, limits
         )
@@ -140,7 +140,7 @@ def export_saved_model(
 def _remove_unfinished(folder: Path) -> None:
     """Remove the exports of processes that were killed."""
     for lock in folder.glob(".[0-9]*-*/.lock"):
-        with contextlib.suppress(FolderInUseError), locked(lock.parent):
+        with contextlib.suppress(FolderInUseError), lock_folder(lock.parent):
             shutil.rmtree(lock.parent, ignore_errors=True)
 
 
@@ -210,7 +210,7 @@ def _write_saved_model(translator, folder, weights_dtype, limits):
     model = translator.translation_model
     is_ensemble = isinstance(model, ModelEnsemble)
     models = model.models if is_ensemble else [model]
-    wrap: Callable[[Callable], Callable] = as_it_is
+    wrap: Callable[[Callable], Callable] = identity
     archive = keras.export.ExportArchive()
     # The archive finds variables through the functions that read them; a
     # tracked model would write each variable twice. Tables must be tracked.

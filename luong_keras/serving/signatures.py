@@ -56,7 +56,7 @@ _ALIGNMENT = ("alignments", "source_tokens", "source_lengths")
 _OF_A_RANK = ("translations", "scores", "tokens", "lengths", "alignments")
 
 
-def as_it_is(function: Callable) -> Callable:
+def identity(function: Callable) -> Callable:
     """Return the function unchanged."""
     return function
 
@@ -64,7 +64,7 @@ def as_it_is(function: Callable) -> Callable:
 def signatures(
     graph: TranslationGraph,
     limits: ServingLimits | None = None,
-    reading: Callable[[Callable], Callable] = as_it_is,
+    wrap: Callable[[Callable], Callable] = identity,
     traced: bool = True,
 ) -> dict[str, Callable]:
     """Create a function for each name of `INPUTS`, in the same order.
@@ -72,7 +72,7 @@ def signatures(
     Args:
         graph: the graph that computes the results.
         limits: the limits of a batch; the default limits when None.
-        reading: wrapper of each function of the graph, for weights that are
+        wrap: wrapper of each function of the graph, for weights that are
             converted when they are read.
         traced: whether to trace the functions here. Otherwise TensorFlow would
             trace each function several times for the signatures.
@@ -80,7 +80,7 @@ def signatures(
     numbers = contract_numbers(graph, limits or ServingLimits())
 
     def trace(function, name, *more):
-        function = reading(function)
+        function = wrap(function)
         if not traced:
             return function
         return tf.function(

@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 _MAX_BATCHES = 8  # each has logits of the whole vocabulary
 
 
-def in_threads(
+def map_in_threads(
     function: Callable[[Batch], Result],
     batches: Iterable[Batch],
     threads: int | None,
@@ -34,7 +34,7 @@ def in_threads(
         The results.
 
     Example:
-        >>> list(in_threads(len, ["a", "bc", ""], threads=2))
+        >>> list(map_in_threads(len, ["a", "bc", ""], threads=2))
         [1, 2, 0]
     """
     threads = available_cores() if threads is None else threads
@@ -42,10 +42,10 @@ def in_threads(
         yield from map(function, batches)
         return
     with ThreadPoolExecutor(threads) as pool:
-        yield from in_order(pool, function, batches, 2 * threads)
+        yield from map_in_order(pool, function, batches, 2 * threads)
 
 
-def in_order(
+def map_in_order(
     pool: Executor,
     function: Callable[[Batch], Result],
     batches: Iterable[Batch],

@@ -11,7 +11,7 @@ from typing import Any
 
 from luong_keras.special_tokens import SPECIAL_TOKENS, UNK, UNK_ID
 from luong_keras.text import word_splitting
-from luong_keras.text.threads import batches_of, in_threads
+from luong_keras.text.threads import batches_of, map_in_threads
 from luong_keras.text.tokenizer import Tokenizer, clean_text
 from luong_keras.with_tensorflow import tf
 
@@ -273,7 +273,7 @@ def count_words(
 
     totals: Counter[bytes] = Counter()
     batches = batches_of(lines, _LINES_PER_CALL)
-    for words, counts in in_threads(count_batch, batches, threads):
+    for words, counts in map_in_threads(count_batch, batches, threads):
         for word, times in zip(words, counts, strict=True):
             totals[word] += times
     return totals

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import keras
 
-from luong_keras.files.folder_lock import locked
+from luong_keras.files.folder_lock import lock_folder
 from luong_keras.training.interruption import SnapshotCallback, StopOnSignal
 from luong_keras.training.mirrored import check_strategy
 from luong_keras.training.monitoring import StopOnPlateau
@@ -118,7 +118,7 @@ def fit(
         if snapshot_path is not None:
             if writes_snapshots:
                 path = Path(snapshot_path)
-                stack.enter_context(locked(path.parent, path.name))
+                stack.enter_context(lock_folder(path.parent, path.name))
             snapshot = SnapshotCallback(
                 snapshot_path,
                 snapshot_steps,

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from luong_keras.tables import counted
+from luong_keras.tables import pluralize
 from luong_keras.training.schedules import current_rate, refuse_schedule
 
 #: The log that decides between epochs of equal value; lower is better.
@@ -350,7 +350,7 @@ class StopOnNonFinite(Stateful):
         self.skipped += new_steps
         if self.skipped > self.max_skipped:
             raise NonFiniteError(
-                f"{counted(self.skipped, 'step was', 'steps were')} skipped "
+                f"{pluralize(self.skipped, 'step was', 'steps were')} skipped "
                 "for a gradient that is NaN or infinite, "
                 f"{self.max_skipped} are allowed. {_ADVICE}"
             )

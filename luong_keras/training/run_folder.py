@@ -10,7 +10,7 @@ from typing import Any
 
 from luong_keras.config.values import leaf_values
 from luong_keras.files.atomic_file import read_json, write_json
-from luong_keras.files.path_checks import local, no_link
+from luong_keras.files.path_checks import local_path, no_link
 from luong_keras.suggestions import did_you_mean
 
 _RESTORE = "Put a copy in its place, or use a new folder for a new run."
@@ -121,7 +121,7 @@ class RunFolder:
     pairs: Path
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = local(path)
+        self.path = local_path(path)
         for attribute, (name, _) in _CONTENTS.items():
             setattr(self, attribute, self.path / name)
 

@@ -14,9 +14,9 @@ import keras
 from luong_keras.progress import (
     Advance,
     clock,
+    format_rounded,
     progress_bar,
-    rounded,
-    shown_line,
+    show_line,
 )
 from luong_keras.training.epoch_logs import find_result
 from luong_keras.training.monitoring import check_mode
@@ -118,7 +118,7 @@ class TrainingProgress(keras.callbacks.Callback):
         self._epoch, self._step = epoch + 1, 0
         self._steps = self.params.get("steps") or 0
         self._first, self._logs = None, {}
-        line = shown_line(
+        line = show_line(
             self._format_line, _SECONDS_A_LINE, sys.stdout, _NARROWEST
         )
         self._show = self._display.enter_context(line)
@@ -236,7 +236,7 @@ class TrainingProgress(keras.callbacks.Callback):
         ]
 
     def _format_speeds(self, speed: float | None) -> list[str]:
-        tokens = "" if speed is None else f"{rounded(speed)} tokens/s"
+        tokens = "" if speed is None else f"{format_rounded(speed)} tokens/s"
         return [tokens, _format_part("learning rate {:.3g}", self._rate)]
 
     def _find_result(self, name: str, prefix: str = "") -> Any:

@@ -10,7 +10,7 @@ import pytest
 from luong_keras.config import DataConfig
 from luong_keras.data import phrasebook
 from luong_keras.data.datasets import load_datasets, pairs_key
-from luong_keras.data.text_files import given_pairs
+from luong_keras.data.text_files import read_given_pairs
 
 SMALL = {"dataset": "phrasebook", "train_size": 20}
 
@@ -266,7 +266,7 @@ def test_a_later_file_is_read_in_the_direction_of_the_run(
     path.write_text(f"{header}\nx\ty\n")
     # With named columns only, a run keeps no languages.
     data = DataConfig("files", train="t.tsv", columns=("German", "English"))
-    assert [tuple(p) for p in given_pairs((path,), data)] == [expected]
+    assert [tuple(p) for p in read_given_pairs((path,), data)] == [expected]
     assert message in capsys.readouterr().err
 
 
@@ -275,7 +275,7 @@ def test_a_later_file_without_header_is_reported(tmp_path, capsys, columns):
     path = tmp_path / "a.tsv"
     path.write_text("words\tdigits\nx\ty\n")
     data = DataConfig("files", train="t.tsv", columns=columns)
-    found = [tuple(pair) for pair in given_pairs((path,), data)]
+    found = [tuple(pair) for pair in read_given_pairs((path,), data)]
     assert found == [("words", "digits"), ("x", "y")]
     message = capsys.readouterr().err
     assert "first line is a pair, 'words' → 'digits'" in message

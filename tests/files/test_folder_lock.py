@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
-from luong_keras.files.folder_lock import FolderInUseError, locked
+from luong_keras.files.folder_lock import FolderInUseError, lock_folder
 
 HOLDER = (
     "import sys, time\n"
-    "from luong_keras.files.folder_lock import locked\n"
-    "with locked(sys.argv[1]):\n"
+    "from luong_keras.files.folder_lock import lock_folder\n"
+    "with lock_folder(sys.argv[1]):\n"
     "    print('locked', flush=True)\n"
     "    input()\n"
 )
@@ -39,12 +39,12 @@ def holder(tmp_path):
 
 def test_errors_of_a_locked_folder_name_the_owner(tmp_path, holder):
     who = f"process {holder.pid} on {re.escape(socket.gethostname())} since 2"
-    with pytest.raises(FolderInUseError, match=who), locked(tmp_path):
+    with pytest.raises(FolderInUseError, match=who), lock_folder(tmp_path):
         pass
     holder.stdin.write("\n")
     holder.stdin.flush()
     assert holder.wait(30) == 0
-    with locked(tmp_path):
+    with lock_folder(tmp_path):
         owner = json.loads((tmp_path / ".lock-owner.json").read_text())
         assert owner["process"] == os.getpid()
 
@@ -53,7 +53,7 @@ def test_locks_of_killed_processes_are_released(tmp_path, holder):
     (tmp_path / f".partial-{socket.gethostname()}-{holder.pid}-a").touch()
     holder.send_signal(signal.SIGKILL)
     holder.wait(30)
-    with locked(tmp_path):
+    with lock_folder(tmp_path):
         assert not list(tmp_path.glob(".partial-*"))
     assert [path.name for path in tmp_path.iterdir()] == [".lock"]
 
@@ -61,18 +61,18 @@ def test_locks_of_killed_processes_are_released(tmp_path, holder):
 def test_owners_without_a_valid_record_are_another_process(tmp_path, holder):
     (tmp_path / ".lock-owner.json").write_text('{"process"')
     with pytest.raises(FolderInUseError, match="another process"):
-        locked(tmp_path).__enter__()
+        lock_folder(tmp_path).__enter__()
     # The record of an ended process does not name the present owner.
     gone = {"process": 2**22 + 1, "host": socket.gethostname(), "since": "x"}
     (tmp_path / ".lock-owner.json").write_text(json.dumps(gone))
     with pytest.raises(FolderInUseError, match="another process"):
-        locked(tmp_path).__enter__()
+        lock_folder(tmp_path).__enter__()
 
 
 def test_errors_release_the_lock(tmp_path):
-    with pytest.raises(KeyError), locked(tmp_path / "new" / "run"):
+    with pytest.raises(KeyError), lock_folder(tmp_path / "new" / "run"):
         raise KeyError
-    with locked(tmp_path / "new" / "run"):
+    with lock_folder(tmp_path / "new" / "run"):
         pass
 
 
@@ -81,14 +81,14 @@ def test_files_are_locked_separately(tmp_path):
     prefix = f".partial-{socket.gethostname()}-{2**22 + 1}-"
     for path in (one, other):
         (tmp_path / (prefix + path.name)).touch()
-    with locked(tmp_path), locked(tmp_path, one.name):
+    with lock_folder(tmp_path), lock_folder(tmp_path, one.name):
         # Locking the folder removed the partial files of all names.
         assert not list(tmp_path.glob(".partial-*"))
         (tmp_path / (prefix + one.name)).touch()
-        with locked(tmp_path, other.name):
+        with lock_folder(tmp_path, other.name):
             assert (tmp_path / (prefix + one.name)).exists()
         message = f"{one} is in use by process {os.getpid()} .*one.npz.lock"
         with pytest.raises(FolderInUseError, match=message):
-            locked(tmp_path, one.name).__enter__()
-    with locked(tmp_path, one.name):
+            lock_folder(tmp_path, one.name).__enter__()
+    with lock_folder(tmp_path, one.name):
         assert not list(tmp_path.glob(".partial-*"))

@@ -7,7 +7,7 @@ import pytest
 from luong_keras.cli.main import main
 from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.files.atomic_file import atomic_path
-from luong_keras.files.folder_lock import locked
+from luong_keras.files.folder_lock import lock_folder
 from luong_keras.files.path_checks import no_link
 from luong_keras.recipe.devices import ONE_DEVICE
 from luong_keras.recipe.evaluation import write_results
@@ -27,7 +27,7 @@ def write_session(run):
 
 
 def lock(run):
-    with locked(run.path):
+    with lock_folder(run.path):
         pass
 
 
@@ -144,7 +144,7 @@ def test_folders_of_a_run_can_be_links(tmp_path):
     assert run.weights("epoch-7").exists()
     link = tmp_path / "link"
     link.symlink_to(run.path)
-    with locked(link):
+    with lock_folder(link):
         write_results(RunFolder(link).results, {"a": 1})
     assert run.results.exists()
 

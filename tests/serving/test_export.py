@@ -19,7 +19,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from luong_keras.config import RunConfig
 from luong_keras.config.values import config_from_dict
-from luong_keras.files.folder_lock import locked
+from luong_keras.files.folder_lock import lock_folder
 from luong_keras.inference import word_lists
 from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.recipe.run import run_recipe
@@ -216,9 +216,9 @@ def test_failed_export_leaves_no_files(
     monkeypatch.setattr(keras.export, "ExportArchive", Failing)
     # One folder is of a killed process, the other one is being written.
     killed, writing = (tmp_path / "models" / name for name in (".1-a", ".1-b"))
-    with locked(killed):
+    with lock_folder(killed):
         (killed / "model").mkdir()
-    with locked(writing):
+    with lock_folder(writing):
         with pytest.raises(OSError, match="disk full"):
             export_saved_model(translator, tmp_path / "models" / "2")
         assert list((tmp_path / "models").iterdir()) == [writing]

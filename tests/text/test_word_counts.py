@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from luong_keras.text import word_tokenizer
-from luong_keras.text.threads import in_threads
+from luong_keras.text.threads import map_in_threads
 from luong_keras.text.word_tokenizer import WordTokenizer, count_words
 
 LINES = [f"w{i % 7} w{i % 3} ö" for i in range(100)] + [""]
@@ -28,7 +28,7 @@ def test_counts_do_not_depend_on_threads(small_batches, threads):
 def test_batches_in_progress_are_bounded():
     given = []
     batches = (given.append(i) or i for i in range(50))
-    for number, result in enumerate(in_threads(str, batches, 2)):
+    for number, result in enumerate(map_in_threads(str, batches, 2)):
         assert result == str(number)
         assert len(given) - number <= 2 * 2 + 2
     assert number == 49

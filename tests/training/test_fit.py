@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import pytest
 
-from luong_keras.files.folder_lock import FolderInUseError, locked
+from luong_keras.files.folder_lock import FolderInUseError, lock_folder
 from luong_keras.training.fit import fit
 from luong_keras.training.interruption import StopOnSignal
 from luong_keras.training.snapshot import Snapshot
@@ -181,14 +181,14 @@ def test_only_one_process_trains_with_a_snapshot(path):
     def run(**options):
         return fit_rows(epochs=1, snapshot_path=path, **options).epoch
 
-    with locked(path.parent, path.name):
+    with lock_folder(path.parent, path.name):
         with pytest.raises(FolderInUseError, match="snapshot.npz is in use"):
             run()
         assert not path.exists()
         # another process of the same run
         assert run(writes_snapshots=False) == [0]
     # The lock of a run folder is a different one.
-    with locked(path.parent):
+    with lock_folder(path.parent):
         assert run() == [0]
     assert path.exists() and run() == []
 
