@@ -49,7 +49,7 @@ def check_limits(**arguments):
     """Check that every argument is a positive number or None."""
     for name, limit in arguments.items():
         if limit is not None and (
-            not isinstance(limit, numbers.Real) or limit <= 0
+            not isinstance(limit, numbers.Real) or not limit > 0
         ):
             raise ValueError(
                 f"`{name}` must be positive, or None. "
@@ -60,10 +60,10 @@ def check_limits(**arguments):
 def check_choice(choices, **arguments):
     """Check that every argument is one of `choices`."""
     for name, value in arguments.items():
-        if value not in choices:
+        if value not in tuple(choices):  # Also a list, which has no hash.
             raise ValueError(
                 f"`{name}` must be one of {tuple(choices)}. "
-                f"Received: {name}={value!r}.{_PAPER.get(value, '')}"
+                f"Received: {name}={value!r}.{_PAPER.get(str(value), '')}"
             )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from luong_keras.layers.argument_checks import check_numbers, check_share
 from luong_keras.tables import pluralize
 from luong_keras.training.schedules import current_rate, refuse_schedule
 
@@ -166,11 +167,7 @@ class StopOnPlateau(BestEpoch):
         mode: str = "max",
     ) -> None:
         super().__init__(monitor, mode)
-        if patience is not None and patience < 1:
-            raise ValueError(
-                "`patience` is a number of epochs, at least 1. Received: "
-                f"patience={patience}. None never ends the run."
-            )
+        check_numbers(optional=True, patience=patience)
         self.patience = patience
 
     def on_epoch_end(
@@ -208,7 +205,7 @@ class ReduceOnPlateau(BestEpoch):
         min_rate: The lowest rate that the callback sets.
 
     Raises:
-        ValueError: If `mode` is unknown.
+        ValueError: If `mode` is unknown or `factor` is no share.
 
     Example:
         >>> ReduceOnPlateau("val_bleu", mode="max").factor
@@ -225,6 +222,7 @@ class ReduceOnPlateau(BestEpoch):
         min_rate: float = 0.0,
     ) -> None:
         super().__init__(monitor, mode)
+        check_share(factor=factor)
         self.factor = factor
         self.patience = patience
         self.min_delta = min_delta
@@ -244,7 +242,7 @@ class ReduceOnPlateau(BestEpoch):
         rate = current_rate(optimizer)
         logs["learning_rate"] = rate
         self.improved(logs, self.min_delta)
-        if self.waited > self.patience:
+        if self.waited > self.patience and rate > self.min_rate:
             optimizer.learning_rate = max(rate * self.factor, self.min_rate)
             self.waited = 0
 
@@ -358,11 +356,10 @@ class StopOnNonFinite(Stateful):
     def _message(self, batch: int) -> str:
         steps = self.params.get("steps") or 0
         describe = self.describe or (lambda number: "")
-        contents = describe(self._epoch * steps + batch)
         return (
             "The gradient has been NaN or infinite since epoch "
             f"{self._epoch + 1}, batch {batch + 1} of {steps}. "
-            f"{contents}{_ADVICE}"
+            f"{describe(self._epoch * steps + batch)}{_ADVICE}"
         )
 
 

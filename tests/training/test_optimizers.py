@@ -89,6 +89,12 @@ def test_options_are_passed_to_the_optimizer():
     assert optimizer.weight_decay == 0.5
 
 
+@pytest.mark.parametrize("norm", [0.0, -1.0, float("nan"), "5"])
+def test_norms_that_are_not_positive_are_refused(norm):
+    with pytest.raises(ValueError, match="clip_norm.*positive"):
+        make_optimizer("sgd", clip_norm=norm)
+
+
 def test_unknown_names_are_refused():
     with pytest.raises(ValueError, match="name='adagrad'"):
         make_optimizer("adagrad")

@@ -129,6 +129,20 @@ def test_the_rate_is_reduced_on_a_plateau_and_after_resuming(mode, sign):
     assert rates == pytest.approx([1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25, 0.2])
 
 
+def test_a_rate_below_the_lowest_one_stays_on_a_plateau():
+    plateau = ReduceOnPlateau("value", min_rate=0.2)
+    plateau.set_model(small_model(0.1))
+    for epoch in range(3):
+        plateau.on_epoch_end(epoch, {"value": 1})
+    assert float(plateau.model.optimizer.learning_rate) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("factor", [1.0, 10, -0.5])
+def test_factors_that_raise_the_rate_are_refused(factor):
+    with pytest.raises(ValueError, match="factor.*less than 1"):
+        ReduceOnPlateau(factor=factor)
+
+
 def test_unknown_modes_are_refused():
     with pytest.raises(ValueError, match="mode='auto'"):
         ReduceOnPlateau(mode="auto")

@@ -249,7 +249,9 @@ def test_empty_sentence_gives_zeros(alignment, gaussian):
         ({"alignment": "global"}, "alignment.*Received: .*'global'"),
         ({"half_width": 0}, "half_width.*at least 1.*Received: .*0"),
         ({"gaussian": "before"}, "gaussian.*Received: .*'before'"),
+        ({"alignment": ["monotonic"]}, r"alignment.*Received: .*\['mono"),
         ({"sigma": 0.0}, "sigma.*Received: sigma=0.0"),
+        ({"sigma": float("nan")}, "sigma.*Received: sigma=nan"),
         ({"score_mode": "location"}, "score_mode.*Received: .*'location'"),
     ],
 )
