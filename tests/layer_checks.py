@@ -1,6 +1,7 @@
 """Shared helpers of the tests: NumPy references, gradients, all layers."""
 
 import contextlib
+import functools
 
 import keras
 import numpy as np
@@ -58,6 +59,24 @@ def rounded(x, dtype):
     """Round `x` to `dtype` and return it in float32."""
     x = ops.cast(ops.cast(np.asarray(x, "float32"), dtype), "float32")
     return to_numpy(x).astype("float32")
+
+
+@functools.cache
+def rounding_of_products(dtype):
+    """Measure the rounding of a product, in units of `ROUNDOFF`, at least 1.
+
+    TensorFlow rounds each partial sum in bfloat16 if the CPU has no
+    instructions for this format, otherwise only the result.
+    """
+    if dtype not in ROUNDOFF:
+        return 1.0
+    x, kernel = (
+        rounded(random(*shape, seed=i), dtype)
+        for i, shape in enumerate([(256, 4), (4, 64)])
+    )
+    product = to_numpy(ops.matmul(ops.cast(x, dtype), ops.cast(kernel, dtype)))
+    error = np.abs(product - x.astype("float64") @ kernel)
+    return max(1.0, np.max(error / (abs(x) @ abs(kernel))) / ROUNDOFF[dtype])
 
 
 def prefix_mask(lengths, max_length):
