@@ -9,7 +9,7 @@ TORCH := .venv-torch
 TORCH_PIP ?=
 RUN := runs/demo
 
-# Without bytecode, each process imports TensorFlow in 20 seconds, not in 5.
+# Without bytecode, each process compiles TensorFlow's modules when it imports them.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo examples test test-all test-optimized test-torch test-versions \

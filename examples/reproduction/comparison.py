@@ -117,9 +117,9 @@ def equal_variances_p(
         return degrees.sum() * np.log(mean) - np.log(variances) @ degrees
 
     random = np.random.default_rng(_SEED)
-    samples_drawn = random.chisquare(degrees, (samples, len(degrees))) / degrees
+    drawn = random.chisquare(degrees, (samples, len(degrees))) / degrees
     observed = statistic(np.array([spread.variance for spread in spreads]))
-    return float(np.mean(statistic(samples_drawn) >= observed))
+    return float(np.mean(statistic(drawn) >= observed))
 
 
 class Resampling:

@@ -221,12 +221,14 @@ def _epoch_curves(run: RunRecord) -> dict[str, list[float | None]]:
 def _provenance(runs: Sequence[RunRecord]) -> dict[str, Any]:
     sessions = [session for run in runs for session in run.sessions]
     git = ["git", "-C", str(Path(__file__).parent), "describe", "--always"]
-    revision = subprocess.run([*git, "--dirty"], capture_output=True, text=True)
+    described = subprocess.run(
+        [*git, "--dirty"], capture_output=True, text=True
+    )
     return {
         "training_seconds": round(sum(s["seconds"] for s in sessions)),
         "machine": sessions[-1]["machine"],
         "version": luong_keras.__version__,
-        "revision": revision.stdout.strip() or None,
+        "revision": described.stdout.strip() or None,
     }
 
 

@@ -96,9 +96,9 @@ def text_sources(
     """Find the sources that a setting names, with their readers.
 
     Args:
-        names: As for `several`.
+        names: As for `list_sources`.
         requested: The languages and, if they are named, the columns.
-        weighted: As for `several`.
+        weighted: As for `list_sources`.
 
     Returns:
         The sources.

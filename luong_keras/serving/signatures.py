@@ -340,6 +340,6 @@ def _absent_value(name, result):
 
 
 def _append_rows(result, count, value):
-    """Append `count` rows filled with `nothing`."""
+    """Append `count` rows filled with `value`."""
     shape = tf.concat([[count], tf.shape(result)[1:]], axis=0)
     return tf.concat([result, tf.fill(shape, value)], axis=0)

@@ -203,16 +203,18 @@ class TrainingProgress(keras.callbacks.Callback):
         """Return the line of state within an epoch, important parts first."""
         epochs = self.params.get("epochs") or self._epoch
         seconds, speed = self._measure_pace()
-        rest = None
+        remaining = None
         if seconds is not None:
             epoch_left = (self._steps - self._step) * seconds
             epochs_left = epochs - self._epoch
             run_left = epochs_left * self._steps * seconds + epoch_left
             run_left += (epochs_left + 1) * self._seconds_between
-            rest = f"{clock(epoch_left)} left, {clock(run_left)} to the end"
+            remaining = (
+                f"{clock(epoch_left)} left, {clock(run_left)} to the end"
+            )
         parts = [
             f"epoch {self._epoch}/{epochs}, step {self._step}/{self._steps}",
-            rest or ("" if self._logs else "compiling"),
+            remaining or ("" if self._logs else "compiling"),
             *self._format_results(),
             _format_part(f"best {self.title} {{:.2f}}", self.best),
             *self._format_speeds(speed),
