@@ -64,8 +64,8 @@ class Positions(Score):
 class SquaredWeights(lk.LuongAttention):
     """An attention that squares the weights of its score."""
 
-    def _weights(self, query, value, value_mask, keys):
-        weights = super()._weights(query, value, value_mask, keys)
+    def _attention_weights(self, query, value, value_mask, keys):
+        weights = super()._attention_weights(query, value, value_mask, keys)
         return weights * weights
 
 
