@@ -15,6 +15,7 @@ import numpy as np
 SIDES = ("source", "target")
 COUNTS_FILE = "corpus.json"
 FORMAT = 1  # increased when the format of the files changes
+_KEYS = ("format", "files", "pairs", "skipped", "key")
 
 
 class Corpus:
@@ -69,8 +70,9 @@ class Corpus:
             )
         try:
             description = json.loads(path.read_text(encoding="utf-8"))
-            file_format = description["format"]
-            files = description["files"]
+            file_format, files, *_ = (description[key] for key in _KEYS)
+            texts = [text_path(folder, side) for side in SIDES]
+            files = {text: dict(files[text.name]) for text in texts}
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
                 f"{path} does not describe a corpus ({error!r}). Write the "
@@ -81,8 +83,8 @@ class Corpus:
                 f"The corpus in {folder} has another format: expected "
                 f"{FORMAT}. Received: {file_format}. Write the corpus again."
             )
-        for name, expected in files.items():
-            _check_file(folder / name, expected, verify)
+        for file, expected in files.items():
+            _check_file(file, expected, verify)
         return cls(folder, description)
 
     def __len__(self) -> int:
@@ -199,9 +201,9 @@ def _check_file(path: Path, expected: dict[str, int], verify: bool) -> None:
     actual: dict[str, int] = {}
     if path.is_file():
         actual["bytes"] = path.stat().st_size
-        if verify and actual["bytes"] == expected["bytes"]:
+        if verify and actual["bytes"] == expected.get("bytes"):
             actual["crc32"] = file_checksum(path)
-    if any(actual.get(key) != expected[key] for key in actual) or not actual:
+    if not actual or any(expected.get(key) != actual[key] for key in actual):
         raise ValueError(
             f"{path} is not the file that was written: expected {expected}. "
             f"Received: {actual or 'no such file'}. Write the corpus again."

@@ -155,8 +155,25 @@ def test_invalid_descriptions_are_refused(tmp_path):
     path.write_text(json.dumps({**description, "format": 99}))
     with pytest.raises(ValueError, match="another format"):
         Corpus.open(tmp_path)
-    path.write_text("{")
-    with pytest.raises(ValueError, match="does not describe a corpus"):
+    incomplete = [{"files": value} for value in ([], {}, {"source.txt": 1})]
+    contents = [{**description, **change} for change in incomplete]
+    for key in description.keys() - {"filtered", "parts"}:
+        contents.append({**description})
+        del contents[-1][key]
+    for content in ["{", "[]", *map(json.dumps, contents)]:
+        path.write_text(content)
+        with pytest.raises(ValueError, match="does not describe a corpus"):
+            Corpus.open(tmp_path)
+        assert len(open_or_write_corpus(lambda: PAIRS, tmp_path, "")) == 3
+
+
+def test_missing_sizes_are_refused(tmp_path):
+    write_corpus(PAIRS, tmp_path)
+    path = tmp_path / "corpus.json"
+    description = json.loads(path.read_text())
+    del description["files"]["target.txt"]["crc32"]
+    path.write_text(json.dumps(description))
+    with pytest.raises(ValueError, match="is not the file that was written"):
         Corpus.open(tmp_path)
 
 
