@@ -1,6 +1,8 @@
-"""Score a trained run on its test pairs and print a JSON line.
+"""Score a trained run on its test pairs and print a table.
 
     python examples/evaluate.py --run-dir runs/demo --beam-size 1
+
+With `--json` it prints a line of JSON.
 
 In Python: `Evaluation(Translator.from_run(...), config.data).scores(...)`.
 """

@@ -226,7 +226,9 @@ class Translator(TextTranslator):
         Args:
             folder: the folder to write; its name is the version, a number.
             weights_dtype: `"bfloat16"` or `"float16"` for rounded weights.
-            say: function called with one line per check, such as `print`.
+            say: function called with one line per check, such as `print`, and
+                one for the cost of the worst request, which is then measured
+                for at most two minutes.
             limits: the limits of one batch of the server.
 
         Returns:
