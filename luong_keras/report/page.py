@@ -39,7 +39,7 @@ _PERPLEXITY = (
     "Perplexity of a target token",
     "perplexity",
     (
-        ("word_perplexity", "training"),
+        ("word_perplexity", "training objective"),
         ("val_word_perplexity", "validation"),
     ),
 )
