@@ -57,7 +57,7 @@ def chunked_word_losses(
         weights = upstream[0]
         # The weight of a real word if there is one; 0 without words.
         first_weight = ops.sum(
-            ops.take(weights, words.order[:1]), keepdims=True
+            ops.take(weights, words.order[:1]), axis=0, keepdims=True
         )
         real_weights = ops.where(words.is_real, weights, first_weight)
         real_weights = ops.concatenate([real_weights, first_weight])
