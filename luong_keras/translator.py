@@ -10,7 +10,7 @@ import keras
 
 from luong_keras.config import DataConfig, DecodingConfig, Precision
 from luong_keras.config.values import convert_values, with_values
-from luong_keras.data.sources.columns import RequestedColumns
+from luong_keras.data.text_files import requested_columns
 from luong_keras.decoding.scorers import Scorer
 from luong_keras.decoding.strategy import DecodingStrategy
 from luong_keras.evaluation.metrics.registry import register_metric
@@ -187,13 +187,14 @@ class Translator(TextTranslator):
         data = DataConfig(
             source_language=checked.get("data.source_language"),
             target_language=checked.get("data.target_language"),
+            columns=checked.get("data.columns"),
         )
         text = text_settings(
             RunFolder(run_dir),
             pairs,
             validation,
             test,
-            RequestedColumns(data.languages, checked.get("data.columns")),
+            requested_columns(data),
             weighted=checked.get("data.weights") is not None,
         )
         values = {**text, **settings}

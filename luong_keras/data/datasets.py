@@ -18,7 +18,6 @@ from luong_keras.data.pair_checks import (
     format_pair,
     pair_hash,
 )
-from luong_keras.data.sources.columns import RequestedColumns
 from luong_keras.data.sources.source_kinds import PlacedPair
 
 Pairs = list[tuple[str, str]]
@@ -107,7 +106,11 @@ def _load_phrasebook(config: DataConfig) -> Datasets:
 def _load_files(
     config: DataConfig, progress: Callable[[Iterable], Iterable]
 ) -> Datasets:
-    from luong_keras.data.text_files import read_text, text_sources
+    from luong_keras.data.text_files import (
+        read_text,
+        requested_columns,
+        text_sources,
+    )
 
     if config.train is None:
         raise ValueError(
@@ -189,11 +192,6 @@ def _check_evaluation_pair(pair: PlacedPair, part: str) -> tuple[str, str]:
             "remove it."
         )
     return pair[0], pair[1]
-
-
-def requested_columns(config: DataConfig) -> RequestedColumns:
-    """Return the languages and columns that the settings name."""
-    return RequestedColumns(config.languages, config.columns)
 
 
 def _hold_out(

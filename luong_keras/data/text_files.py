@@ -90,6 +90,17 @@ def text_files(names: FileNames, languages: Sequence[str]) -> list[Path]:
     return [_find_language_file(names, language) for language in languages]
 
 
+def requested_columns(data: DataConfig) -> RequestedColumns:
+    """Return the languages and columns that the settings name.
+
+    If only one language is known, the other one may be any.
+    """
+    named = data.source_language, data.target_language
+    return RequestedColumns(
+        named if any(named) else data.languages, data.columns
+    )
+
+
 def text_sources(
     names: FileNames, requested: RequestedColumns, weighted: bool = False
 ) -> list[TextSource]:
@@ -109,7 +120,9 @@ def text_sources(
     """
     sources = []
     for source_names in list_sources(names, weighted):
-        first, *second = text_files(source_names, requested.languages)
+        # The names of two files need both languages.
+        languages = DataConfig("files", *requested.languages).languages
+        first, *second = text_files(source_names, languages)
         kind = None if second else file_kind(first)
         if kind is None:
             read = functools.partial(_read_two_files, first, second[0])
@@ -204,13 +217,14 @@ def _find_sources(
     files: tuple[Path, ...], data: DataConfig
 ) -> list[TextSource]:
     names = [tuple(map(str, files))]
-    languages, columns = data.languages, data.columns
-    if columns is None:
-        return text_sources(names, RequestedColumns(languages))
+    requested = requested_columns(data)
     try:
-        return text_sources(names, RequestedColumns(languages, columns))
+        return text_sources(names, requested)
     except ValueError:
-        source, target = map(column_language, columns)
+        if requested.columns is None:
+            raise
+        source, target = map(column_language, requested.columns)
+        languages = requested.languages
         if source is not None and target is not None:
             languages = source, target
         return text_sources(names, RequestedColumns(languages))

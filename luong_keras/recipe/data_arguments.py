@@ -14,7 +14,6 @@ from typing import Any
 
 from luong_keras.config import RunConfig
 from luong_keras.config.values import convert_values, with_values
-from luong_keras.data.datasets import requested_columns
 from luong_keras.data.parallel_text import without_compression
 from luong_keras.data.sources.columns import RequestedColumns
 from luong_keras.data.sources.registry import FILE_NAMES, object_kind
@@ -23,6 +22,7 @@ from luong_keras.data.text_files import (
     is_columns,
     list_sources,
     read_text,
+    requested_columns,
     text_sources,
 )
 from luong_keras.files.atomic_file import atomic_path
@@ -137,7 +137,7 @@ def starting_settings(
     return name, for_user_text(with_values(PRESETS[name], sizes))
 
 
-def _languages_of_suffixes(paths: Any) -> dict[str, str]:
+def _languages_of_suffixes(paths: Any) -> dict[str, str | None]:
     """Return the languages in the suffixes of a source and a target file."""
     if isinstance(paths, str) or not all(isinstance(p, str) for p in paths):
         return {}
@@ -151,7 +151,9 @@ def _languages_of_suffixes(paths: Any) -> dict[str, str]:
     return _language_settings(suffixes[0][1:], suffixes[1][1:])
 
 
-def _language_settings(source: str, target: str) -> dict[str, str]:
+def _language_settings(
+    source: str | None, target: str | None
+) -> dict[str, str | None]:
     return {"data.source_language": source, "data.target_language": target}
 
 

@@ -8,8 +8,12 @@ from typing import Any
 
 from luong_keras.config import RunConfig
 from luong_keras.config.values import with_values
-from luong_keras.data.datasets import requested_columns
-from luong_keras.data.text_files import is_columns, read_text, text_sources
+from luong_keras.data.text_files import (
+    is_columns,
+    read_text,
+    requested_columns,
+    text_sources,
+)
 from luong_keras.evaluation.metrics.bleu import language_of_script
 from luong_keras.evaluation.metrics.metric import Metric, Target
 from luong_keras.evaluation.metrics.registry import (

@@ -270,6 +270,38 @@ def test_a_later_file_is_read_in_the_direction_of_the_run(
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("settings", [("zh", None), (None, "en")])
+@pytest.mark.parametrize(
+    "name, content",
+    [
+        ("a.tsv", "English\tChinese\ny\tx\n"),
+        ("a.csv", "id,English,Chinese\n1,y,x\n"),
+        ("a.jsonl", '{"id": "1", "en": "y", "zh": "x"}\n'),
+        (
+            "a.tmx",
+            '<tmx><tu><tuv lang="en-US"><seg>y</seg></tuv><tuv lang="zh">'
+            "<seg>x</seg></tuv></tu></tmx>",
+        ),
+    ],
+    ids=["tsv", "csv", "jsonl", "tmx"],
+)
+def test_one_known_language_tells_the_direction(
+    tmp_path, name, content, settings
+):
+    path = tmp_path / name
+    path.write_text(content)
+    found = read_given_pairs((path,), DataConfig("files", *settings))
+    assert [tuple(pair) for pair in found] == [("x", "y")]
+
+
+def test_a_prefix_with_one_known_language_is_english_and_german(tmp_path):
+    for language in ("en", "de"):
+        (tmp_path / f"text.{language}").write_text(f"{language}\n")
+    prefix = str(tmp_path / "text")
+    data = DataConfig("files", "de", train=prefix, dev=prefix, test=prefix)
+    assert load_datasets(data).dev == [("de", "en")]
+
+
 @pytest.mark.parametrize("columns", [None, ("German", "English")])
 def test_a_later_file_without_header_is_reported(tmp_path, capsys, columns):
     path = tmp_path / "a.tsv"

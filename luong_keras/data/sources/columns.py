@@ -33,12 +33,19 @@ class RequestedColumns:
     """The requested languages and columns of a source of pairs.
 
     Attributes:
-        languages: The codes of the source and the target language.
+        languages: The codes of the source and the target language; one of
+            them may be None, for any other language.
         columns: The names of the two columns, or None to guess them.
     """
 
-    languages: tuple[str, str] = ("en", "de")
+    languages: tuple[str | None, str | None] = ("en", "de")
     columns: tuple[str, str] | None = None
+
+    @property
+    def language_names(self) -> str:
+        """The requested columns or languages, for messages."""
+        names = self.columns or self.languages
+        return " and ".join(name or "one other" for name in names)
 
 
 @dataclass(frozen=True)
@@ -108,13 +115,13 @@ def find_columns(
 
 
 def guess_columns(
-    names: Sequence[str], languages: tuple[str, str]
+    names: Sequence[str], languages: tuple[str | None, str | None]
 ) -> tuple[int, int] | None:
     """Guess the columns from their names.
 
     Args:
         names: The names of all columns.
-        languages: The codes of the source and the target language.
+        languages: As those of `RequestedColumns`.
 
     Returns:
         The places of the columns, from 0; None if the names do not tell.
@@ -124,12 +131,14 @@ def guess_columns(
         (1, 2)
         >>> guess_columns(["src", "tgt"], ("en", "de"))
         (0, 1)
+        >>> guess_columns(["English", "Chinese"], ("zh", None))
+        (1, 0)
         >>> guess_columns(["a", "b"], ("en", "de"))
     """
     words = [_significant_word(name) for name in names]
     for source, target in (
         (_SOURCE, _TARGET),
-        tuple(_language_names(language) for language in languages),
+        (_language_names(*languages), _language_names(*languages[::-1])),
     ):
         matches = [
             [place for place, word in enumerate(words) if word in side]
@@ -174,7 +183,7 @@ def choose_columns(
         raise ValueError(
             f"The columns of {origin} cannot be guessed. Expected: columns "
             "named source and target, or after the languages "
-            f"{' and '.join(requested.languages)}. Received: "
+            f"{requested.language_names}. Received: "
             f"{_format_names(names)}. Name two of them, the source first: "
             "--columns NAME NAME (data.columns)."
         )
@@ -221,7 +230,11 @@ def column_language(name: str) -> str | None:
     return next((c for c in _LANGUAGES if word in _language_names(c)), None)
 
 
-def _language_names(language: str) -> set[str]:
+def _language_names(language: str | None, other: str | None = None) -> set[str]:
+    """Return the names of a language, or of all but `other` if it is None."""
+    if language is None:
+        names = {name for code in _LANGUAGES for name in _language_names(code)}
+        return names - _language_names(other or "")
     code = re.split("[-_]", language.lower())[0]
     return {code, *_LANGUAGES.get(code, code).split()}
 

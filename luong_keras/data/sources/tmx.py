@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import html
 import itertools
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,10 +41,10 @@ def open_tmx(path: Path, requested: RequestedColumns) -> TextSource:
     names = []
     for _, unit in itertools.islice(_read_units(path), _UNITS_SEARCHED):
         names += [name for name in unit if name not in names]
+    languages = _complete_languages(requested.languages, names)
+    reason = "by the languages"
     if requested.columns is not None:
         languages, reason = requested.columns, "as data.columns says"
-    else:
-        languages, reason = requested.languages, "by the languages"
     codes = [
         name
         for language in languages
@@ -52,7 +53,7 @@ def open_tmx(path: Path, requested: RequestedColumns) -> TextSource:
     if len(codes) < 2:
         raise ValueError(
             f"{path} lacks one of the languages in its first {_UNITS_SEARCHED} "
-            f"units. Expected: {' and '.join(languages)}. Received: "
+            f"units. Expected: {requested.language_names}. Received: "
             f"{', '.join(names) or 'no unit'}. Set data.source_language and "
             "data.target_language, or data.columns."
         )
@@ -61,6 +62,21 @@ def open_tmx(path: Path, requested: RequestedColumns) -> TextSource:
         functools.partial(_read_tmx, path, languages),
         *describe_columns(names, places, path.name, reason),
     )
+
+
+def _complete_languages(
+    languages: tuple[str | None, str | None], names: list[str]
+) -> tuple[str, str]:
+    """Replace an unknown language by the only other one, or by ""."""
+    source, target = languages
+    known = source or target or ""
+    others = {
+        re.split("[-_]", name.lower())[0]
+        for name in names
+        if not _matches_language(name, known)
+    }
+    other = others.pop() if len(others) == 1 else ""
+    return source or other, target or other
 
 
 def _read_tmx(
