@@ -136,13 +136,15 @@ def _read_reverse_config(
             )
         return None
     reverse = run_config(arguments.reverse_run)
-    expected = config.data.languages[::-1]
-    received = reverse.data.languages
-    if received != expected:
+    expected = config.data.target_language, config.data.source_language
+    received = reverse.data.source_language, reverse.data.target_language
+    # A run does not always know its languages.
+    if any(a and b and a != b for a, b in zip(expected, received, strict=True)):
+        names = [code or "any language" for code in (*expected, *received)]
         raise ValueError(
             "Expected: as --reverse-run, a run of the other direction, from "
-            f"{expected[0]} to {expected[1]}. Received: "
-            f"{arguments.reverse_run}, from {received[0]} to {received[1]}."
+            f"{names[0]} to {names[1]}. Received: "
+            f"{arguments.reverse_run}, from {names[2]} to {names[3]}."
         )
     return reverse
 

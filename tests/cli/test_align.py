@@ -187,11 +187,14 @@ def test_pairs_that_were_cut_are_reported(run, text, capsys):
     assert capsys.readouterr().err.count("cut to the maximum length") == 0
 
 
-def test_wrong_arguments_are_refused(call, run, text):
+def test_wrong_arguments_are_refused(call, run, reverse_run, text):
     given = ["align", *text[:2]]
     (error,) = call(*given, "--symmetrize", "union", status=2)
     assert "--symmetrize union only" in error and "--reverse-run" in error
-    (error,) = call(*given, "--reverse-run", run.path, status=2)
-    assert "a run of the other direction, from de to en" in error
+    folders = ("--run-dir", reverse_run.path, "--reverse-run", reverse_run.path)
+    (error,) = call(*given, *folders, status=2)
+    assert "a run of the other direction, from en to de" in error
+    # The languages of this run are unknown.
+    assert len(call(*given, "--reverse-run", run.path)) == 5
     (error,) = call("align", text[0], status=2)
     assert "or a source and a target file" in error
