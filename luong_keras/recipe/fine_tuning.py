@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from luong_keras.models.translation_model import TranslationModel
     from luong_keras.text.tokenizer import Tokenizer
 
+_LANGUAGES = ("data.source_language", "data.target_language")
 # Settings of the text that the weights depend on.
 _TEXT_SETTINGS = (
-    "data.source_language",
-    "data.target_language",
+    *_LANGUAGES,
     "data.tokenizer",
     "data.joint_vocabulary",
     "data.lowercase",
@@ -133,10 +133,14 @@ def prepare_initial_weights(config: RunConfig, run: RunFolder) -> None:
     parent, weights = _find_parent(config.training.init_from)
     old = leaf_values(config_to_dict(run_config(parent.path, False)))
     new = leaf_values(config_to_dict(config))
+    free_settings = set(_FREE_SETTINGS)
+    if not (old["data.tokenize"] or old["data.normalize_punctuation"]):
+        # Without them a language that the parent does not know means nothing.
+        free_settings |= {n for n in _LANGUAGES if old[n] is None}
     different = [
         f"{name}: {old[name]!r} → {new[name]!r}"
         for name in (*_TEXT_SETTINGS, *_model_settings(old))
-        if name not in _FREE_SETTINGS and old[name] != new[name]
+        if name not in free_settings and old[name] != new[name]
     ]
     if different:
         raise ValueError(

@@ -4,6 +4,7 @@ import json
 import logging
 import re
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -195,6 +196,20 @@ def test_settings_that_conflict_with_the_parent_are_refused(
 ):
     with pytest.raises(ValueError, match=message.replace("?", r"\?")):
         tune(base, **settings)
+
+
+def test_languages_that_the_parent_lacks_are_refused_only_for_rules(base):
+    paths = [str(base.parent / f"text.{code}") for code in ("en", "de")]
+    for path, lines in zip(paths, zip(*OTHER, strict=True), strict=True):
+        Path(path).write_text("\n".join(lines))
+    call = {"init_from": str(base), "epochs": 1}
+    Translator.fit(paths, run_dir=base.parent / "tuned", **call)
+    data = run_config(base.parent / "tuned").data
+    assert (data.source_language, data.target_language) == ("en", "de")
+    config = with_values(run_config(base), {"data.tokenize": True})
+    RunFolder(base).config.write_text(json.dumps(config_to_dict(config)))
+    with pytest.raises(ValueError, match="target_language: None → 'de'"):
+        Translator.fit(paths, run_dir=base.parent / "rules", **call)
 
 
 @both_tokenizers
