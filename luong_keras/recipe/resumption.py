@@ -98,7 +98,10 @@ def print_epochs(config: RunConfig, run: RunFolder) -> None:
     if run.snapshot.exists():
         done = f"{trained_epochs(run)} of {training.epochs} epochs are done"
         print(f"the run continues from its last snapshot; {done}")
-    last = training.epochs - (training.halving == "after_epoch")
+    # The last first_halved_epoch with a halving before the run's last batch.
+    last = training.epochs
+    if training.halving == "after_epoch" and training.halvings_per_epoch == 1:
+        last -= 1
     if training.halving in ("start", "after_epoch") and (
         training.first_halved_epoch > last
     ):

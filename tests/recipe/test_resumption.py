@@ -70,6 +70,13 @@ def test_settings_that_may_change_are_accepted(run, assignment):
             [*("epochs=5", "first_halved_epoch=5"), "halving=after_epoch"],
             "stays 1: .* epoch 5 on",
         ),
+        (
+            [
+                *("epochs=5", "first_halved_epoch=5"),
+                *("halving=after_epoch", "halvings_per_epoch=2"),
+            ],
+            "",
+        ),
         (["epochs=5", "first_halved_epoch=6", "halving=plateau"], ""),
     ],
 )
