@@ -195,11 +195,8 @@ def _compare_with_baseline(
 ) -> list[dict[str, Any]]:
     """Compare each score by a paired test, the baseline first."""
     from luong_keras.evaluation.metrics.bleu import tokenizer_of
-    from luong_keras.evaluation.metrics.metric import Target
-    from luong_keras.evaluation.translation_scores import (
-        by_position,
-        paired_test,
-    )
+    from luong_keras.evaluation.metrics.metric import target_of
+    from luong_keras.evaluation.translation_scores import paired_test
     from luong_keras.recipe.evaluation import Evaluation
     from luong_keras.translator import Translator
 
@@ -210,17 +207,12 @@ def _compare_with_baseline(
         ]
     else:
         baseline_translations = _read_lines_per_pair(baseline, len(sources))
-    target = Target(
-        data.target_language,
-        references=by_position(references)[0],
-        pretokenized=data.pretokenized,
-    )
     scores = paired_test(
         baseline_translations,
         translations,
         references,
         lowercase=data.lowercase,
-        tokenize=tokenizer_of(target)[0],
+        tokenize=tokenizer_of(target_of(data, references))[0],
     )
     return [score._asdict() for score in scores]
 

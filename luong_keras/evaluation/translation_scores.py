@@ -108,7 +108,9 @@ def translation_scores(
         hypotheses: detokenised translations.
         references: one reference per translation, or a list of several.
         lowercase: whether BLEU and chrF ignore case; TER always does.
-        tokenize: name of the tokenizer of BLEU in sacreBLEU.
+        tokenize: name of the tokenizer of BLEU in sacreBLEU. With others than
+            `"13a"`, `"intl"` and `"none"`, TER counts Chinese characters and
+            punctuation as words.
 
     Raises:
         ValueError: if the lists are empty or of different lengths.
@@ -306,11 +308,13 @@ def _make_metrics(lowercase: bool, tokenize: str = "13a") -> dict[str, Any]:
         from sacrebleu.metrics.bleu import BLEU
         from sacrebleu.metrics.chrf import CHRF
         from sacrebleu.metrics.ter import TER
+    # TER then counts Chinese characters and punctuation as words.
+    asian = tokenize not in ("13a", "intl", "none")
     return {
         # `force` silences the warning about text that looks tokenised.
         "BLEU": BLEU(lowercase=lowercase, tokenize=tokenize, force=True),
         "chrF": CHRF(lowercase=lowercase),
-        "TER": TER(),
+        "TER": TER(normalized=asian, asian_support=asian),
     }
 
 

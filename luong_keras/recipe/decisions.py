@@ -15,7 +15,7 @@ from luong_keras.data.text_files import (
     text_sources,
 )
 from luong_keras.evaluation.metrics.bleu import language_of_script
-from luong_keras.evaluation.metrics.metric import Metric, Target
+from luong_keras.evaluation.metrics.metric import Metric, target_of
 from luong_keras.evaluation.metrics.registry import (
     AUTO,
     choose_metric,
@@ -125,7 +125,7 @@ def decide_metric(
     if run.config.exists():
         return config
     metric, message = choose_metric(
-        config.training.metric, _metric_target(config, references)
+        config.training.metric, target_of(config.data, references)
     )
     print(message)
     return _with_decisions(config, {}, metric.setting)
@@ -148,17 +148,7 @@ def run_metric(
         ImportError: if the package of the metric is missing.
     """
     setting = setting or config.training.metric
-    return find_metric(setting, _metric_target(config, references))
-
-
-def _metric_target(config: RunConfig, references: Sequence[str]) -> Target:
-    data = config.data
-    return Target(
-        data.target_language,
-        data.lowercase,
-        references=list(references),
-        pretokenized=data.pretokenized,
-    )
+    return find_metric(setting, target_of(config.data, references))
 
 
 def _with_decisions(

@@ -14,12 +14,11 @@ from luong_keras.alignment.aer import alignment_error_rate, parse_alignments
 from luong_keras.config import DataConfig
 from luong_keras.evaluation.length_analysis import bleu_by_length
 from luong_keras.evaluation.metrics.bleu import tokenizer as sacrebleu_tokenizer
-from luong_keras.evaluation.metrics.metric import Target
+from luong_keras.evaluation.metrics.metric import target_of
 from luong_keras.evaluation.metrics.registry import find_metric
 from luong_keras.evaluation.translation_scores import (
     BleuScore,
     References,
-    by_position,
     corpus_bleu,
 )
 from luong_keras.files.path_checks import no_link
@@ -188,12 +187,7 @@ def text_scores(
         tokenize=tokenizer,
         lowercase=data.lowercase,
     )
-    target = Target(
-        data.target_language,
-        data.lowercase,
-        references=by_position(references)[0],
-        pretokenized=data.pretokenized,
-    )
+    target = target_of(data, references)
     metric_scores = {}
     for setting in ("bleu", *metrics):
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import os
 from collections.abc import Sequence
@@ -11,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import luong_keras
 from luong_keras.evaluation.length_analysis import bleu_by_length
+from luong_keras.evaluation.metrics.bleu import tokenizer_of
+from luong_keras.evaluation.metrics.metric import target_of
 from luong_keras.evaluation.metrics.registry import find_metric
 from luong_keras.evaluation.translation_scores import (
     paired_test,
@@ -151,7 +152,7 @@ def _score_rows(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
                 run.translations,
                 run.references,
                 data.lowercase,
-                data.bleu_tokenizer,
+                _bleu_tokenizer(run),
             )
         # The metric that chose the epoch precedes the common scores.
         run_scores = _further_scores(run, [s.signature for s in common_scores])
@@ -195,11 +196,7 @@ def _further_scores(
 
 def _bleu_tokenizer(run: RunRecord) -> str:
     """Return the BLEU tokenizer for the target language of a run."""
-    for name in run.results:
-        if name.startswith("bleu:"):
-            with contextlib.suppress(ImportError, OSError):
-                return find_metric(name).variant or "13a"
-    return run.config.data.bleu_tokenizer
+    return tokenizer_of(target_of(run.config.data, run.references))[0]
 
 
 def _validation_curves(runs: Sequence[RunRecord]) -> list[Any]:

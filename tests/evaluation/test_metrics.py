@@ -14,6 +14,7 @@ from luong_keras.evaluation.metrics.registry import (
     choose_metric,
     find_metric,
 )
+from luong_keras.evaluation.translation_scores import paired_test
 
 TEXTS = {
     "en": "A man sees the old house.",
@@ -81,6 +82,22 @@ def test_bleu_tokenizer_depends_on_the_language(
     scored = metric.scored([TEXTS[text]], [TEXTS[text]])
     assert scored["score"] == pytest.approx(100)
     assert f"|tok:{tokenize}|" in scored["signature"]
+
+
+@pytest.mark.parametrize("code, tokenize", [("zh", "zh"), ("ja", "char")])
+def test_edit_rates_without_spaces_count_characters(
+    no_language_packages, code, tokenize
+):
+    """Check one wrong character in a translation of one sentence."""
+    text = TEXTS[code]
+    wrong = text.replace("人", "女")
+    found = find_metric("ter", Target(references=[text])).scored(
+        [wrong], [text]
+    )
+    assert 0 < found["score"] < 20 and "asian:yes" in found["signature"]
+    options = {"samples": 9, "tokenize": tokenize}
+    *_, ter = paired_test([wrong], [wrong], [text], **options)
+    assert ter.first == found["score"]
 
 
 def test_pretokenized_text_is_not_tokenized_again(no_language_packages):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from luong_keras.evaluation.translation_scores import References
+
+if TYPE_CHECKING:
+    from luong_keras.config import DataConfig
 
 Score = Callable[[Sequence[str], Any], Any]
 
@@ -28,6 +31,21 @@ class Target(NamedTuple):
     variant: str | None = None
     references: Sequence[str] = ()
     pretokenized: bool = False
+
+
+def target_of(data: DataConfig, references: References) -> Target:
+    """Return the target text that settings and references describe.
+
+    Args:
+        data: the data settings of a run.
+        references: one reference per sentence, or a list of several.
+    """
+    return Target(
+        data.target_language,
+        data.lowercase,
+        references=[r if isinstance(r, str) else r[0] for r in references],
+        pretokenized=data.pretokenized,
+    )
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,14 @@ _FACTORIES: dict[str, Callable[[Target], Metric]] = {
         title="chrF",
     ),
     "ter": lambda target: Metric(
-        "ter", partial(translation_score, metric="TER"), "min", title="TER"
+        "ter",
+        partial(
+            translation_score,
+            metric="TER",
+            tokenize=bleu.tokenizer_of(target)[0],
+        ),
+        "min",
+        title="TER",
     ),
     "exact_match": lambda target: Metric(
         "exact_match",
