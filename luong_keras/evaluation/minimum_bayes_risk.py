@@ -5,6 +5,8 @@ from __future__ import annotations
 import collections
 from collections.abc import Callable, Sequence
 
+from luong_keras.evaluation.metrics.bleu import tokenizer_of
+from luong_keras.evaluation.metrics.metric import Target
 from luong_keras.missing_package import needs
 
 UTILITIES = ("chrf", "bleu")
@@ -20,7 +22,8 @@ def minimum_bayes_risk(texts: Sequence[str], utility: str = "chrf") -> int:
 
     Args:
         texts: the translations, each as often as it was drawn.
-        utility: `"chrf"` or `"bleu"`, the sentence score of sacreBLEU.
+        utility: `"chrf"` or `"bleu"`, the sentence score of sacreBLEU; BLEU
+            of text without spaces has a tokenizer for its script.
 
     Returns:
         The place of the chosen translation, the first of equal ones.
@@ -34,7 +37,7 @@ def minimum_bayes_risk(texts: Sequence[str], utility: str = "chrf") -> int:
     """
     if not texts:
         raise ValueError("Expected: one text or more. Received: none.")
-    utility_of = _utility_function(utility)
+    utility_of = _utility_function(utility, texts)
     counts = collections.Counter(texts)
     mean = {
         text: sum(
@@ -45,7 +48,9 @@ def minimum_bayes_risk(texts: Sequence[str], utility: str = "chrf") -> int:
     return max(range(len(texts)), key=lambda place: mean[texts[place]])
 
 
-def _utility_function(utility: str) -> Callable[[str, str], float]:
+def _utility_function(
+    utility: str, texts: Sequence[str]
+) -> Callable[[str, str], float]:
     if utility not in UTILITIES:
         raise ValueError(
             f"`utility` must be one of {', '.join(UTILITIES)}. Received: "
@@ -56,6 +61,9 @@ def _utility_function(utility: str) -> Callable[[str, str], float]:
     metric = (
         sacrebleu.CHRF()
         if utility == "chrf"
-        else sacrebleu.BLEU(effective_order=True)
+        else sacrebleu.BLEU(
+            tokenize=tokenizer_of(Target(references=texts))[0],
+            effective_order=True,
+        )
     )
     return lambda text, other: metric.sentence_score(text, [other]).score

@@ -28,6 +28,19 @@ def test_text_similar_to_most_others_is_chosen():
     assert minimum_bayes_risk(texts) == 1
 
 
+@pytest.mark.parametrize("utility", ["chrf", "bleu"])
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["下雨了", "我们喜欢这只猫", "我们喜欢那只猫", "我们不喜欢那只猫"],
+        ["ฝนตก", "ฉันรักแมวนี้", "ฉันรักแมวนั้น", "ฉันไม่รักแมวนั้น"],
+    ],
+    ids=["zh", "th"],
+)
+def test_text_without_spaces_is_compared(texts, utility):
+    assert minimum_bayes_risk(texts, utility) == 2
+
+
 def test_invalid_arguments_are_refused():
     with pytest.raises(ValueError, match="utility='ter'"):
         minimum_bayes_risk(["a"], "ter")
