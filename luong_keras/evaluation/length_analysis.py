@@ -4,15 +4,26 @@ Attention should keep the quality on long sentences; this analysis shows
 whether it does.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from luong_keras.evaluation.metrics.bleu import (
+    language_of_script,
+    token_counts,
+    tokenizer_of,
+)
+from luong_keras.evaluation.metrics.metric import Target, target_of
 from luong_keras.evaluation.translation_scores import (
     References,
     check_sentences,
     corpus_bleu,
 )
 from luong_keras.tables import pluralize
+
+if TYPE_CHECKING:
+    from luong_keras.config import DataConfig
 
 
 class LengthGroup(NamedTuple):
@@ -94,3 +105,35 @@ def bleu_by_length(
             mean = sum(lengths[row] for row in rows) / len(rows)
             groups.append(LengthGroup(low, high, len(rows), mean, bleu.score))
     return groups
+
+
+def bleu_by_source_length(
+    sources: Sequence[str],
+    translations: Sequence[str],
+    references: References,
+    data: DataConfig,
+) -> list[LengthGroup]:
+    """Score groups of sentences of a run with similar source lengths.
+
+    Args:
+        sources: the source sentences. Their words are separated by spaces; in
+            text without spaces, words are the tokens of its BLEU tokenizer.
+        translations: their translations.
+        references: one reference per translation, or a list of several.
+        data: the data settings of the run.
+    """
+    words = "none"
+    if not data.pretokenized and language_of_script(sources) not in (
+        *(None, "ko"),  # scripts with spaces
+    ):
+        words, _ = tokenizer_of(
+            Target(data.source_language, references=sources)
+        )
+    lengths = token_counts(words, sources)
+    return bleu_by_length(
+        lengths,
+        translations,
+        references,
+        tokenize=tokenizer_of(target_of(data, references))[0],
+        lowercase=data.lowercase,
+    )

@@ -12,7 +12,7 @@ import numpy as np
 
 from luong_keras.alignment.aer import alignment_error_rate, parse_alignments
 from luong_keras.config import DataConfig
-from luong_keras.evaluation.length_analysis import bleu_by_length
+from luong_keras.evaluation.length_analysis import bleu_by_source_length
 from luong_keras.evaluation.metrics.bleu import tokenizer as sacrebleu_tokenizer
 from luong_keras.evaluation.metrics.metric import target_of
 from luong_keras.evaluation.metrics.registry import find_metric
@@ -180,13 +180,7 @@ def text_scores(
     scores = bleu_scores(
         translations, references, _bleu_preprocessor(data), tokenizer
     )
-    groups = bleu_by_length(
-        [len(source.split()) for source in sources],
-        translations,
-        references,
-        tokenize=tokenizer,
-        lowercase=data.lowercase,
-    )
+    groups = bleu_by_source_length(sources, translations, references, data)
     target = target_of(data, references)
     metric_scores = {}
     for setting in ("bleu", *metrics):

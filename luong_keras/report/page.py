@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import luong_keras
-from luong_keras.evaluation.length_analysis import bleu_by_length
+from luong_keras.evaluation.length_analysis import bleu_by_source_length
 from luong_keras.evaluation.metrics.bleu import tokenizer_of
 from luong_keras.evaluation.metrics.metric import target_of
 from luong_keras.evaluation.metrics.registry import find_metric
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     import jinja2
 
 
-_LIMITS = (10, 20, 30, 40, 50)
 # Charts, with the keys of the epoch logs of a run of the recipe.
 _PERPLEXITY = (
     "Perplexity of a target token",
@@ -263,13 +262,8 @@ def _length_chart(runs: Sequence[RunRecord]) -> Chart | None:
     for place, run in enumerate(runs):
         if not run.translations:
             continue
-        length_groups = bleu_by_length(
-            [len(source.split()) for source in run.sources],
-            run.translations,
-            run.references,
-            _LIMITS,
-            tokenize=_bleu_tokenizer(run),
-            lowercase=run.config.data.lowercase,
+        length_groups = bleu_by_source_length(
+            run.sources, run.translations, run.references, run.config.data
         )
         # All runs have the same pairs, and therefore the same groups.
         groups = [

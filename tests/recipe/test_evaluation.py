@@ -11,6 +11,7 @@ from luong_keras.inference.translation import ScoredTranslation, Translation
 from luong_keras.recipe.evaluation import (
     Evaluation,
     preprocessor,
+    text_scores,
     with_progress,
     write_results,
 )
@@ -109,6 +110,23 @@ def test_pretokenised_text_is_scored_without_tokenisation(translator, answers):
     for name in ("bleu", "bleu_lowercase", "bleu_tokenized"):
         assert scores[name]["score"] < 50
     assert scores["bleu_by_length"][0]["bleu"] < 50
+
+
+@pytest.mark.parametrize(
+    "long, short, means",
+    [
+        ("那个男人今天在花园里看见那座房子。", "我们喜欢猫。", [6, 17]),
+        ("วันนี้ผู้ชายคนนั้นเห็นบ้านหลังนั้น", "ฉันรักแมว", [9, 34]),
+        ("그 남자는 오늘 정원에서 그 집을 봅니다.", "나는 고양이를 봐요.", [5]),
+    ],
+    ids=["zh", "th", "ko"],
+)
+def test_bleu_by_length_counts_characters_without_spaces(long, short, means):
+    text = [long, short]
+    scores = text_scores(text, [f"{long}{short}", short], text, DataConfig())
+    found = scores["bleu_by_length"]
+    assert [group["mean_length"] for group in found] == means
+    assert 50 < found[-1]["bleu"] < 90
 
 
 def test_alignment_errors_follow_the_attention_weights(translator, monkeypatch):
