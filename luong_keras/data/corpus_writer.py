@@ -26,6 +26,7 @@ from luong_keras.data.pair_checks import (
     FILTERED,
     REASONS,
     SHOWN,
+    Checked,
     Preprocess,
     check_pairs,
     check_scripts,
@@ -98,28 +99,15 @@ def write_corpus(
     filters = filters or FilterConfig()
     check_scripts(filters)
     preprocess = (preprocess_source, preprocess_target)
-    has_preprocessing = any(prepare is not None for prepare in preprocess)
-    local_calls = _CALLS_ALONE_PREPARING if has_preprocessing else _CALLS_ALONE
-    check = functools.partial(
-        check_pairs, preprocess=preprocess, filters=filters
-    )
     folder = Path(folder)
     left_out = _LeftOutPairs(strict=max_skipped == 0)
     parts: Counter[int] = Counter()
     seen_hashes: set[int] = set()
     count = 0
-    chunks, worker_chunks = itertools.tee(batches_of(pairs, _PAIRS_PER_CALL))
-    # Worker processes do not need the places.
-    rows = (
-        [(pair[0], pair[1], getattr(pair, "problem", None)) for pair in chunk]
-        for chunk in worker_chunks
-    )
     with _open_texts(folder) as files:
-        for results, chunk in zip(
-            map_chunks(check, rows, processes, local_calls), chunks, strict=True
-        ):
+        for chunk in checked_chunks(pairs, preprocess, filters, processes):
             lines: tuple[list[bytes], list[bytes]] = [], []
-            for pair, result in zip(chunk, results, strict=True):
+            for pair, result in chunk:
                 count += 1
                 if filters.duplicates and not isinstance(result, str):
                     if result[2] in seen_hashes:
@@ -156,6 +144,29 @@ def write_corpus(
     write_json(folder / COUNTS_FILE, description)
     # The checksums were computed a moment ago.
     return Corpus.open(folder, verify=False)
+
+
+def checked_chunks(
+    pairs: Iterable[tuple[str, str]],
+    preprocess: tuple[Preprocess | None, Preprocess | None],
+    filters: FilterConfig,
+    processes: int | None,
+) -> Iterator[list[tuple[tuple[str, str], Checked]]]:
+    """Yield chunks of pairs, each pair with the result of `check_pair`."""
+    has_preprocessing = any(prepare is not None for prepare in preprocess)
+    local_calls = _CALLS_ALONE_PREPARING if has_preprocessing else _CALLS_ALONE
+    check = functools.partial(
+        check_pairs, preprocess=preprocess, filters=filters
+    )
+    chunks, worker_chunks = itertools.tee(batches_of(pairs, _PAIRS_PER_CALL))
+    # Worker processes do not need the places.
+    rows = (
+        [(pair[0], pair[1], getattr(pair, "problem", None)) for pair in chunk]
+        for chunk in worker_chunks
+    )
+    results = map_chunks(check, rows, processes, local_calls)
+    for chunk_results, chunk in zip(results, chunks, strict=True):
+        yield list(zip(chunk, chunk_results, strict=True))
 
 
 def open_or_write_corpus(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,19 +11,25 @@ from typing import Any
 
 from luong_keras.config import DataConfig, FilterConfig
 from luong_keras.data import phrasebook
+from luong_keras.data.corpus_writer import checked_chunks
 from luong_keras.data.pair_checks import (
     FILTERED,
     REASONS,
+    Preprocess,
     check_pair,
     check_scripts,
     format_pair,
     pair_hash,
 )
 from luong_keras.data.sources.source_kinds import PlacedPair
+from luong_keras.text.preprocessing import preprocessors
 
 Pairs = list[tuple[str, str]]
 
 _PARTS = ("train", "dev", "test")
+# In the key of a text whose held-out pairs were chosen by hashes of prepared
+# text. Older versions hashed the text before the preparation.
+PREPARED = ", prepared"
 
 
 @dataclass(frozen=True)
@@ -38,7 +45,8 @@ class Datasets:
             such as `0-0 1p2`, or None.
         note: a message about the pairs for the log of the run, or None.
         repeated: by part, the number of different pairs of `dev` and `test`
-            that the training text also has; filled while `train` is read.
+            that the prepared training text also has; the preparation of a run
+            fills it.
     """
 
     train: Callable[[], Iterable[tuple[str, str]]]
@@ -143,43 +151,17 @@ def _load_files(
     skip = config.max_skipped > 0
     notes = [s.note for group in sources.values() for s in group if s.note]
     evaluation_pairs = {part: read_part(part) for part in _PARTS[1:]}
-    repeated: dict[str, int] = {}
     datasets = Datasets(
-        lambda: _count_repeated(
-            read_text(sources["train"], skip), evaluation_pairs, repeated
-        ),
+        lambda: read_text(sources["train"], skip),
         pairs_key(config),
         dev=evaluation_pairs["dev"],
         test=evaluation_pairs["test"],
         note="\n".join(notes) or None,
-        repeated=repeated,
     )
     missing_parts = _held_out_parts(config)
     if not missing_parts:
         return datasets
-    return _hold_out(datasets, missing_parts, config.filters, progress)
-
-
-def _count_repeated(
-    pairs: Iterable[PlacedPair],
-    evaluation_pairs: dict[str, Pairs],
-    repeated: dict,
-) -> Iterator[PlacedPair]:
-    """Yield the training pairs; count the evaluation pairs among them."""
-    hashes = {
-        part: {pair_hash(*pair) for pair in pairs_of_part}
-        for part, pairs_of_part in evaluation_pairs.items()
-    }
-    evaluation_hashes = set().union(*hashes.values())
-    seen_hashes = set()
-    for pair in pairs:
-        if evaluation_hashes and None not in pair:
-            digest = pair_hash(*pair)
-            if digest in evaluation_hashes:
-                seen_hashes.add(digest)
-        yield pair
-    for part, part_hashes in hashes.items():
-        repeated[part] = len(part_hashes & seen_hashes)
+    return _hold_out(datasets, missing_parts, config, progress)
 
 
 def _check_evaluation_pair(pair: PlacedPair, part: str) -> tuple[str, str]:
@@ -197,12 +179,16 @@ def _check_evaluation_pair(pair: PlacedPair, part: str) -> tuple[str, str]:
 def _hold_out(
     datasets: Datasets,
     missing_parts: list[str],
-    filters: FilterConfig,
+    config: DataConfig,
     progress: Callable[[Iterable], Iterable],
 ) -> Datasets:
     """Hold out training pairs for the parts that are absent."""
     sets = held_out_pairs(
-        progress(datasets.train()), len(missing_parts), filters
+        progress(datasets.train()),
+        len(missing_parts),
+        config.filters,
+        preprocessors(config),
+        config.processes,
     )
     held_out = frozenset().union(*sets)
 
@@ -215,7 +201,7 @@ def _hold_out(
         )
 
     parts = {
-        part: list(pairs.values())
+        part: list(dict.fromkeys(pairs.values()))
         for part, pairs in zip(missing_parts, sets, strict=True)
     }
     counts = " and ".join(
@@ -274,6 +260,8 @@ def pairs_key(config: DataConfig) -> str:
         for files in list_sources(config.train, config.weights is not None)
     ]
     held_out = _held_out_parts(config)
+    if config.lowercase or config.normalize_punctuation or config.tokenize:
+        held_out = [part + PREPARED for part in held_out]
     return json.dumps([stamps, languages, config.columns, held_out])
 
 
@@ -307,22 +295,28 @@ def held_out_pairs(
     pairs: Iterable[tuple[str, str]],
     parts: int,
     filters: FilterConfig | None = None,
+    preprocess: tuple[Preprocess | None, Preprocess | None] = (None, None),
+    processes: int | None = 1,
 ) -> list[dict[int, tuple[str, str]]]:
     """Choose the pairs to hold out by their hashes, in one pass.
 
-    The pairs with the smallest hashes are chosen. The choice does not depend
-    on the order of the text, and equal pairs are held out together.
+    The pairs with the smallest hashes of their prepared text are chosen. The
+    choice does not depend on the order of the text, and pairs whose prepared
+    text is equal are held out together.
 
     Args:
         pairs: The training pairs; bad pairs are not chosen.
         parts: The number of parts to make.
         filters: The filters of the training text; pairs that they leave out
             are not chosen.
+        preprocess: The preparation of the sentences of each side, or None.
+        processes: The number of processes, one per core when None.
 
     Returns:
-        Per part, its pairs by their hashes, in the order of the text: 2 % of
-        the different pairs, but at least 100 (or 10 % if fewer) and at most
-        1,000.
+        Per part, its pairs in the order of the text: 2 % of the different
+        pairs, but at least 100 (or 10 % if fewer) and at most 1,000. The keys
+        are the hashes of all pairs of the text, before the preparation, to
+        which a pair is equal after it.
 
     Raises:
         ValueError: If the text has too few pairs.
@@ -340,22 +334,26 @@ def held_out_pairs(
     # More different pairs than this do not make the parts larger.
     max_hashes = MAX_PAIRS / SHARE
     hashes: set[int] = set()
-    # Pairs that may have the smallest hashes, with their first places.
-    candidates: dict[int, tuple[int, tuple[str, str]]] = {}
+    # Pairs that may have the smallest hashes, with their first places and the
+    # hashes of their text before the preparation.
+    candidates: dict[int, tuple[int, tuple[str, str], set[int]]] = {}
     limit = 1 << 64
-    for place, pair in enumerate(pairs):
-        problem = getattr(pair, "problem", None)
-        result = check_pair(*pair, problem, filters=filters)
+    chunks = checked_chunks(pairs, preprocess, filters, processes)
+    for place, (pair, result) in enumerate(
+        itertools.chain.from_iterable(chunks)
+    ):
         if isinstance(result, str):
             first = getattr(pair, "place", place + 1), format_pair(pair)
             left_out.setdefault(result, [0, *first])[0] += 1
             continue
-        digest = pair_hash(*pair)
+        digest = result[2]
         if len(hashes) < max_hashes:
             hashes.add(digest)
-        if digest >= limit or digest in candidates:
+        if digest >= limit:
             continue
-        candidates[digest] = place, (pair[0], pair[1])
+        if digest not in candidates:
+            candidates[digest] = place, (pair[0], pair[1]), set()
+        candidates[digest][2].add(pair_hash(*pair))
         if len(candidates) > 2 * maximum:
             smallest = sorted(candidates)[:maximum]
             limit = smallest[-1] + 1
@@ -374,8 +372,8 @@ def held_out_pairs(
     sets = []
     for part in range(parts):
         digests = smallest[part * size : (part + 1) * size]
-        digests.sort(key=lambda digest: candidates[digest][0])
-        sets.append({digest: candidates[digest][1] for digest in digests})
+        chosen = sorted(candidates[digest] for digest in digests)
+        sets.append({key: pair for _, pair, keys in chosen for key in keys})
     return sets
 
 

@@ -50,8 +50,8 @@ def check_pairs(
         filters: Which good pairs are left out.
 
     Returns:
-        For each pair its two lines and its hash (0 unless duplicates are left
-        out), or the reason to leave it out.
+        For each pair its two lines and their hash, or the reason to leave it
+        out.
     """
     return [check_pair(*row, preprocess, filters) for row in rows]
 
@@ -89,7 +89,7 @@ def check_pair(
         lines = [text.encode() for text in texts]
     except UnicodeEncodeError:
         return "not UTF-8"
-    return lines[0], lines[1], pair_hash(*texts) if filters.duplicates else 0
+    return lines[0], lines[1], pair_hash(*texts)
 
 
 def _strip_spaces(text: str) -> str:

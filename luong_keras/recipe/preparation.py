@@ -9,10 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from luong_keras.config import DataConfig, RunConfig
-from luong_keras.data.corpus import Corpus
+from luong_keras.data.corpus import SIDES, Corpus
 from luong_keras.data.corpus_writer import open_or_write_corpus
-from luong_keras.data.datasets import Datasets, corpus_key, load_datasets
-from luong_keras.data.pair_checks import FILTERED
+from luong_keras.data.datasets import (
+    PREPARED,
+    Datasets,
+    corpus_key,
+    load_datasets,
+)
+from luong_keras.data.pair_checks import FILTERED, check_pair
 from luong_keras.files.json_lines import read_json_lines, write_json_lines
 from luong_keras.progress import progress_bar, with_bar
 from luong_keras.tables import pluralize
@@ -45,6 +50,7 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
             datasets = _read_datasets(corpus, run)
         else:
             _write_pairs(datasets, run)
+        _count_repeated(datasets, corpus, config.data)
     if datasets.note is not None:
         print(datasets.note)
     print(
@@ -60,6 +66,27 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
     for line in filter_report(corpus):
         print(line)
     return datasets, corpus
+
+
+def _count_repeated(
+    datasets: Datasets, corpus: Corpus, config: DataConfig
+) -> None:
+    """Count the development and test pairs that the training text has."""
+    preprocess = preprocessors(config)
+    prepared = {
+        part: {
+            tuple(line.decode() for line in checked[:2])
+            for source, target in pairs
+            if not isinstance(
+                checked := check_pair(source, target, None, preprocess), str
+            )
+        }
+        for part, pairs in (("dev", datasets.dev), ("test", datasets.test))
+    }
+    train = zip(*map(corpus.side_lines, SIDES), strict=True)
+    common = set().union(*prepared.values()).intersection(train)
+    for part, pairs in prepared.items():
+        datasets.repeated[part] = len(pairs & common)
 
 
 def filter_report(corpus: Corpus) -> Iterator[str]:
@@ -151,7 +178,9 @@ def _open_kept_corpus(config: RunConfig, run: RunFolder) -> Corpus | None:
         print(f"{error} The training text is read again.")
         return None
     try:
-        if corpus.description["key"] != corpus_key(None, config.data):
+        key = corpus_key(None, config.data)
+        # A run that an older version began keeps the pairs that it held out.
+        if corpus.description["key"] not in (key, key.replace(PREPARED, "")):
             _check_same_text(corpus, config, run)
     except FileNotFoundError as error:
         print(f"{error} The run continues with the text that it keeps.")

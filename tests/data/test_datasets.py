@@ -7,10 +7,13 @@ import re
 
 import pytest
 
-from luong_keras.config import DataConfig
+from luong_keras.config import DataConfig, RunConfig
 from luong_keras.data import phrasebook
 from luong_keras.data.datasets import load_datasets, pairs_key
 from luong_keras.data.text_files import read_given_pairs
+from luong_keras.recipe.preparation import prepare_text
+from luong_keras.text.preprocessing import preprocessors
+from luong_keras.training.run_folder import RunFolder
 
 SMALL = {"dataset": "phrasebook", "train_size": 20}
 
@@ -227,15 +230,27 @@ def test_dev_and_test_are_held_out_of_files_without_languages(
     assert again.train_key != found.train_key
 
 
-def test_copies_with_other_spaces_are_held_out_together(column_files):
-    folder, pairs = column_files
-    (folder / "twice.tsv").write_text(
-        "".join(f"{s}\t{t}\n{s} \t {t}\n" for s, t in pairs)
-    )
-    found = load_datasets(DataConfig("files", train=str(folder / "twice.tsv")))
-    train = {(s.strip(), t.strip()) for s, t in found.train()}
-    for pair in [*found.dev, *found.test]:
-        assert tuple(side.strip() for side in pair) not in train
+@pytest.mark.parametrize(
+    "setting, text, copy",
+    [
+        ("pretokenized", "word {}", " word {} "),
+        ("lowercase", "Word {}", "WORD {}"),
+        ("normalize_punctuation", "'{}'", "\u2019{}\u2019"),
+        ("tokenize", "word {}.", "word {} ."),
+    ],
+)
+def test_copies_are_held_out_together(tmp_path, setting, text, copy):
+    path = tmp_path / "twice.tsv"
+    lines = [form.format(i) for i in range(200) for form in (text, copy)]
+    path.write_text("".join(f"{line}\t{line}\n" for line in lines))
+    data = DataConfig("files", train=str(path), **{setting: True})
+    config = RunConfig(data=data)
+    found, corpus = prepare_text(config, RunFolder(tmp_path / "run"))
+    prepare = preprocessors(data)[0] or str.strip
+    held_out = {prepare(source) for source, _ in [*found.dev, *found.test]}
+    assert len(found.dev) == len(found.test) == 20 and len(held_out) == 40
+    assert len(corpus) == 320
+    assert not held_out & {*corpus.side_lines("source")}
 
 
 @pytest.mark.parametrize("bad", ["a\t \n", "\tb\n", f"{'x' * 20_001}\tb\n"])
@@ -314,26 +329,33 @@ def test_a_later_file_without_header_is_reported(tmp_path, capsys, columns):
     assert "--columns words digits" in message
 
 
-def test_repeated_training_pairs_in_dev_and_test_are_counted(tmp_path):
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_repeated_training_pairs_in_dev_and_test_are_counted(
+    tmp_path, lowercase
+):
     for part, text in (
         ("train", "a\tb\nc\td\nc\td\ne\tf\ng\th\n"),
         ("dev", "x\ty\n"),
         ("test", "c\td\nc\td\n e\tf\nc\tb\n"),
     ):
+        is_upper = lowercase and part == "test"
+        text = text.upper() if is_upper else text
         (tmp_path / f"{part}.tsv").write_text(text)
     config = DataConfig(
         "files",
+        lowercase=lowercase,
         **{p: str(tmp_path / f"{p}.tsv") for p in ("train", "dev", "test")},
     )
-    found = load_datasets(config)
-    assert found.repeated == {}
-    assert len(list(found.train())) == 5
+    assert load_datasets(config).repeated == {}
+    run = RunFolder(tmp_path / "run")
+    found, corpus = prepare_text(RunConfig(data=config), run)
+    assert len(corpus) == 5
     assert found.repeated == {"dev": 0, "test": 2}
-    # A held-out part has no repeated pairs.
+    # A held-out pair is no longer in the training text.
     config = dataclasses.replace(config, dev=None)
-    found = load_datasets(config)
-    assert found.dev and len(list(found.train())) < 5
-    assert found.repeated == {"dev": 0, "test": 2}
+    found, corpus = prepare_text(RunConfig(data=config), run)
+    assert found.dev == [("e", "f")] and len(corpus) == 4
+    assert found.repeated == {"dev": 0, "test": 1}
 
 
 def test_bad_lines_are_reported_with_their_file(column_files):

@@ -701,8 +701,8 @@ MUTATIONS = [
     Mutation(
         "held out whatever is filtered",
         "data/datasets.py",
-        "result = check_pair(*pair, problem, filters=filters)",
-        "result = check_pair(*pair, problem)",
+        "checked_chunks(pairs, preprocess, filters, processes)",
+        "checked_chunks(pairs, preprocess, FilterConfig(), processes)",
         ("tests/data/test_corpus_writing.py",),
     ),
     Mutation(

@@ -6,6 +6,7 @@ import os
 import pytest
 
 from luong_keras.config import DataConfig, RunConfig
+from luong_keras.data import datasets
 from luong_keras.recipe import preparation
 from luong_keras.recipe.data_arguments import text_settings
 from luong_keras.recipe.preparation import evaluation_pairs, prepare_text
@@ -69,6 +70,27 @@ def test_evaluation_pairs_in_the_training_text_are_reported(
     printed = capsys.readouterr().out
     assert "also in the training text: 1 pair of data.test" in printed
     assert "data.dev" not in printed
+
+
+@pytest.mark.parametrize("has_begun", [True, False])
+def test_pairs_that_an_older_version_held_out_stay_in_a_begun_run(
+    tmp_path, monkeypatch, has_begun
+):
+    path, run = tmp_path / "copies.tsv", RunFolder(tmp_path / "run")
+    path.write_text("".join(f"a{i}\tb{i}\nA{i}\tB{i}\n" for i in range(50)))
+    data = DataConfig("files", train=str(path), lowercase=True)
+    config = RunConfig(data=data)
+    with monkeypatch.context() as older:
+        # It chose them by hashes of the text before the preparation.
+        older.setattr(datasets, "PREPARED", "")
+        older.setattr(datasets, "preprocessors", lambda data: (None, None))
+        first = texts(*prepare_text(config, run))
+    if has_begun:
+        run.write_data("begun")
+    second = texts(*prepare_text(config, run))
+    assert (second == first) == has_begun
+    held_out = {source.lower() for source, _ in second[1] + second[2]}
+    assert has_begun or not held_out & {*second[0][0]}
 
 
 def test_files_with_a_new_time_and_the_same_text_are_accepted(
