@@ -5,6 +5,7 @@ unknown words by the most probable translation of each source word. A lexicon
 has all translations of each token.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -69,7 +70,7 @@ def read_lexicon(path: str | Path) -> dict[str, list[str]]:
 
 
 def read_entries(path: str | Path) -> Iterator[tuple[str, str, float]]:
-    """Yield the three fields of each line; skip lines of white space.
+    """Yield the three fields of each line; skip empty lines.
 
     Raises:
         FileNotFoundError: as in `read_dictionary`.
@@ -83,7 +84,8 @@ def read_entries(path: str | Path) -> Iterator[tuple[str, str, float]]:
         )
     with path.open(encoding="utf-8", newline="\n") as file:
         for number, line in enumerate(file, start=1):
-            fields = line.split()
+            # Subwords may have other white space, such as a no-break space.
+            fields = re.findall(r"[^ \t\r\n]+", line)
             if not fields:
                 continue
             if len(fields) != 3:

@@ -11,6 +11,8 @@ from luong_keras.alignment.word_pairs import WordPair
 PAIRS = [
     WordPair("Tür", "door", 20, 2 / 3),
     WordPair("Tür", "gate", 10, 1 / 3),
+    # Subwords of a text that is not normalized.
+    WordPair("\u3000!", "\xa0", 5, 0.5),
 ]
 
 
@@ -27,9 +29,12 @@ def test_written_dictionary_can_be_read(tmp_path):
     path = tmp_path / "dictionary"
     write_dictionary(path, PAIRS)
     assert path.read_bytes().decode("utf-8") == (
-        "Tür door 0.666667\nTür gate 0.333333\n"
+        "Tür door 0.666667\nTür gate 0.333333\n\u3000! \xa0 0.5\n"
     )
-    assert read_dictionary(path) == {"Tür": "door"}
+    expected = {"Tür": "door", "\u3000!": "\xa0"}
+    assert read_dictionary(path) == expected
+    path.write_bytes(b" \r\n" + path.read_bytes().replace(b"\n", b"\r\n"))
+    assert read_dictionary(path) == expected
 
 
 def test_invalid_files_are_refused(tmp_path):
