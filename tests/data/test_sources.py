@@ -351,7 +351,21 @@ def read(path, content, requested=None, skip=False):
             None,
             [("x", 'y "q" r'), ("two lines", "w")],
         ),
+        ("a.tsv", b'"x"\t"y\tz"\n"z"\t"w"\n', None, [("x", "y z"), ZW]),
+        # The first lines end inside a cell.
+        (
+            "a.tsv",
+            b'"x"\t"y"\n' * 19 + b'"z"\t"two\nlines"\n',
+            None,
+            [("x", "y")] * 19 + [("z", "two lines")],
+        ),
         ("a.tsv", b'"x"\t"y"\n"z"\tw\n', None, [('"x"', '"y"'), ('"z"', "w")]),
+        (
+            "a.tsv",
+            b'"x"\t"y"\n"z\tw\nx\ty\n',
+            None,
+            [('"x"', '"y"'), ('"z', "w"), ("x", "y")],
+        ),
         ("a.csv", b"x,y\n", None, [("x", "y")]),
         ("a.csv", b'id;en;de\n1;"x ""q""; 1";y\n', None, [('x "q"; 1', "y")]),
         ("a.csv", b'en,de\n"two\nlines",y\n', None, [("two lines", "y")]),

@@ -32,9 +32,12 @@ from luong_keras.data.sources.source_kinds import (
 # A cell in quotes with only doubled quotes inside, as pandas and spreadsheets
 # write a cell that contains quotes. Other text with quotes stays unchanged.
 _QUOTED = re.compile(r'"(?:[^"]|"")*""(?:[^"]|"")*"')
-# Lines whose cells are all in quotes; the last line may end inside a cell.
-_OPEN = r'"(?:[^"\t]|"")*'
-_ALL_IN_QUOTES = re.compile(rf'(?:{_OPEN}"(?:\t{_OPEN}")+\n+)+(?:{_OPEN})?')
+# Lines whose cells are all in quotes; the last line may end inside a cell,
+# which then has no tab, because a quote of the text would swallow columns.
+_CELL = r'"(?:[^"]|"")*"'
+_ALL_IN_QUOTES = re.compile(
+    rf'(?:{_CELL}(?:\t{_CELL})+\n+)+(?:(?:{_CELL}\t)*"(?:[^"\t]|"")*)?'
+)
 
 
 def _choose_columns(
