@@ -490,6 +490,19 @@ def test_unclosed_quotes_are_refused(tmp_path, content, line, skip):
         read(tmp_path / "a.csv", content, skip=skip)
 
 
+def test_only_a_field_of_several_lines_has_a_longest_length(tmp_path):
+    limit = csv.field_size_limit()
+    for quote in ("", '"'):
+        content = f"{quote}{'x' * 2 * limit}{quote},y\nz,w\n"
+        _, found = read(tmp_path / "a.csv", content.encode())
+        assert [tuple(pair) for pair in found] == [("x" * 2 * limit, "y"), ZW]
+    assert csv.field_size_limit() == limit
+    # Such a field is found before the end of the file.
+    content = 'en,de\n"never closed,y\n' + "a,b\n" * limit + '"'
+    with pytest.raises(ValueError, match=f"in line 2 of .*{limit}"):
+        read(tmp_path / "a.csv", content.encode())
+
+
 def test_declared_entities_and_damaged_tmx_files_are_refused(tmp_path):
     (tmp_path / "secret").write_text("secret")
     whole = file_content(PAIRS[:2], ".tmx")

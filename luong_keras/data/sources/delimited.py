@@ -290,11 +290,14 @@ def _read_records(
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield each record with the number of its first line."""
     record_lines: list[str] = []  # the lines of the current record
+    limit = csv.field_size_limit()
 
     def lines() -> Iterator[str]:
         for number, line in enumerate(raw_lines(path), start=1):
             # A record may have line ends inside quotes.
             record_lines.append(decode_line(line, number, path, errors) + "\n")
+            # The limit finds quotes that are not closed; a long line may pass.
+            csv.field_size_limit(max(limit, len(record_lines[-1])))
             yield record_lines[-1]
 
     reader = csv.reader(lines(), delimiter=delimiter, strict=True)
@@ -313,3 +316,5 @@ def _read_records(
             f"read ({error}). Expected: quotes that are closed, and doubled "
             "inside quoted text. Correct it, or save the file as `.tsv`."
         ) from error
+    finally:
+        csv.field_size_limit(limit)
