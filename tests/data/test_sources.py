@@ -369,6 +369,12 @@ def read(path, content, requested=None, skip=False):
         ("a.csv", b"x,y\n", None, [("x", "y")]),
         ("a.csv", b'id;en;de\n1;"x ""q""; 1";y\n', None, [('x "q"; 1', "y")]),
         ("a.csv", b'en,de\n"two\nlines",y\n', None, [("two lines", "y")]),
+        (
+            "a.csv",
+            b'"Dear Ann, hello\nplease come, soon\nyours",Hallo\n',
+            None,
+            [("Dear Ann, hello please come, soon yours", "Hallo")],
+        ),
         ("a.jsonl", b'["x", "y"]\n', None, [("x", "y")]),
         ("a.jsonl", b'{"q": {"r": "x"}, "s": "y"}', ("q.r", "s"), [("x", "y")]),
     ],
@@ -482,6 +488,7 @@ def test_more_than_two_columns_must_be_named(tmp_path, name, content):
         (b'en,de\n"Yes" he said,"Ja" sagte er\n', 2),
         # A later quote happens to close the cell.
         (b'en,de\na,b\n"Hello,Hallo\nc,d\ne,f\nsize 5",Groesse 5\n', 3),
+        (b'en, de\n"Hello, Hallo\nc, d\ne, f\nsize 5", Groesse 5\n', 2),
     ],
 )
 @pytest.mark.parametrize("skip", [False, True])

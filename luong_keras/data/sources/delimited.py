@@ -291,6 +291,7 @@ def _read_records(
     """Yield each record with the number of its first line."""
     record_lines: list[str] = []  # the lines of the current record
     limit = csv.field_size_limit()
+    find_delimiters = re.compile(f"{re.escape(delimiter)}( ?)").findall
 
     def lines() -> Iterator[str]:
         for number, line in enumerate(raw_lines(path), start=1):
@@ -304,8 +305,10 @@ def _read_records(
     number = 1
     try:
         for cells in reader:
-            counts = {line.count(delimiter) for line in record_lines}
-            if len(record_lines) > 2 and counts == {len(cells) - 1}:
+            # Delimiters of a sentence have a space after them, unlike columns.
+            shapes = {tuple(find_delimiters(line)) for line in record_lines}
+            counts = [*map(len, shapes)]
+            if len(record_lines) > 2 and counts == [len(cells) - 1]:
                 raise csv.Error(f"its {len(record_lines)} lines are records")
             yield number, cells
             number = reader.line_num + 1
