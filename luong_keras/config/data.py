@@ -42,8 +42,9 @@ class SentencePieceConfig(Settings):
     # byte pair encoding, a unigram language model, or single characters
     model_type: Literal["bpe", "unigram", "char"] = "bpe"
     # nfkc: Unicode's compatibility form, which turns … into three dots and
-    # half-width kana into full-width; nmt_ also drops control characters; _cf
-    # also folds case. identity changes only runs of spaces
+    # half-width kana into full-width; nmt_ also drops control characters and
+    # turns the zero width non-joiner of Persian into a space; _cf also folds
+    # case. identity changes only runs of spaces
     normalization: Literal[
         "nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"
     ] = "nmt_nfkc"

@@ -230,25 +230,29 @@ def print_rewritten_references(
         return
     with needs("sentencepiece"):
         import sentencepiece
-    normalizer = sentencepiece.SentencePieceNormalizer(
-        rule_name=rule, escape_whitespaces=False
-    )
     _, prepared = preprocessors(data)
     texts = [
         " ".join((prepared(line) if prepared else line).split())
         for line in references
     ]
-    rewritten = [
-        (text, normal)
-        for text in texts
-        if (normal := normalizer.normalize(text).strip()) != text
-    ]
-    if rewritten:
+
+    def rewritten_by(rule: str) -> list[tuple[str, str]]:
+        normalizer = sentencepiece.SentencePieceNormalizer(
+            rule_name=rule, escape_whitespaces=False
+        )
+        return [
+            (text, normal)
+            for text in texts
+            if (normal := normalizer.normalize(text).strip()) != text
+        ]
+
+    if rewritten := rewritten_by(rule):
+        keeping = "identity" if rewritten_by("nfkc") else "nfkc"
         print(
             f"{len(rewritten):,} of {len(texts):,} references of data.dev have "
             "characters that the subwords rewrite, so no translation has them: "
             f"{rewritten[0][0][:40]!r} becomes {rewritten[0][1][:40]!r}. To "
-            "keep them: --set data.sentencepiece.normalization=identity"
+            f"keep them: --set data.sentencepiece.normalization={keeping}"
         )
 
 

@@ -213,6 +213,26 @@ def test_contradictory_settings_are_refused(command, flags, message):
 
 
 @pytest.mark.parametrize(
+    ("references", "rule"),
+    [
+        (["\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "a"], "nfkc"),
+        (
+            ["\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "\uff1f"],
+            "identity",
+        ),
+    ],
+)
+def test_a_rule_that_keeps_all_references_is_offered(
+    references, rule, tmp_path, capsys
+):
+    data = DataConfig("files", tokenizer="sentencepiece")
+    run = RunFolder(tmp_path)
+    print_rewritten_references(references, RunConfig(data=data), run)
+    printed = capsys.readouterr().out
+    assert printed.endswith(f"data.sentencepiece.normalization={rule}\n")
+
+
+@pytest.mark.parametrize(
     ("settings", "line"),
     [
         ({}, "2 of 3 references of data.dev have characters that the subwords"),
