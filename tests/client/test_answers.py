@@ -7,7 +7,7 @@ import pytest
 
 from luong_keras.inference.search_options import SEARCH_OPTIONS
 from luong_keras_client import TranslationClient
-from tests.client.fake_servers import LIMITS
+from tests.client.fake_servers import LIMITS, shout_with
 from tests.serving.answered_arrays import (
     ANSWERS,
     MEMORIES,
@@ -87,6 +87,14 @@ def test_lines_are_translated_with_options(connect, model):
     assert connect().translate(LINES, **OPTIONS) == expected
     rows = [dict(zip(NAMES, sent, strict=True), n_best=1) for sent in SENT]
     check_request(model, "translate_with_options", rows)
+
+
+def test_lines_without_a_translation_are_empty(connect, model):
+    absent = {"translations": [""], "scores": [-1e30]}
+    model.answer = shout_with(lambda text: {} if "door" in text else absent)
+    client, options = connect(), {"required": ["", "Haus", "Haus"]}
+    assert client.translate(LINES, **options) == ["DOOR OPEN", "", ""]
+    assert client.nbest(LINES, n_best=1, **options)[1:] == [[], []]
 
 
 def test_n_best_lists(connect, model):

@@ -134,8 +134,10 @@ def text_of(arrays: Arrays, row: int) -> TranslatedText:
     return TranslatedText(text, float(score), bool(arrays["truncated"][row]))
 
 
-def texts_of(arrays: Arrays, row: int) -> list[TranslatedText]:
-    """Read the translations that a search found."""
+def texts_of(
+    arrays: Arrays, row: int, least: float = _ABSENT
+) -> list[TranslatedText]:
+    """Read the translations that a search found, with scores above `least`."""
     # Contract 2 has one value per sentence.
     cut = arrays.get("truncations", arrays["truncated"][:, None])[row]
     texts, scores = arrays["translations"][row], arrays["scores"][row]
@@ -143,13 +145,13 @@ def texts_of(arrays: Arrays, row: int) -> list[TranslatedText]:
     return [
         TranslatedText(text.decode(), float(score), bool(truncated))
         for text, score, truncated in zip(texts, scores, cut, strict=True)
-        if score > _ABSENT
+        if score > least
     ]
 
 
 def best_text_of(arrays: Arrays, row: int) -> TranslatedText:
-    """Read the first translation that a search found."""
-    return texts_of(arrays, row)[0]
+    """Read the first translation, which is empty if the search found none."""
+    return texts_of(arrays, row, -np.inf)[0]
 
 
 def translation_of(step: str, arrays: Arrays, row: int) -> Translation:
