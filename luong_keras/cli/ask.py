@@ -193,7 +193,8 @@ def _read_standard_input() -> Iterator[str]:
 
 def _strip_line_ends(file) -> Iterator[str]:
     for line in file:
-        yield line.removesuffix("\n").removesuffix("\r")
+        # As in training text, without byte order marks.
+        yield line.replace("\ufeff", "").removesuffix("\n").removesuffix("\r")
 
 
 def _pair_with_targets(

@@ -253,7 +253,7 @@ class TranslationGraph(tf.Module):
         size = BYTES_OF_A_TOKEN * limit
         truncated = tf.strings.length(text) > size
         text = tf.strings.substr(text, 0, size)
-        # `one_line` does the same with training text.
+        # As `one_line` with training text; readers remove byte order marks.
         text = tf.strings.regex_replace(text, CONTROL.pattern, " ")
         if moses is not None:
             text = moses.prepare(text)

@@ -36,7 +36,7 @@ def ask(rest, monkeypatch, capsys):
 
 def test_sentences_are_arguments_or_lines_of_standard_input(ask, model):
     assert ask("one", "two") == (0, ["ONE", "TWO"], [])
-    lines = ["a", "", "c\u2028d\x0b", "e\r", "\r"]
+    lines = ["\ufeffa", "", "c\u2028d\x0b", "e\ufeff\r", "\r"]
     status, _, _ = ask(lines=lines)
     assert status == 0
     (texts,) = model.texts[1:]
@@ -112,9 +112,12 @@ def test_alignments_are_printed_as_json(ask, model):
 def test_scores_and_a_plot(ask, model, tmp_path):
     model.answer = answer_by_hand
     targets, picture = tmp_path / "targets", tmp_path / "plots" / "first.png"
-    targets.write_text("Tür\n\nÄ z\n", encoding="utf-8")
+    targets.write_text("\ufeffTür\n\nÄ z\n", encoding="utf-8")
     arguments = f"--score={targets}", f"--plot={picture}"
     _, printed, _ = ask(*arguments, lines=LINES)
+    assert {row["target"] for _, rows in model.requests for row in rows} == {
+        *("Tür", "", "Ä z")
+    }
     assert printed == [f"{one.log_probability:.6f}" for one in SCORES]
     assert picture.read_bytes().startswith(b"\x89PNG")
     picture.unlink()
