@@ -190,15 +190,16 @@ class TextTranslator(TranslationGraph):
         return results
 
     def _best_translations(self, lines, options, cuts, advance=None, first=0):
-        if options and self.decoding.search == "beam":
-            if "n_best" in options:
+        names = {name for name, value in options.items() if value is not None}
+        if names and self.decoding.search == "beam":
+            if "n_best" in names:
                 raise TypeError(
                     "`translate` returns the best translation of each line. "
                     f"Received: n_best={options['n_best']!r}. Use `nbest` for "
                     "several."
                 )
             # If a sentence chooses samples, draw only one.
-            options = NbestSettings(**options, n_best=1)
+            options = options | {"n_best": 1}
         lines = text_column(lines, "lines", first)
         results = [""] * len(lines)
         batches = self._line_search.batches(

@@ -243,7 +243,10 @@ def test_user_defined_scorers_and_strategies(translator):
     greedy = with_search(
         translator, DecodingConfig(1, max_source_length=9, **LENGTHS)
     )
-    assert second.translate(SENTENCES) != greedy.translate(SENTENCES)
+    found = second.translate(SENTENCES)
+    assert found != greedy.translate(SENTENCES)
+    # None is no option.
+    assert second.translate(SENTENCES, prefix=None, n_best=None) == found
 
 
 @pytest.mark.parametrize(
