@@ -135,7 +135,12 @@ class LineSearch:
         beams = np.where(beams > 0, beams, decoding.beam_size)
         max_counts = beams
         if "temperature" in columns:
-            max_counts = np.where(columns["temperature"] > 0, maximum, beams)
+            temperature = columns["temperature"]
+            is_configured = decoding.search == "sampling"
+            is_sampled = np.where(
+                temperature < 0, is_configured, temperature > 0
+            )
+            max_counts = np.where(is_sampled, maximum, beams)
         if decoding.stack_size is not None:
             max_counts = np.full_like(max_counts, decoding.stack_size)
         for place in np.flatnonzero(columns["n_best"] > max_counts)[:1]:

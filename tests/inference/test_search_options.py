@@ -276,16 +276,24 @@ def test_configured_n_best_raises_the_limit(translator):
     assert len(row) == 7
 
 
-def test_minimum_bayes_risk(translator):
-    sampling = with_search(
-        translator,
-        DecodingConfig(
-            search="sampling",
-            beam_size=8,
-            max_source_length=9,
-            **LENGTHS,
-        ),
-    )
+@pytest.fixture
+def sampling(translator):
+    """Make a translator that draws 8 samples, and no more than 9."""
+    settings = {"search": "sampling", "beam_size": 8, "max_beam_size": 9}
+    decoding = DecodingConfig(**settings, max_source_length=9, **LENGTHS)
+    return with_search(translator, decoding)
+
+
+def test_configured_samples_may_exceed_the_beam(sampling):
+    found = sampling.nbest(SENTENCES[:1], n_best=9)
+    assert [len(row) for row in found] == [9]
+    with pytest.raises(ValueError, match="n_best of at most 9"):
+        sampling.nbest(SENTENCES, n_best=10)
+    with pytest.raises(ValueError, match="n_best of at most 8"):
+        sampling.nbest(SENTENCES, n_best=9, temperature=0.0)
+
+
+def test_minimum_bayes_risk(sampling):
     found = sampling.minimum_bayes_risk(SENTENCES, "bleu", temperature=2.0)
     candidates = sampling.nbest(SENTENCES, temperature=2.0)
     assert found[3] == ""
