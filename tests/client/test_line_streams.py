@@ -149,10 +149,10 @@ def test_concurrency_limits_the_whole_stream(rest, model):
     assert 1 < max(counts) <= 3
 
 
-def until_error(client, lines):
+def until_error(client, lines, kind=TranslationServerError):
     """Return the translations before the error, and the error."""
     found = []
-    with pytest.raises(TranslationServerError) as caught:
+    with pytest.raises(kind) as caught:
         for text in client.translate_lines(lines):
             found.append(text)
     return found, caught.value
@@ -263,5 +263,17 @@ def test_wrong_arguments_are_refused():
 
 def test_wrong_lines_are_named_by_their_place(without_server):
     lines = itertools.chain(["a"] * 130, [None])
-    with pytest.raises(TypeError, match="None at place 130"):
-        list(TranslationClient("http://127.0.0.1:1").translate_lines(lines))
+    found, error = until_error(TranslationClient(), lines, TypeError)
+    assert found == ["a"] * 130 and "None at place 130" in str(error)
+
+
+@pytest.mark.parametrize("count", [0, 130, 256])
+def test_lines_before_an_error_of_the_lines_are_translated(
+    without_server, count
+):
+    def lines():
+        yield from ["a"] * count
+        raise OSError("disk")
+
+    found, _ = until_error(TranslationClient(), lines(), OSError)
+    assert found == ["a"] * count

@@ -186,6 +186,7 @@ class _Client:
         slots = self._mode.semaphore(self._concurrency)
         first, places = 0, errors.TruncatedPlaces()
         sent: deque[tuple[Batches, Any]] = deque()
+        failure: Exception | None = None
 
         async def oldest_texts() -> abc.Iterator[str]:
             await self._mode.join(sent[0][1])
@@ -194,13 +195,16 @@ class _Client:
         try:
             async with aclosing(_split_parts(lines, size)) as parts:
                 async for part in parts:
+                    if isinstance(part, Exception):
+                        failure = part
+                        break
                     request = requests.translation(part, options, first)
                     batches = await self._make_batches(request)
                     work = self._mode.start(
                         self._send_batches(batches, None, slots)
                     )
                     sent.append((batches, work))
-                    first += size
+                    first += len(part)
                     # Two parts, so that the server works while the caller
                     # uses results, unless only one request may be in flight.
                     if len(sent) == (1 if self._concurrency == 1 else 2):
@@ -209,6 +213,8 @@ class _Client:
             while sent:
                 for text in await oldest_texts():
                     yield text
+            if failure:
+                raise failure
         finally:
             for batches, _ in sent:
                 batches.failure = GeneratorExit()
@@ -336,15 +342,26 @@ class _Client:
             ) from None
 
 
-async def _split_parts(lines: Any, size: int) -> abc.AsyncGenerator[list[Any]]:
+async def _split_parts(
+    lines: Any, size: int
+) -> abc.AsyncGenerator[list[Any] | Exception]:
+    """Yield parts of the lines, and the error after them, if any."""
     part: list[Any] = []
-    async for line in _iterate(lines):
-        part.append(line)
-        if len(part) == size:
-            yield part
-            part = []
+    place, failure = 0, cast(Any, None)
+    try:
+        async for line in _iterate(lines):
+            requests.check_text(line, "lines", place)
+            place += 1
+            part.append(line)
+            if len(part) == size:
+                yield part
+                part = []
+    except Exception as error:
+        failure = error
     if part:
         yield part
+    if failure:
+        yield failure
 
 
 async def _iterate(lines: Any) -> abc.AsyncIterator[Any]:
@@ -389,8 +406,9 @@ class TranslationClient(_Client):
 
         The iterator reads at most two times `batch_size` x `concurrency` lines
         ahead; if `concurrency` is 1, it yields each batch before it reads the
-        next one. Each option is one value. An error is raised after the
-        translations of all lines before the first line without one.
+        next one. Each option is one value. An error, also one of `lines`, is
+        raised after the translations of all lines before the first line without
+        one.
         """
         requests.check_stream(lines, options)
         return self._mode.iterator(self._stream(lines, options))

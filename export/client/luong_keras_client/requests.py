@@ -85,7 +85,7 @@ def translation(
 ) -> Request:
     """Request the best translation of each line."""
     _check_names("translate", options, [x for x in _ALL if x != "n_best"])
-    text, read = _text_column(lines, first=first), responses.text_of
+    text, read = _text_column(lines), responses.text_of
     signature, columns = "serving_default", {"text": text}
     if any(value is not None for value in options.values()):
         signature, columns = _choose_signature(text, {**options, "n_best": 1})
@@ -175,19 +175,22 @@ def _check_names(method, options, names) -> None:
         raise argument_error(expected, name, TypeError)
 
 
-def _text_column(lines: Any, name: str = "lines", first: int = 0) -> np.ndarray:
+def check_text(line: object, name: str, place: int) -> None:
+    """Refuse an object that is no text, with its place."""
+    if not isinstance(line, str | bytes):
+        received = f"{line!r} at place {place}"
+        raise argument_error(f"`{name}` of str or bytes", received, TypeError)
+
+
+def _text_column(lines: Any, name: str = "lines") -> np.ndarray:
     """Return (B,) objects: `str` without lone surrogates, and `bytes`."""
     _check_is_list(lines, name)
     texts = np.array([*lines, None], object)[:-1]
     for place, line in enumerate(texts):
+        check_text(line, name, place)
         if isinstance(line, str):
             line = line.encode("utf-16", "surrogatepass")
             texts[place] = line.decode("utf-16", "replace")
-        elif not isinstance(line, bytes):
-            received = f"{line!r} at place {first + place}"
-            raise argument_error(
-                f"`{name}` of str or bytes", received, TypeError
-            )
     return texts
 
 
