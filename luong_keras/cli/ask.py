@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import json
 import re
@@ -300,30 +301,39 @@ def _answer_parts(
     """Yield the answers; errors and warnings count places over all lines."""
     first, places = 0, TruncatedPlaces()
     for part in parts:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", TruncationWarning)
-                answers = _answer_part(client, part, arguments)
-        except TextTooLongError as error:
-            raise TextTooLongError(
-                [first + place for place in error.places],
-                error.size,
-                error.limit,
-            ) from None
+        failures: list[TranslationServerError] = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TruncationWarning)
+            answers = _answer_part(client, part, arguments, failures)
         for place, (answer, truncated) in enumerate(answers, first):
             places.add(place, truncated)
             yield answer
+        if failures:
+            error = failures[-1]
+            if isinstance(error, TextTooLongError):
+                long = [first + place for place in error.places]
+                error = TextTooLongError(long, error.size, error.limit)
+            raise error
         first += len(part)
     places.warn(stacklevel=1)
 
 
 def _answer_part(
-    client: TranslationClient, part: list[tuple[str, str]], arguments: Ask
+    client: TranslationClient,
+    part: list[tuple[str, str]],
+    arguments: Ask,
+    failures: list[TranslationServerError],
 ) -> list[tuple[str, bool]]:
-    """Return the line to print per pair, and whether the pair was cut."""
+    """Return the line to print per pair, and whether the pair was cut.
+
+    There is none from the first failed pair on, whose error is the last one of
+    `failures`.
+    """
+    results_of = functools.partial(_results_of, failures)
     sources = [source for source, _ in part]
     if arguments.score is not None:
-        scored = client.score(sources, [target for _, target in part])
+        targets = [target for _, target in part]
+        scored = results_of(client.score, sources, targets)
         return [
             (f"{translation.log_probability:.6f}", translation.truncated)
             for translation in scored
@@ -331,16 +341,17 @@ def _answer_part(
     options = _search_options(arguments)
     nbest_lists: list[list[Any]]
     if arguments.alignments:
-        ranks = range(min(arguments.n_best, client.contract().n_best))
-        aligned = [client.align(sources, rank, **options) for rank in ranks]
+        aligned: list[list[Any]] = []
+        for rank in range(min(arguments.n_best, client.contract().n_best)):
+            aligned.append(results_of(client.align, sources, rank, **options))
+            sources = sources[: len(aligned[-1])]
         nbest_lists = [
             [result for result in nbest if result.score > ABSENT_SCORE]
-            for nbest in zip(*aligned, strict=True)
+            for nbest in zip(*aligned, strict=False)
         ]
     else:
-        nbest_lists = list(
-            client.nbest(sources, n_best=arguments.n_best, **options)
-        )
+        options["n_best"] = arguments.n_best
+        nbest_lists = results_of(client.nbest, sources, **options)
     links = {"links": True} if arguments.alignments else {}
     return [
         (
@@ -352,6 +363,16 @@ def _answer_part(
         )
         for nbest in nbest_lists
     ]
+
+
+def _results_of(failures, method, *texts, **options) -> list[Any]:
+    """Return the results of a method of the client before its first failure."""
+    try:
+        return method(*texts, **options)
+    except TranslationServerError as error:
+        failures.append(error)
+        results = error.results or []
+        return [*itertools.takewhile(lambda one: one is not None, results)]
 
 
 def _prints_json(arguments: Ask) -> bool:

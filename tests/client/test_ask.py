@@ -139,14 +139,29 @@ def test_number_of_targets_must_equal_number_of_sentences(ask, tmp_path):
         assert status == 2 and message in line
 
 
+@pytest.mark.parametrize("size", [1, 3])
 @pytest.mark.parametrize("flag", ["--n-best=1", "--n-best=2"])
-def test_translations_before_an_error_are_printed(ask, model, flag):
+def test_translations_before_an_error_are_printed(ask, model, flag, size):
     model.answer = refuse_longer_than(5)
     lines = [*"abcdefgh", "much too long", "i"]
-    settings = "--batch-size=1", "--concurrency=2"
+    settings = f"--batch-size={size}", "--concurrency=2"
     status, printed, (line,) = ask(flag, *settings, lines=lines)
     assert (status, len(printed)) == (2, 8)
     assert "13 bytes at place 8" in line
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_alignments_before_an_error_are_printed(ask, model, rank):
+    def answer(signature, rows):
+        found = answer_by_hand(signature, rows)
+        if rows[0]["rank"] == rank:
+            found[-1]["status"] = "TEXT_TOO_LONG"
+        return found
+
+    model.answer = answer
+    status, printed, (line,) = ask("--alignments", "--n-best=2", *LINES)
+    assert status == 2 and "at place 2" in line
+    assert [len(json.loads(one)) for one in printed] == [2, 2]
 
 
 UNREACHABLE = "http://bob:hunter2@127.0.0.1:1"
