@@ -142,20 +142,26 @@ def run(arguments: Ask) -> int:
 
 
 def _check_options(arguments: Ask) -> None:
-    """Check that the search options allow alignments."""
-    if arguments.score is None and (arguments.alignments or arguments.plot):
-        names = [
+    """Check that no option is given that would be ignored."""
+    names = [*_search_options(arguments)]
+    if arguments.score is not None:
+        expected = "--score: no option of a search"
+        names += [
             name
-            for name in _search_options(arguments)
-            if name not in BEAM_OPTIONS
+            for name in ("n_best", "alignments")
+            if getattr(arguments, name) != getattr(Ask, name)
         ]
-        if names:
-            flags = ", ".join(f"--{name.replace('_', '-')}" for name in names)
-            raise ValueError(
-                "Expected with --alignments or --plot: a beam search with no "
-                "option but --beam-size, --length-penalty and --prefix. "
-                f"Received: {flags}."
-            )
+    elif arguments.alignments or arguments.plot:
+        expected = (
+            "--alignments or --plot: a beam search with no option but "
+            "--beam-size, --length-penalty and --prefix"
+        )
+        names = [name for name in names if name not in BEAM_OPTIONS]
+    else:
+        return
+    if names:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in names)
+        raise ValueError(f"Expected with {expected}. Received: {flags}.")
 
 
 def _ask_server(arguments: Ask) -> None:

@@ -188,6 +188,8 @@ UNREACHABLE = "http://bob:hunter2@127.0.0.1:1"
         (["--timeout", "0"], "`timeout`"),
         (["--batch-size", "0"], "`batch_size`"),
         (["--score", "no such file"], "no such file"),
+        (["--score=x", "--n-best=2", "--alignments"], "--n-best, --alignments"),
+        (["--score=x", "--prefix=y", "--plot=z"], "Received: --prefix."),
         (["--ca-certificate", "ca.pem"], "https"),
     ],
 )
