@@ -160,13 +160,14 @@ def option_column(name: str, value: Option, count: int) -> np.ndarray:
     """Return the (B,) values of an option."""
     option = _COLUMNS[name]
     dtype = option.type
-    if value is None:
-        value = option.unset
     try:
-        values = np.asarray(value, object if dtype is object else None)
+        values = np.asarray(value, object)
+        values = np.where(np.equal(values, None), option.unset, values)
+        if dtype is not object:
+            values = np.asarray(values.tolist())
         column: np.ndarray = values.astype(dtype)
         is_exact = dtype is object or _same_numbers(values, column)
-    except (ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError):
         is_exact, column = False, np.empty(0, object)
     if not is_exact or column.shape not in ((), (count,)):
         raise ValueError(

@@ -23,8 +23,8 @@ LINES = ["door open", "", "ä b c of too many words"]
 TARGETS = ["Tür", "", "Ä z"]
 OPTIONS = {
     "beam_size": [3, 1, 2],
-    "length_penalty": [0.5, -1, 1.25],
-    "prefix": ["Tür", "", "Ä"],
+    "length_penalty": [0.5, None, 1.25],
+    "prefix": ["Tür", None, "Ä"],
     "replace_unknown": [True, False, True],
 }
 AS_EXPORTED = {

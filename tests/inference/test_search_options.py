@@ -86,7 +86,9 @@ def test_beam_options_are_the_same_in_every_search(translator):
         "replace_unknown": [1, 0, 1, 0],
     }
     found = translator.nbest(SENTENCES, **options)
-    same = translator.nbest(SENTENCES, **options, temperature=0.0)
+    # None leaves the setting of a line.
+    options["prefix"] = ["das", None, "ein", None]
+    same = translator.nbest(SENTENCES, **options, temperature=[0.0, None] * 2)
     for one, other in zip(found, same, strict=True):
         assert [t.text for t in one] == [t.text for t in other]
         np.testing.assert_allclose(

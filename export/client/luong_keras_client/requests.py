@@ -205,15 +205,17 @@ def _check_is_list(lines: object, name: str) -> None:
 def _option_column(name: str, value: Option, count: int) -> np.ndarray:
     """Return the (B,) values of an option."""
     kind, unset = _OPTIONS[name]
-    value, fits = unset if value is None else value, True
+    fits = True
     try:
-        values = np.asarray(value, object if kind is object else None)
+        values = np.asarray(value, object)
+        values = np.where(np.equal(values, None), unset, values)
         array = values.astype(kind)
         if kind is not object and values.size:
+            values = np.asarray(values.tolist())
             # The type may change only the last digits.
             fits = values.dtype.kind in "biuf" and np.isfinite(array).all()
             fits = fits and np.allclose(array, values, rtol=1e-6)
-    except (ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError):
         fits = False
     if not fits or array.shape not in ((), (count,)):
         expected = f"`{name}` as one value or {count}, one for each line, of "
