@@ -85,6 +85,15 @@ class _Clipped:
             )
         check_limits(clip_norm=clip_norm)
         super().__init__(*args, **kwargs)
+        if self.gradient_accumulation_steps:
+            raise ValueError(
+                "`gradient_accumulation_steps` must be None: the optimizer "
+                "would clip each part of the gradient, not their sum. "
+                "Received: gradient_accumulation_steps="
+                f"{self.gradient_accumulation_steps!r}. Set `microbatches` of "
+                "a `luong_keras.models.TrainingModel`, or the setting "
+                "`training.gradient_accumulation_steps` of `luong-keras train`."
+            )
         self.clip_norm = clip_norm
         self.count_embeddings = count_embeddings
         self.on_nonfinite = on_nonfinite

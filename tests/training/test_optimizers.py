@@ -2,7 +2,12 @@ import keras
 import numpy as np
 import pytest
 
-from luong_keras.training.optimizers import gradient_norm, make_optimizer
+from luong_keras.training.optimizers import (
+    ClippedAdam,
+    ClippedSGD,
+    gradient_norm,
+    make_optimizer,
+)
 
 
 def test_gradients_are_clipped_by_their_global_norm():
@@ -93,6 +98,13 @@ def test_options_are_passed_to_the_optimizer():
 def test_norms_that_are_not_positive_are_refused(norm):
     with pytest.raises(ValueError, match="clip_norm.*positive"):
         make_optimizer("sgd", clip_norm=norm)
+
+
+@pytest.mark.parametrize("kind", [ClippedSGD, ClippedAdam])
+def test_accumulated_gradients_are_refused(kind):
+    # Each part would be clipped by itself.
+    with pytest.raises(ValueError, match="`microbatches`.*TrainingModel"):
+        kind(gradient_accumulation_steps=2)
 
 
 def test_unknown_names_are_refused():
