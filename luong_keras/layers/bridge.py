@@ -7,7 +7,7 @@ from luong_keras.layers.argument_checks import (
     check_numbers,
     check_same_batch,
 )
-from luong_keras.layers.checked_layer import NumberedLayer
+from luong_keras.layers.checked_layer import NumberedLayer, fresh_initializer
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
@@ -60,7 +60,7 @@ class Bridge(NumberedLayer):
             projection = _Projection(
                 units,
                 activation="tanh",
-                kernel_initializer=self.kernel_initializer.clone(),
+                kernel_initializer=fresh_initializer(self.kernel_initializer),
                 dtype=self.dtype_policy,
                 name=f"state_{i}",
             )

@@ -220,6 +220,13 @@ class CheckedLayer(keras.layers.Layer):
         return tree.map_structure(lambda spec: spec.shape, specs)
 
 
+def fresh_initializer(initializer):
+    """Return a copy that draws other numbers, or a function as it is."""
+    if isinstance(initializer, keras.initializers.Initializer):
+        return initializer.clone()
+    return initializer
+
+
 def _variable_value(x):
     """Return the value of a variable, or the argument itself."""
     x = x.value if isinstance(x, keras.Variable) else x

@@ -4,7 +4,7 @@ import keras
 from keras import backend, ops
 
 from luong_keras.layers.argument_checks import check_floats, check_numbers
-from luong_keras.layers.checked_layer import CheckedLayer
+from luong_keras.layers.checked_layer import CheckedLayer, fresh_initializer
 from luong_keras.layers.embedding import embedding_table
 from luong_keras.missing_package import private_name
 from luong_keras.ops import loops
@@ -90,7 +90,7 @@ class OutputProjection(CheckedLayer):
             self.kernel = self.add_weight(
                 name="kernel",
                 shape=(units, width),
-                initializer=self.kernel_initializer.clone(),
+                initializer=fresh_initializer(self.kernel_initializer),
             )
         if self.use_bias:
             self.bias = self.add_weight(

@@ -121,6 +121,30 @@ def test_no_two_matrices_start_equal(name):
             assert not np.array_equal(to_numpy(first), to_numpy(second)), both
 
 
+@keras.saving.register_keras_serializable("tests")
+def quarters(shape, dtype=None):
+    return ops.full(shape, 0.25, dtype)
+
+
+@pytest.mark.parametrize(
+    "name", sorted(LAYERS.keys() - {"AttentionRNN", "WordLosses"})
+)
+def test_initializers_may_be_functions(name, tmp_path):
+    make, apply = LAYERS[name]
+    config = make("float32").get_config()
+    names = [option for option in config if option.endswith("initializer")]
+    layer_class = type(make("float32"))
+    layer = layer_class.from_config(config | dict.fromkeys(names, quarters))
+    inputs = keras.Input((3, UNITS)), keras.Input((5, UNITS))
+    model = keras.Model(inputs, apply(layer, *inputs))
+    assert any((to_numpy(w) == 0.25).all() for w in layer.weights)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    loaded_config = loaded.get_layer(layer.name).get_config()
+    for option in names:
+        assert loaded_config[option] == layer.get_config()[option]
+
+
 @every_layer
 def test_functional_model_of_any_sizes(name):
     model = functional(name, (None, None))

@@ -5,7 +5,7 @@ from keras import ops
 
 from luong_keras.layers import argument_checks
 from luong_keras.layers.attention import scores
-from luong_keras.layers.checked_layer import CheckedLayer
+from luong_keras.layers.checked_layer import CheckedLayer, fresh_initializer
 from luong_keras.ops import masking
 from luong_keras.ops.backends import dropout
 from luong_keras.ops.products import weighted_sums
@@ -169,7 +169,8 @@ class LuongAttention(CheckedLayer):
         weight = self.add_weight(
             name=name,
             shape=shape,
-            initializer=initializer or self.kernel_initializer.clone(),
+            initializer=initializer
+            or fresh_initializer(self.kernel_initializer),
             **options,
         )
         # TensorFlow's checkpoints find the weight by this attribute.

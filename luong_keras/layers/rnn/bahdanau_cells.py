@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from luong_keras.layers.checked_layer import fresh_initializer
 from luong_keras.layers.rnn.input_feeding_cells import (
     InputFeedingGRUCell,
     InputFeedingLSTMCell,
@@ -37,7 +38,7 @@ class _BahdanauPath:
         self.feeding_kernel = self.add_weight(
             name="feeding_kernel",
             shape=(memory_shape[-1], self.num_gates * self.units),
-            initializer=self.kernel_initializer.clone(),
+            initializer=fresh_initializer(self.kernel_initializer),
         )
 
     @property

@@ -8,7 +8,7 @@ from luong_keras.layers.attention.bahdanau_attention import BahdanauAttention
 from luong_keras.layers.attention.local_attention import LocalAttention
 from luong_keras.layers.attention.luong_attention import LuongAttention
 from luong_keras.layers.attention.scores import OTHER_NAMES, SCORES, Score
-from luong_keras.layers.checked_layer import CheckedLayer
+from luong_keras.layers.checked_layer import CheckedLayer, fresh_initializer
 from luong_keras.ops import masking
 from luong_keras.suggestions import did_you_mean
 
@@ -97,7 +97,7 @@ class CellWeights(CheckedLayer):
         kernel = self.add_weight(
             name=f"kernel_{layer}",
             shape=(input_width, gates),
-            initializer=self.kernel_initializer.clone(),
+            initializer=fresh_initializer(self.kernel_initializer),
         )
         recurrent_kernel = self.add_weight(
             name=f"recurrent_kernel_{layer}",
@@ -134,7 +134,9 @@ class CellWeights(CheckedLayer):
 
     def _add_bias(self, name, width):
         return self.add_weight(
-            name=name, shape=(width,), initializer=self.bias_initializer.clone()
+            name=name,
+            shape=(width,),
+            initializer=fresh_initializer(self.bias_initializer),
         )
 
     def _build_attention(self, memory_shape):
@@ -145,7 +147,7 @@ class CellWeights(CheckedLayer):
         self.attentional_kernel = self.add_weight(
             name="attentional_kernel",
             shape=(memory_shape[-1] + self.units, self.units),
-            initializer=self.kernel_initializer.clone(),
+            initializer=fresh_initializer(self.kernel_initializer),
         )
         if self.attentional_bias:
             self.attentional_bias_vector = self._add_bias(
@@ -179,7 +181,7 @@ class CellWeights(CheckedLayer):
             self.feeding_kernel = self.add_weight(
                 name="feeding_kernel",
                 shape=(self.units, self.num_gates * self.units),
-                initializer=self.kernel_initializer.clone(),
+                initializer=fresh_initializer(self.kernel_initializer),
             )
 
     def get_config(self):
@@ -206,7 +208,7 @@ def wide_initializer(initializer):
 
     An orthogonal matrix needs a decomposition that has no bfloat16 form.
     """
-    initializer = initializer.clone()
+    initializer = fresh_initializer(initializer)
 
     def draw(shape, dtype=None):
         wide = initializer(shape, dtype=masking.wider_dtype(dtype))

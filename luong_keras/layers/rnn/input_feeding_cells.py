@@ -3,6 +3,7 @@
 import keras
 
 from luong_keras.layers.argument_checks import check_limits
+from luong_keras.layers.checked_layer import fresh_initializer
 from luong_keras.layers.rnn.attention_cell import AttentionCell
 from luong_keras.ops.recurrence import gru_step, lstm_step
 
@@ -133,7 +134,7 @@ class InputFeedingLSTMCell(AttentionCell):
         width = self.num_gates * self.units
 
         def initializer(shape, dtype=None):
-            start = self.bias_initializer.clone()(shape, dtype=dtype)
+            start = fresh_initializer(self.bias_initializer)(shape, dtype=dtype)
             is_forget = keras.ops.arange(width) // self.units == 1
             return keras.ops.where(
                 is_forget, keras.ops.ones((), dtype=start.dtype), start
@@ -200,7 +201,7 @@ class InputFeedingGRUCell(AttentionCell):
         return self.add_weight(
             name=name,
             shape=(2, self.num_gates * self.units),
-            initializer=self.bias_initializer.clone(),
+            initializer=fresh_initializer(self.bias_initializer),
         )
 
     def _input_bias(self, layer):
