@@ -13,6 +13,7 @@ from keras import ops
 
 import luong_keras as lk
 from tests.layer_checks import (
+    BACKEND,
     LAYERS,
     UNITS,
     double_precision,
@@ -191,6 +192,30 @@ def test_graph_of_unknown_sizes(name):
     ]:
         np.testing.assert_allclose(
             graph(target, source), model([target, source]), atol=1e-6
+        )
+
+
+@pytest.mark.skipif(BACKEND != "jax", reason="exports of JAX")
+@pytest.mark.parametrize(
+    "name",
+    few_at_first(LAYERS, ["LocalAttention predictive", "InputFeedingLSTM"]),
+)
+def test_jax_exports_of_any_sizes(name):
+    import jax
+    from jax import export
+
+    model = functional(name, (None, None))
+    sizes = export.symbolic_shape("b, t, s")
+    ids = [
+        jax.ShapeDtypeStruct((sizes[0], length), "int32")
+        for length in sizes[1:]
+    ]
+    exported = export.export(jax.jit(model))(ids)
+    for target, source in [(TARGET, SOURCE), (TARGET[:1, :2], SOURCE[:1, :1])]:
+        np.testing.assert_allclose(
+            exported.call([target, source]),
+            model([target, source]),
+            atol=1e-6,
         )
 
 

@@ -1,7 +1,7 @@
 """Local attention of Luong, Pham and Manning (2015), section 3.2."""
 
 import keras
-from keras import ops, tree
+from keras import backend, ops, tree
 
 from luong_keras.layers.argument_checks import (
     check_choice,
@@ -190,6 +190,9 @@ class LocalAttention(LuongAttention):
         tensors = query, keys, value, place, dropout_mask
         blocks, min_length = self._choose_blocks(query, position, successive)
         length = ops.shape(value)[1]
+        # Exports of JAX cannot compare a length that is not known yet.
+        if backend.backend() == "jax" and not isinstance(length, int):
+            return self._read_all(*tensors, training)
         if min_length == 0 or (
             isinstance(length, int) and length >= min_length
         ):
