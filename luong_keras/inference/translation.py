@@ -19,6 +19,8 @@ ABSENT_SCORE = -1e30
 class Translation:
     """One translation of a sentence.
 
+    `==` does not compare the arrays of two results.
+
     Attributes:
         text: the detokenised translation.
         score: the log-probability, normalised by the rule of the search.
@@ -33,10 +35,10 @@ class Translation:
 
     text: str
     score: float
-    tokens: list[str] = field(repr=False)
-    source_tokens: list[str] = field(repr=False)
-    alignments: np.ndarray = field(repr=False)
-    links: list[tuple[int, int]] = field(repr=False)
+    tokens: list[str] = field(repr=False, hash=False)
+    source_tokens: list[str] = field(repr=False, hash=False)
+    alignments: np.ndarray = field(repr=False, compare=False)
+    links: list[tuple[int, int]] = field(repr=False, hash=False)
     truncated: bool = False
 
     def as_dict(self, links: bool = False) -> dict[str, Any]:
@@ -60,6 +62,8 @@ class Translation:
 class ScoredTranslation:
     """The score and alignment of a given translation.
 
+    `==` does not compare the arrays of two results.
+
     Attributes:
         log_probability: log-probability of all words and `</s>`.
         tokens: words or subwords, as far as they were read, and `</s>`.
@@ -71,10 +75,10 @@ class ScoredTranslation:
     """
 
     log_probability: float
-    tokens: list[str]
-    word_log_probabilities: np.ndarray
-    source_tokens: list[str] = field(repr=False)
-    alignments: np.ndarray = field(repr=False)
+    tokens: list[str] = field(hash=False)
+    word_log_probabilities: np.ndarray = field(compare=False)
+    source_tokens: list[str] = field(repr=False, hash=False)
+    alignments: np.ndarray = field(repr=False, compare=False)
     truncated: bool = False
 
 

@@ -223,6 +223,18 @@ def test_given_translations_are_scored(connect, model):
     check_request(model, "align_pair", rows)
 
 
+def test_results_are_compared_without_their_arrays(connect):
+    client = connect()
+    for ask, targets in (
+        (client.align, []),
+        (client.score, [TARGETS]),
+        (client.align_pairs, [TARGETS]),
+    ):
+        found, same = ask(LINES, *targets), ask(LINES, *targets)
+        assert found == same and found[0] not in same[1:]
+        assert len({*found, *same}) == 3
+
+
 def test_lines_are_encoded(connect):
     found = connect().encode(LINES)
     for one, other in zip(found, MEMORIES, strict=True):

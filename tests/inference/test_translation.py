@@ -53,6 +53,18 @@ def test_scored_translation_of_every_pair():
     check([scored_translation_of(answer, row) for row in range(3)], SCORED)
 
 
+def test_results_are_compared_without_their_arrays():
+    searched, pairs = arrays(SEARCHED), arrays(ANSWERS["align_pair"])
+    for read, rows in (
+        (translations_of, searched),
+        (scored_translation_of, pairs),
+    ):
+        found, same = ([read(rows, row) for row in range(3)] for _ in range(2))
+        assert found == same and found[0] != found[2]
+    assert found[2] in same and len({*found, *same}) == 3
+    assert len({*translations_of(searched, 0)}) == 2
+
+
 def test_a_translation_as_json():
     weights = np.ones((1, 2))
     found = Translation("Tür", -0.5, ["t"], ["d", "o"], weights, [(1, 0)], True)

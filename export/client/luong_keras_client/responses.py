@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -68,13 +68,14 @@ class Translation(TranslatedText):
     """A translation with its words, and the source words that were read.
 
     `alignments` are the (T, S) attention weights. `links` are the positions
-    `(source, target)` of the largest weight of each word.
+    `(source, target)` of the largest weight of each word. `==` does not
+    compare the arrays of two results.
     """
 
-    tokens: list[str]
-    source_tokens: list[str]
-    alignments: np.ndarray
-    links: list[tuple[int, int]]
+    tokens: list[str] = field(hash=False)
+    source_tokens: list[str] = field(hash=False)
+    alignments: np.ndarray = field(compare=False)
+    links: list[tuple[int, int]] = field(hash=False)
 
     def as_dict(self, links: bool = False) -> dict[str, Any]:
         names = ("tokens", "source_tokens", "links") if links else ()
@@ -89,8 +90,8 @@ class TranslationScore:
     """
 
     log_probability: float
-    tokens: list[str]
-    word_log_probabilities: np.ndarray
+    tokens: list[str] = field(hash=False)
+    word_log_probabilities: np.ndarray = field(compare=False)
     truncated: bool = False
 
 
@@ -98,8 +99,8 @@ class TranslationScore:
 class ScoredTranslation(TranslationScore):
     """A `TranslationScore` with the (T, S) attention weights."""
 
-    source_tokens: list[str]
-    alignments: np.ndarray
+    source_tokens: list[str] = field(hash=False)
+    alignments: np.ndarray = field(compare=False)
 
 
 def contract_of(arrays: Arrays) -> Contract:
