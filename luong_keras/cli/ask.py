@@ -287,7 +287,11 @@ def draw_first(
     if arguments.score is not None:
         (translation,) = client.align_pairs(first[:1], first[1:])
     else:
-        (translation,) = client.align(first[:1], **_search_options(arguments))
+        # The answers warn of cut sentences.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TruncationWarning)
+            options = _search_options(arguments)
+            (translation,) = client.align(first[:1], **options)
     if translation.tokens and translation.source_tokens:
         assert arguments.plot is not None
         plot_alignment(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from luong_keras.inference.search_options import SEARCH_OPTIONS
-from luong_keras_client import TranslationClient
+from luong_keras_client import TranslationClient, TruncationWarning
 from tests.client.fake_servers import LIMITS, shout_with
 from tests.serving.answered_arrays import (
     ANSWERS,
@@ -178,7 +178,8 @@ def test_unset_options_equal_those_of_the_library(connect, model):
 
 @pytest.mark.parametrize("step", ["produces", "reads"])
 def test_alignments(connect, model, step):
-    found = connect(alignment_step=step).align(LINES, **OPTIONS)
+    with pytest.warns(TruncationWarning, match="place 2"):
+        found = connect(alignment_step=step).align(LINES, **OPTIONS)
     check(found, [nbest[0] for nbest in translations(step)])
     rows = [dict(zip(NAMES, sent, strict=True), rank=0) for sent in SENT]
     check_request(model, "align", rows)

@@ -121,8 +121,9 @@ def test_scores_and_a_plot(ask, model, tmp_path):
     assert printed == [f"{one.log_probability:.6f}" for one in SCORES]
     assert picture.read_bytes().startswith(b"\x89PNG")
     picture.unlink()
-    _, printed, _ = ask(f"--plot={picture}", LINES[0])
-    assert printed == ["Tür auf"] and picture.exists()
+    _, printed, warned = ask(f"--plot={picture}", LINES[2])
+    assert printed == ["Ä <unk> z ."] and picture.exists()
+    assert len(warned) == 1 and "(place 0)" in warned[0]
 
 
 @pytest.mark.parametrize("flag", ["--alignments", "--plot=x.png"])

@@ -177,7 +177,7 @@ class _Client:
         await self._send_batches(batches, deadline)
         places = errors.TruncatedPlaces()
         results = list(batches.results(places))
-        # At the line that calls a method, or awaits its result.
+        # At the line that calls a method, or awaits it outside of other tasks.
         places.warn(stacklevel=2 if self._mode.is_async else 4)
         return results
 
@@ -379,8 +379,8 @@ class TranslationClient(_Client):
     A method sends its lines, `str` or UTF-8 `bytes`, in batches of similar
     length, several at a time. Results are in the order of the lines. An option
     is one value or one per line; if absent or None, it is as exported. A call
-    warns once if lines were cut. Threads may share a client, processes may
-    not. The README describes all arguments.
+    warns once if lines were cut; cut pairs are only `truncated`. Threads may
+    share a client, processes may not. The README describes all arguments.
 
     Raises:
         TranslationServerError: by every method, if the server refuses a

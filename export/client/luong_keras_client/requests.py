@@ -118,7 +118,7 @@ def alignment(
     _check_names("align", options, names)
     columns = _add_options(_text_column(lines), options, names)
     read = partial(responses.translation_of, step)
-    return Request("align", columns, read)
+    return Request("align", columns, read, cut=lambda result: result.truncated)
 
 
 def pairs(signature: str, sources: Lines, targets: Lines) -> Request:
