@@ -176,8 +176,8 @@ def decode_line(line: bytes, number: int, path: Path, errors: str) -> str:
     except UnicodeDecodeError as error:
         raise ValueError(
             f"Line {number} of {path} is not UTF-8 ({error.reason} at byte "
-            f"{error.start}). Received: {line[:80]!r}. Convert the file to "
-            "UTF-8, or remove the pair from both files."
+            f"{error.start}). Received: {line[:80]!r}. Convert the text to "
+            "UTF-8, or remove the line; that of a pair, from both files."
         ) from error
 
 
