@@ -6,6 +6,7 @@ It needs neither Keras nor TensorFlow.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypedDict
 
@@ -148,12 +149,15 @@ def text_column(lines: Lines, name: str, first: int = 0) -> np.ndarray:
 
 
 def refuse_one_line(lines: object, name: str = "lines") -> None:
-    """Check that `lines` is no string, which is a sequence of letters."""
-    if isinstance(lines, str | bytes):
-        raise TypeError(
-            f"Expected: `{name}`, a list of sentences. Received: the one "
-            f"sentence {lines!r}. Put it into a list."
-        )
+    """Check that `lines` is a list, and no string, a sequence of letters."""
+    with contextlib.suppress(TypeError):
+        if not isinstance(lines, str | bytes):
+            iter(lines)
+            return
+    raise TypeError(
+        f"Expected: `{name}`, a list of sentences. Received: the one "
+        f"{type(lines).__name__} {lines!r}. Put it into a list."
+    )
 
 
 def option_column(name: str, value: Option, count: int) -> np.ndarray:

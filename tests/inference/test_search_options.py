@@ -134,9 +134,11 @@ def test_wrong_options_are_refused(translator, options, error, message):
         translator.translate(SENTENCES, **options)
 
 
-def test_single_strings_are_refused(translator):
-    with pytest.raises(TypeError, match="Put it into a list"):
-        translator.translate("the cat")
+@pytest.mark.parametrize("lines", ["the cat", np.array("the cat"), None])
+def test_single_objects_are_refused(translator, lines):
+    for method in (translator.translate, translator.translate_lines):
+        with pytest.raises(TypeError, match="(cat|None).*Put it into"):
+            method(lines)
 
 
 @pytest.mark.parametrize(
