@@ -104,6 +104,14 @@ def process_memory(name: str, process: int | str = "self") -> int:
     return 1024 * int(match.group(1)) if match else 0
 
 
+def _processor_seconds(process: int) -> float:
+    """Return the seconds that cores have computed for a process so far."""
+    status = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
+    # After the name, which may have spaces.
+    ticks = status.rpartition(")")[2].split()[11:13]
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+
+
 def main() -> None:
     """Run the calls of standard input."""
     threads = 1 if "--cost" in sys.argv else None
@@ -143,7 +151,7 @@ class RequestCost(NamedTuple):
 
     Attributes:
         megabytes: by how much the request raised the memory of the process.
-        seconds: time on one core.
+        seconds: time on one core, without waiting for it.
         finished: whether the request finished within its time limit;
             otherwise both numbers are the cost so far.
 
@@ -218,20 +226,21 @@ def run_and_measure(
         folder: the SavedModel.
         calls: as in `run_in_server_runtime`.
         last: the call that is measured, on Linux.
-        max_seconds: time limit of the last call.
+        max_seconds: time limit of the last call, with waiting for a core.
 
     Raises:
         SavedModelError: if the runtime cannot load or run the model.
     """
     with session_process(folder, [*calls, last], "--cost") as process:
         answers, before = _read_object(process), _read_object(process)
+        start = _processor_seconds(process.pid)
         try:
             process.wait(max_seconds)
         except subprocess.TimeoutExpired:
             peak = process_memory("VmHWM", process.pid)
+            seconds = _processor_seconds(process.pid) - start
             process.kill()
-            cost = RequestCost((peak - before) / 1e6, max_seconds, False)
-            return answers, cost
+            return answers, RequestCost((peak - before) / 1e6, seconds, False)
         try:
             seconds, peak = _read_object(process)
         except SavedModelError as error:

@@ -1,5 +1,8 @@
 """Memory, errors and timeouts of sessions."""
 
+import contextlib
+import signal
+import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -12,6 +15,7 @@ from luong_keras.serving.saved_model_session import (
     SavedModelError,
     SavedModelSession,
     process_memory,
+    run_and_measure,
     run_in_server_runtime,
 )
 
@@ -59,3 +63,24 @@ def test_calls_end_at_their_timeout(tmp_path):
     with pytest.raises(tf.errors.DeadlineExceededError):
         session.run(call, {"end": "PartitionedCall:0"}, 100)
     session.close()
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux",
+    reason="the cost of a request is read from /proc",
+)
+def test_cost_of_an_unfinished_call_leaves_out_pauses(tmp_path, monkeypatch):
+    tf.saved_model.save(Endless(), str(tmp_path))
+    wait = subprocess.Popen.wait
+
+    def pause_and_wait(process, timeout=None):
+        if timeout is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                wait(process, 1)
+            process.send_signal(signal.SIGSTOP)
+        return wait(process, timeout)
+
+    monkeypatch.setattr(subprocess.Popen, "wait", pause_and_wait)
+    call = "serving_default", {"start": np.array(1)}
+    _, cost = run_and_measure(tmp_path, [], call, 3.0)
+    assert not cost.finished and 0 < cost.seconds < 2
