@@ -4,7 +4,7 @@ import functools
 import inspect
 
 import keras
-from keras import tree
+from keras import ops, tree
 
 from luong_keras.ops.backends import check_float64
 from luong_keras.ops.masking import may_be_equal
@@ -161,6 +161,24 @@ class CheckedLayer(keras.layers.Layer):
         self._check_call(**arguments)
         self._check_widths(**arguments)
         return super().__call__(*args, **kwargs)
+
+    def rematerialized_call(self, layer_call, *args, **kwargs):
+        """Return the call as a `keras.RematScope` changes it.
+
+        TensorFlow loses the gradients of tensors that are passed by name.
+        """
+        tensors = {
+            name: value
+            for name, value in kwargs.items()
+            if all(ops.is_tensor(x) for x in tree.flatten(value))
+        }
+        others = {k: v for k, v in kwargs.items() if k not in tensors}
+        call = super().rematerialized_call(
+            lambda args, tensors: layer_call(*args, **tensors, **others),
+            *args,
+            **kwargs,
+        )
+        return lambda *args, **kwargs: call(args, tensors)
 
     def _check_call(self, **arguments):
         """Check that the arguments of a call fit together."""

@@ -16,6 +16,7 @@ from tests.layer_checks import (
     BACKEND,
     LAYERS,
     UNITS,
+    assert_near,
     double_precision,
     dtype_of,
     few_at_first,
@@ -414,6 +415,28 @@ def test_one_word_and_one_step(name):
     # There the second sentence is one word and padding.
     expected = features_to_output(name)[1:, : found.shape[1]]
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+# Not layers that contain one of Keras, nor loops that read variables.
+@pytest.mark.parametrize(
+    "name",
+    ["LuongAttention", "InputFeedingLSTMCell", "InputFeedingGRU", "WordLosses"],
+)
+def test_gradients_in_a_remat_scope(name):
+    def gradients():
+        layer, apply = build(name)
+        memory = keras.Variable(random(2, 5, UNITS, seed=1))
+
+        def loss():
+            output = apply(layer, random(2, 3, UNITS), memory + 0.0)
+            return ops.sum(ops.square(output))
+
+        variables = [memory, *layer.trainable_variables]
+        return loss_and_gradients(loss, variables)[1]
+
+    expected = gradients()
+    with keras.RematScope(mode="full"):
+        assert_near(gradients(), expected, 1e-6)
 
 
 @every_layer
