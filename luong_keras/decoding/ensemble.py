@@ -1,4 +1,4 @@
-"""Ensembles of models, which choose each word together (section 4.1)."""
+"""Ensembles of models, which choose each word together (section 4.2)."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _mean(tensors):
 
 
 class ModelEnsemble:
-    """Models with the same vocabularies that decode together (section 4.1).
+    """Models with the same vocabularies that decode together (section 4.2).
 
     Like a `TranslationModel`, it is decoded with `encode` and
     `decoding_step`. Apart from the vocabularies, the models may differ.

@@ -49,7 +49,7 @@ class Encoder(NumberedLayer):
         bidirectional: whether every layer reads both ways (Bahdanau et al.
             2015).
         reverse: whether the words of each sentence are read from the last to
-            the first (section 4.1). Padding stays where it is and the
+            the first (section 4.2). Padding stays where it is and the
             memory is returned in natural order; the last states are those
             after the first word.
         dropout: share of each layer's input dropped in training.

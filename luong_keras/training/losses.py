@@ -27,7 +27,7 @@ class TranslationLoss(keras.losses.Loss):
     pair and the mean over the pairs of a batch; `"word"` is the mean over the
     words without padding:
 
-        J = 1/B  sum_pairs -log p(y | x)          (section 3, eq. 4)
+        J = 1/B  sum_pairs -log p(y | x)          (section 2, eq. 4)
         J = sum_pairs -log p(y | x) / sum_pairs |y|
 
     With `nominal_batch_size`, `"sentence"` divides by that constant, and a
