@@ -308,6 +308,12 @@ def _check_tensors(name, value):
         for element in tree.flatten(value):
             _check_tensors(name, element)
         return
+    if getattr(getattr(value, "shape", None), "rank", 0) is None:
+        raise ValueError(
+            f"`{name}` must be a tensor of known rank. Received: shape "
+            "<unknown>. Give its `tf.TensorSpec` one entry per axis, such as "
+            "(None, None, 8)."
+        )
     kind = type(value).__name__
     fix = None
     if kind == "RaggedTensor" or getattr(value, "ragged", False):

@@ -977,6 +977,18 @@ def test_ragged_and_sparse_tensors_are_refused():
         lk.Encoder(4)(symbolic)
 
 
+@pytest.mark.tensorflow
+def test_tensors_of_unknown_rank_are_refused():
+    import tensorflow as tf
+
+    @tf.function(input_signature=[tf.TensorSpec(None)])
+    def attend(memory):
+        return lk.LuongAttention()(QUERY, memory)
+
+    with pytest.raises(ValueError, match="`value`.*known rank"):
+        attend(MEMORY)
+
+
 def test_a_refused_call_builds_nothing():
     layer = lk.InputFeedingLSTM(4)
     with pytest.raises(ValueError, match="`memory`"):
