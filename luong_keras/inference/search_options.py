@@ -148,7 +148,7 @@ def text_column(lines: Lines, name: str, first: int = 0) -> np.ndarray:
     return texts
 
 
-def refuse_one_line(lines: object, name: str = "lines") -> None:
+def refuse_one_line(lines: Any, name: str = "lines") -> None:
     """Check that `lines` is a list, and no string, a sequence of letters."""
     with contextlib.suppress(TypeError):
         if not isinstance(lines, str | bytes):
@@ -166,7 +166,7 @@ def option_column(name: str, value: Option, count: int) -> np.ndarray:
     dtype = option.type
     try:
         values = np.asarray(value, object)
-        values = np.where(np.equal(values, None), option.unset, values)
+        values = np.where(values == np.array(None), option.unset, values)
         if dtype is not object:
             values = np.asarray(values.tolist())
         column: np.ndarray = values.astype(dtype)

@@ -208,7 +208,7 @@ def _option_column(name: str, value: Option, count: int) -> np.ndarray:
     fits = True
     try:
         values = np.asarray(value, object)
-        values = np.where(np.equal(values, None), unset, values)
+        values = np.where(values == np.array(None), unset, values)
         array = values.astype(kind)
         if kind is not object and values.size:
             values = np.asarray(values.tolist())
