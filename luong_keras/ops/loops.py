@@ -135,8 +135,7 @@ def with_custom_gradient(results, gradients, arguments):
                     gradients(list(upstream)), arguments, strict=True
                 )
             ]
-            tensors = _refuse_second_gradient(*d_arguments, *arguments)
-            return tuple(tensors[: len(d_arguments)])
+            return _refuse_second_gradient(*d_arguments, *arguments)
 
         return tuple(results), gradient
 
@@ -145,7 +144,10 @@ def with_custom_gradient(results, gradients, arguments):
 
 @ops.custom_gradient
 def _refuse_second_gradient(*tensors):
-    """Return the tensors; raise an error if they are differentiated."""
+    """Return half of the tensors; raise an error if any is differentiated.
+
+    The other half may be of another graph, that of the forward pass.
+    """
 
     def gradient(*upstream):
         raise NotImplementedError(
@@ -155,7 +157,7 @@ def _refuse_second_gradient(*tensors):
             "with `training=False`."
         )
 
-    return tensors, gradient
+    return tensors[: len(tensors) // 2], gradient
 
 
 def _with_torch_gradient(results, gradients, arguments):

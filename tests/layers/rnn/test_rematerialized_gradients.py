@@ -10,8 +10,10 @@ from luong_keras.layers.rnn import attention_rnn
 from luong_keras.layers.rnn.attention_cell import AttentionCell
 from luong_keras.ops.products import product
 from tests.layer_checks import (
+    assert_near,
     few_at_first,
     few_on_jax,
+    gradients,
     random,
 )
 from tests.layers.rnn.gradient_cases import (
@@ -283,6 +285,30 @@ def test_second_derivatives_are_refused(in_graph):
     assert np.abs(second(False)).max() > 0
     with pytest.raises(NotImplementedError, match="deferred_gradients=False"):
         second("auto")
+
+
+@pytest.mark.tensorflow
+def test_gradients_inside_a_map():
+    encoder, decoder = lk.Encoder(4), lk.InputFeedingLSTM(4)
+    losses = lk.WordLosses(lk.OutputProjection(7))
+    batches = random(2, 2, 3, 4).astype("float32")
+
+    def loss_of(batch):
+        memory, *states = encoder(batch, training=True)
+        vectors = decoder(batch, memory, states, training=True)
+        words = np.array([[1, 2, 3], [4, 5, 6]])
+        return ops.sum(losses(vectors, words, training=True)[0])
+
+    loss_of(batches[0])
+    variables = [
+        variable
+        for layer in (encoder, decoder, losses)
+        for variable in layer.trainable_variables
+    ]
+    expected = gradients(lambda: sum(map(loss_of, batches)), variables)
+    tensor = ops.convert_to_tensor(batches)
+    found = gradients(lambda: ops.sum(ops.map(loss_of, tensor)), variables)
+    assert_near(found, expected, 1e-5)
 
 
 def test_other_backends_are_differentiated_automatically(monkeypatch):
