@@ -106,10 +106,8 @@ def process_memory(name: str, process: int | str = "self") -> int:
 
 def _processor_seconds(process: int) -> float:
     """Return the seconds that cores have computed for a process so far."""
-    status = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
-    # After the name, which may have spaces.
-    ticks = status.rpartition(")")[2].split()[11:13]
-    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+    # The clock that Linux gives a process, as `clock_getcpuclockid` in C.
+    return time.clock_gettime(~process << 3 | 2)
 
 
 def main() -> None:
