@@ -6,7 +6,6 @@ It needs neither Keras nor TensorFlow.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypedDict
 
@@ -148,12 +147,12 @@ def text_column(lines: Lines, name: str, first: int = 0) -> np.ndarray:
     return texts
 
 
-def refuse_one_line(lines: Any, name: str = "lines") -> None:
+def refuse_one_line(lines: object, name: str = "lines") -> None:
     """Check that `lines` is a list, and no string, a sequence of letters."""
-    with contextlib.suppress(TypeError):
-        if not isinstance(lines, str | bytes):
-            iter(lines)
-            return
+    has_items = hasattr(lines, "__iter__") or hasattr(lines, "__getitem__")
+    is_one = isinstance(lines, str | bytes) or not has_items
+    if not is_one and getattr(lines, "shape", None) != ():
+        return
     raise TypeError(
         f"Expected: `{name}`, a list of sentences. Received: the one "
         f"{type(lines).__name__} {lines!r}. Put it into a list."
