@@ -122,16 +122,13 @@ def bleu_by_source_length(
         references: one reference per translation, or a list of several.
         data: the data settings of the run.
     """
+    has_spaces = language_of_script(sources) in (None, "ko")
     words = "none"
-    if not data.pretokenized and language_of_script(sources) not in (
-        *(None, "ko"),  # scripts with spaces
-    ):
-        words, _ = tokenizer_of(
-            Target(data.source_language, references=sources)
-        )
-    lengths = token_counts(words, sources)
+    if not (has_spaces or data.pretokenized):
+        source = Target(data.source_language, references=sources)
+        words, _ = tokenizer_of(source)
     return bleu_by_length(
-        lengths,
+        token_counts(words, sources),
         translations,
         references,
         tokenize=tokenizer_of(target_of(data, references))[0],

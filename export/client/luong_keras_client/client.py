@@ -347,7 +347,7 @@ async def _split_parts(
 ) -> abc.AsyncGenerator[list[Any] | Exception]:
     """Yield parts of the lines, and the error after them, if any."""
     part: list[Any] = []
-    place, failure = 0, cast(Any, None)
+    place, failure = 0, None
     try:
         async for line in _iterate(lines):
             requests.check_text(line, "lines", place)

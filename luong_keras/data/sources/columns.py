@@ -42,7 +42,7 @@ class RequestedColumns:
     columns: tuple[str, str] | None = None
 
     @property
-    def language_names(self) -> str:
+    def description(self) -> str:
         """The requested columns or languages, for messages."""
         names = self.columns or self.languages
         return " and ".join(name or "one other" for name in names)
@@ -183,7 +183,7 @@ def choose_columns(
         raise ValueError(
             f"The columns of {origin} cannot be guessed. Expected: columns "
             "named source and target, or after the languages "
-            f"{requested.language_names}. Received: "
+            f"{requested.description}. Received: "
             f"{_format_names(names)}. Name two of them, the source first: "
             "--columns NAME NAME (data.columns)."
         )

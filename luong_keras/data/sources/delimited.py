@@ -83,7 +83,7 @@ def _choose_columns(
         raise ValueError(
             f"The columns of {path} cannot be guessed. Expected: two columns, "
             "or a first line with columns named source and target, or after "
-            f"the languages {requested.language_names}. Received: "
+            f"the languages {requested.description}. Received: "
             f"{count}, {cells[:12]!r:.200}. Name two of them, the source "
             "first: --columns NAME NAME (data.columns), or by their numbers "
             "from 1."

@@ -53,7 +53,7 @@ def open_tmx(path: Path, requested: RequestedColumns) -> TextSource:
     if len(codes) < 2:
         raise ValueError(
             f"{path} lacks one of the languages in its first {_UNITS_SEARCHED} "
-            f"units. Expected: {requested.language_names}. Received: "
+            f"units. Expected: {requested.description}. Received: "
             f"{', '.join(names) or 'no unit'}. Set data.source_language and "
             "data.target_language, or data.columns."
         )
