@@ -5,6 +5,7 @@ batching_util.h, 2.20.0).
 """
 
 import threading
+import traceback
 
 import numpy as np
 
@@ -82,10 +83,10 @@ class BatchingSession:
             for task in tasks:
                 task.fail(error)
         except Exception as error:
-            # A bug of the double must not leave threads waiting.
+            # A bug of the double must not leave threads waiting, nor end one.
+            traceback.print_exc()
             for task in tasks:
                 task.fail(TensorFlowError(INTERNAL, repr(error)))
-            raise
         else:
             end = 0
             for task in tasks:

@@ -18,6 +18,9 @@ def errors_of_the_runtime():
         yield
     except tf.errors.OpError as error:
         raise TensorFlowError(error.error_code, error.message) from error
+    except ValueError as error:
+        # Python refuses a wrong shape before the runtime, with the same code.
+        raise TensorFlowError(INVALID_ARGUMENT, str(error)) from error
 
 
 class CheckedSession(SavedModelSession):

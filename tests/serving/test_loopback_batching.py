@@ -1,12 +1,14 @@
 """Inputs and outputs of batches in the double."""
 
+import threading
+
 import numpy as np
 import pytest
 
 from tests.serving.doubling_session import OUTPUTS, WAITS, batches, together
 from tests.serving.loopback_error import TensorFlowError
 
-INVALID_ARGUMENT, FAILED_PRECONDITION = 3, 9
+INVALID_ARGUMENT, FAILED_PRECONDITION, INTERNAL = 3, 9, 13
 
 
 def test_each_request_of_a_batch_gets_its_own_rows():
@@ -44,6 +46,20 @@ def test_failed_run_fails_every_request_of_its_batch():
     errors = together(batched, np.ones(1), np.ones(1))
     assert [e.message for e in errors] == ["wrong word"] * 2
     assert errors[0] is not errors[1]
+
+
+def test_unexpected_error_leaves_the_thread_to_the_next_batch():
+    batched, session = batches(
+        "max_batch_size { value: 1 } num_batch_threads { value: 1 }"
+    )
+    session.answer = {}.__getitem__
+    (error,) = together(batched, np.ones(1))
+    assert (error.code, "TypeError" in error.message) == (INTERNAL, True)
+    session.answer = lambda inputs: inputs["x:0"]
+    session.began.clear()
+    next_call = {"inputs": {"x:0": np.ones(1)}, "outputs": OUTPUTS}
+    threading.Thread(target=batched.run, kwargs=next_call, daemon=True).start()
+    assert session.began.wait(timeout=60)
 
 
 @pytest.mark.parametrize(

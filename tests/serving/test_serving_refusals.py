@@ -38,6 +38,9 @@ from tests.serving.server_calls import Grpc, get, post
             400,
             "Encountered list at unexpected size: 1 at level: 1",
         ),
+        # The operation that refuses a rank depends on the model.
+        (":predict", {"inputs": [["a", "b"]]}, 400, ""),
+        (":predict", {"inputs": "a"}, 400, ""),
         (":predict", {"instances": [{"b64": "?"}]}, 400, "base64 decode"),
         (
             ":predict",
