@@ -21,6 +21,7 @@ from luong_keras.files.json_lines import read_json_lines, write_json_lines
 from luong_keras.files.path_checks import no_link
 from luong_keras.recipe.devices import Devices, device_names
 from luong_keras.recipe.run_settings import with_relative_paths
+from luong_keras.tables import pluralize
 from luong_keras.text.threads import available_cores
 from luong_keras.training.epoch_logs import JsonLinesLog
 from luong_keras.training.run_folder import RunFolder
@@ -80,10 +81,10 @@ def check_resumable(config: RunConfig, run: RunFolder) -> None:
     trained = trained_epochs(run)
     if config.training.epochs < trained:
         raise ValueError(
-            f"The run {str(run.path)!r} has been trained for {trained} "
-            "epochs, which cannot be taken back. Expected: training.epochs "
-            f"of at least {trained}. Received: {config.training.epochs}. Use "
-            "a new folder for a shorter run."
+            f"The run {str(run.path)!r} has been trained for "
+            f"{pluralize(trained, 'epoch')}, which cannot be taken back. "
+            f"Expected: training.epochs of at least {trained}. Received: "
+            f"{config.training.epochs}. Use a new folder for a shorter run."
         )
 
 

@@ -184,7 +184,8 @@ class RunFolder:
             raise ValueError(
                 "A run must keep the configuration that it began with, in "
                 f"{str(self.config)!r}{exceptions}. Received a different one: "
-                f"{'; '.join(differences)}. Use a new folder for a new run."
+                f"{'; '.join(differences)}. Omit these settings to continue, "
+                "or use a new folder for a new run."
             )
 
     def write_data(self, fingerprint: str) -> None:

@@ -427,6 +427,12 @@ def test_columns_of_files_by_content(tmp_path, name, content, columns, pairs):
             "Line 2 of .* is not JSON",
             "no record",
         ),
+        (
+            "a.jsonl",
+            b'["x", "y"]\n["x", "y", "z"]\n',
+            "Line 2 of .* has 3 texts. Expected: a source and a target",
+            "no record",
+        ),
         # The first readable line determines the fields.
         (
             "a.jsonl",

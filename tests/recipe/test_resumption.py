@@ -113,7 +113,7 @@ def test_errors_name_the_setting_that_may_not_change(run, assignment, message):
     with pytest.raises(ValueError) as caught:
         check_resumable(override(RunConfig(), [assignment]), run)
     assert message in str(caught.value)
-    assert "Use a new folder" in str(caught.value)
+    assert "use a new folder" in str(caught.value)
     assert run.config.read_text() == before
 
 

@@ -17,12 +17,14 @@ from luong_keras.data.sources.columns import (
     RequestedColumns,
     choose_fields,
     field,
+    is_pair,
 )
 from luong_keras.data.sources.source_kinds import (
     PlacedPair,
     TextSource,
     make_pair,
 )
+from luong_keras.tables import pluralize
 
 _LINES_SEARCHED = 20  # lines searched for the first readable record
 
@@ -59,6 +61,12 @@ def _read_json_lines(
             if not line.strip():
                 continue
             record = json.loads(line)
+            if isinstance(record, list) and not is_pair(record):
+                raise ValueError(
+                    f"{location} has {pluralize(len(record), 'text')}. "
+                    "Expected: a source and a target. Received: "
+                    f"{record!r:.80}. Correct it, or remove it."
+                )
         except (ValueError, RecursionError) as error:
             if skip_bad_lines:
                 yield PlacedPair(None, None, place, "no record")
