@@ -179,7 +179,9 @@ class Beam(DecodingStrategy):
         # The first step needs one more, because `</s>` may be proposed but is
         # not allowed. Later a single hypothesis needs one beside `</s>`.
         count = max(self.max_size + is_first(state), 2)
-        gains, words = self._propose_words(state, count)
+        gains, words = self._propose_words(
+            state, count, state.suppressed, state.bonus
+        )
         if self.sizes is not None:
             min_counts = ops.maximum(self.sizes + is_first(state), 2)
             gains = mask_beyond(min_counts[:, None], gains)
@@ -193,14 +195,12 @@ class Beam(DecodingStrategy):
         (words,) = gather_beams([ops.reshape(words, shape)], order)
         return Candidates(totals, order // num_proposals, words)
 
-    def _propose_words(self, state, count):
+    def _propose_words(self, state, count, suppressed, bonus):
         """Return gains and words, (B, K, N); NEVER beyond the vocabulary."""
         size = state.vocabulary_size
         # A size that is a tensor is assumed to be large enough.
         num_words = min(count, size) if isinstance(size, int) else count
-        gains, words = top_words(
-            state.logits, num_words, state.suppressed, state.bonus
-        )
+        gains, words = top_words(state.logits, num_words, suppressed, bonus)
         padding = [(0, 0), (0, 0), (0, count - num_words)]
         gains = ops.pad(gains, padding, constant_values=NEVER)
         return gains, ops.pad(words, padding)
@@ -365,7 +365,8 @@ def last_score(pool: FinishedHypotheses, sizes=None):
     """Return the score at rank `sizes` (B,), or the last score, (B, 1)."""
     if sizes is None:
         return pool.ranking[:, -1:]
-    return ops.take_along_axis(pool.ranking, sizes[:, None] - 1, axis=-1)
+    rank = ops.zeros_like(pool.parent[:, :1]) + sizes[:, None] - 1
+    return gather_beams(pool.ranking, rank)
 
 
 def have_room(pool: FinishedHypotheses, finishes, size):

@@ -11,6 +11,7 @@ from luong_keras.decoding.top_words import (
     largest,
 )
 from luong_keras.ops import masking
+from luong_keras.ops.backends import take_last
 from luong_keras.ops.batch_compaction import PerSentence
 
 
@@ -175,7 +176,9 @@ class ConstrainedBeam(Beam):
         self.phrases.check(state.position, state.vocabulary_size)
         suppressed, bonus = state.suppressed, state.bonus
         # One more, because `</s>` may be one of them.
-        gains, words = self._propose_words(state, self.max_size + 1)
+        gains, words = self._propose_words(
+            state, self.max_size + 1, suppressed, bonus
+        )
         # Without phrases the number is that of `Beam`, for the same search. The
         # first step has one more, because the first word is never `</s>`.
         more = ops.any(self.phrases.lengths > 0, axis=1) | (state.position == 0)
@@ -189,9 +192,7 @@ class ConstrainedBeam(Beam):
         if suppressed is not None:
             all_gains = ops.where(suppressed, NEVER, all_gains)
         needed_words = self.phrases.next_words(progress)
-        needed_gains = ops.take_along_axis(
-            all_gains, ops.maximum(needed_words, 0), axis=-1
-        )
+        needed_gains = take_last(all_gains, ops.maximum(needed_words, 0))
         proposed = ops.where(gains > NEVER / 2, words, -1)
         is_proposed = ops.any(
             needed_words[..., None] == proposed[..., None, :], axis=-1

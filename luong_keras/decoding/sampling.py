@@ -15,6 +15,7 @@ from luong_keras.decoding.argument_checks import (
 from luong_keras.decoding.strategy import IndependentSampler
 from luong_keras.decoding.top_words import NEVER, largest
 from luong_keras.ops import masking
+from luong_keras.ops.backends import take_last
 from luong_keras.ops.batch_compaction import column
 
 # Shifts and odd factors of the hash: with them, each bit of a number changes
@@ -77,7 +78,7 @@ class Sampling(IndependentSampler):
         gains = logits - ops.logsumexp(logits, axis=-1, keepdims=True)
         if bonus is not None:
             gains = gains + bonus
-        gain = ops.take_along_axis(gains, words[..., None], axis=-1)[..., 0]
+        gain = take_last(gains, words[..., None])[..., 0]
         is_possible = ops.max(allowed, axis=-1) > NEVER / 2
         return ops.where(is_possible, gain, NEVER), words
 
@@ -120,7 +121,7 @@ class Sampling(IndependentSampler):
         before = ops.cumsum(weights, axis=-1) - weights
         is_kept = is_kept & (before < _expand(self.top_p, logits.dtype))
         last = ops.sum(ops.cast(is_kept, "int32"), axis=-1, keepdims=True) - 1
-        threshold = ops.take_along_axis(ranked, ops.maximum(last, 0), axis=-1)
+        threshold = take_last(ranked, ops.maximum(last, 0))
         # Rounding of the sum must not exclude a word if the sentence draws
         # from all words.
         is_free = _expand(self.top_p, logits.dtype) >= 1

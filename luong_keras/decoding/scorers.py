@@ -265,16 +265,24 @@ class NoRepeatedNgrams(Scorer):
     def suppressed(self, states, position, vocabulary_size):
         # (B, K, T), with `position` words in each row.
         (words,) = states
-        places = ops.arange(ops.shape(words)[2], dtype="int32")
+        if isinstance(position, int) and position == 0:
+            return None  # no words to repeat
+        batch, k, count = ops.shape(words)
+        places = ops.arange(count, dtype="int32")
         size = ops.reshape(ops.cast(self.size, "int32"), (-1, 1, 1))
         max_size = self.size if isinstance(self.size, int) else self.MAX_SIZE
-        # Last places of earlier n-grams that begin with the last n - 1 words.
-        repeats = (places < position) & (size > 0)
-        for back in range(1, max_size):
-            place = ops.maximum(position - back, 0)
-            is_same = ops.roll(words, back, axis=2) == words[:, :, place, None]
-            inside = (places >= back) & (position >= back)
-            repeats = repeats & ((is_same & inside) | (size <= back))
+        # Last places of earlier n-grams that begin with the last n - 1 words,
+        # which are `back` words before.
+        back = ops.arange(1, max_size, dtype="int32")[:, None]
+        before = places - back  # (n - 1, T)
+        earlier = ops.take(
+            words, ops.reshape(ops.maximum(before, 0), (-1,)), axis=2
+        )
+        earlier = ops.reshape(earlier, (batch, k, max_size - 1, count))
+        last = ops.take(words, ops.maximum(position - back, 0)[:, 0], axis=2)
+        is_same = (earlier == last[..., None]) & (before >= 0)
+        is_same = (is_same & (position >= back)) | (size[..., None] <= back)
+        repeats = ops.all(is_same, axis=2) & (places < position) & (size > 0)
         return mark_words(ops.where(repeats, words, -1), vocabulary_size)
 
 
@@ -312,8 +320,8 @@ class AllScorers(PerSentence):
         """Take new states where the mask (B, 1) or (B, K) is set, else old."""
 
         def choose(new, old):
-            shape = ops.shape(active_mask) + (1,) * (len(new.shape) - 2)
-            return ops.where(ops.reshape(active_mask, shape), new, old)
+            mask = active_mask[(..., *[None] * (len(new.shape) - 2))]
+            return ops.where(mask, new, old)
 
         return [
             [choose(*pair) for pair in zip(new_states, old_states, strict=True)]

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from luong_keras.decoding.argument_checks import check_counts, check_integer
-from luong_keras.decoding.top_words import NEVER, largest
+from luong_keras.decoding.top_words import NEVER, gather_beams, largest
 from luong_keras.ops.batch_compaction import PerSentence
 
 
@@ -60,7 +60,7 @@ class StepState(NamedTuple):
     @property
     def vocabulary_size(self):
         """V; a tensor if a shortlist restricts the words."""
-        return ops.shape(self.logits)[-1]
+        return self.logits.shape[-1] or ops.shape(self.logits)[-1]
 
     @property
     def suppressed(self):
@@ -195,17 +195,22 @@ class IndependentSampler(DecodingStrategy):
         return strategy_state[0]
 
     def initialize(self, state: StepState) -> StepOutput:
-        k = self.num_hypotheses
-        state = state._replace(
-            logits=ops.repeat(state.logits, k, axis=1),
-            scores=ops.repeat(state.scores, k, axis=1),
-            scorer_states=[
-                [ops.repeat(x, k, axis=1) for x in states]
-                for states in state.scorer_states
-            ],
+        # Each hypothesis continues the empty one.
+        batch, _ = ops.shape(state.scores)
+        parents = ops.zeros((batch, self.num_hypotheses), dtype="int32")
+        logits, scores, scorer_states, unfinished = gather_beams(
+            (
+                state.logits,
+                state.scores,
+                state.scorer_states,
+                state.unfinished[:, None],
+            ),
+            parents,
         )
-        unfinished = ops.repeat(state.unfinished[:, None], k, axis=1)
-        lengths = ops.zeros_like(state.scores, dtype="int32")
+        state = state._replace(
+            logits=logits, scores=scores, scorer_states=scorer_states
+        )
+        lengths = ops.zeros_like(parents)
         return self.step(state, (unfinished, lengths))
 
     def step(self, state: StepState, strategy_state) -> StepOutput:
@@ -250,9 +255,5 @@ class IndependentSampler(DecodingStrategy):
         ends = ops.where(is_counted, ends, -1)
         ranking, order = largest(ranking, self.num_hypotheses)
         order = ops.cast(order, "int32")
-        return FinalHypotheses(
-            ranking,
-            order,
-            ops.take_along_axis(lengths, order, axis=-1),
-            ops.take_along_axis(ends, order, axis=-1),
-        )
+        lengths, ends = gather_beams((lengths, ends), order)
+        return FinalHypotheses(ranking, order, lengths, ends)

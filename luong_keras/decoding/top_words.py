@@ -7,7 +7,7 @@ neither sorted nor given log-probabilities.
 from keras import backend, ops, tree
 
 from luong_keras.ops import masking
-from luong_keras.ops.backends import flat_places, rows
+from luong_keras.ops.backends import flat_places, rows, rows_of_each
 from luong_keras.ops.masking import PLACE_DTYPE
 
 # A finite substitute for -inf: its sums with real scores stay ordered.
@@ -63,7 +63,7 @@ def top_k(values, k):
     values, the one at the lower index counts as larger, as in `largest`.
     Therefore the result is the same, with int32 indices.
     """
-    size = ops.shape(values)[-1]
+    size = values.shape[-1] or ops.shape(values)[-1]
     # With few values, blocks would leave about as many candidates.
     if isinstance(size, int) and size <= 4 * BLOCK * k:
         top_values, index = largest(values, k)
@@ -129,9 +129,4 @@ def gather_beams(tensors, order):
     >>> np.array(beams)[..., 0].tolist()
     [[2, 2], [4, 3]]
     """
-    leaves = tree.flatten(tensors)
-    if not leaves:
-        return tensors
-    index = flat_places(order, ops.shape(leaves[0])[1])
-    flat = [ops.reshape(x, (-1, *ops.shape(x)[2:])) for x in leaves]
-    return tree.pack_sequence_as(tensors, [rows(x, index) for x in flat])
+    return tree.map_structure(lambda x: rows_of_each(x, order), tensors)

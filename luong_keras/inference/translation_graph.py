@@ -396,5 +396,6 @@ def _float32(tensor):
 
 def _to_dense(ragged, padding):
     """Return a dense tensor with at least one column."""
-    rows, width = tf.unstack(ragged.bounding_shape(out_type=tf.int32))
-    return ragged.to_tensor(padding, shape=[rows, tf.maximum(width, 1)])
+    dense = ragged.to_tensor(padding)
+    missing = tf.maximum(1 - tf.shape(dense)[1], 0)
+    return tf.pad(dense, [[0, 0], [0, missing]], constant_values=padding)

@@ -93,7 +93,7 @@ def rows_of_each(x, places):
     """Return the rows of each `x` (B, S, ...) at its `places` (B, ...).
 
     Whole rows are gathered; on TensorFlow `keras.ops.take_along_axis` would
-    gather number by number.
+    gather number by number, and needs tens of operations.
 
     Example:
         >>> import numpy as np
@@ -101,8 +101,27 @@ def rows_of_each(x, places):
         >>> np.array(result).tolist()
         [[2, 0], [4, 4]]
     """
-    flat = ops.reshape(x, (-1, *ops.shape(x)[2:]))
-    return rows(flat, flat_places(places, ops.shape(x)[1]))
+    if backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        return tf.gather(x, places, batch_dims=1)
+    batch, count, *sizes = ops.shape(x)
+    # A size of -1 is undefined beside an empty axis.
+    flat = ops.reshape(x, (batch * count, *sizes))
+    return rows(flat, flat_places(places, count))
+
+
+def take_last(x, places):
+    """Compute `keras.ops.take_along_axis` along the last axis.
+
+    `x` (..., N) and `places` (..., M) have the same leading axes. TensorFlow
+    needs one operation, and not the tens of `keras.ops.take_along_axis`.
+    """
+    if backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        return tf.gather(x, places, batch_dims=len(x.shape) - 1)
+    return ops.take_along_axis(x, places, axis=-1)
 
 
 def flat_places(places, count):

@@ -211,9 +211,6 @@ def _write_saved_model(translator, folder, weights_dtype, limits):
     is_ensemble = isinstance(model, ModelEnsemble)
     models = model.models if is_ensemble else [model]
     wrap: Callable[[Callable], Callable] = identity
-    archive = keras.export.ExportArchive()
-    # The archive finds variables through the functions that read them; a
-    # tracked model would write each variable twice. Tables must be tracked.
     if weights_dtype is not None:
         if any(member.folded_embedding is not None for member in models):
             raise ValueError(
@@ -227,15 +224,28 @@ def _write_saved_model(translator, folder, weights_dtype, limits):
             weights_dtype,
         )
         wrap = rounded_weights.wrap
-    archive.track(translator.source_tokenizer)
-    archive.track(translator.target_tokenizer)
-    archive.track(translator.unknown_words)
-    for name, function in signatures(translator, limits, wrap).items():
-        archive.add_endpoint(name, function, input_signature=specs(name))
+    # Saving would trace a `tf.function` again, and not a traced one.
+    # `keras.export.ExportArchive` takes only a `tf.function`.
+    functions = {
+        name: tf.function(
+            function, input_signature=specs(name), autograph=False
+        ).get_concrete_function()
+        for name, function in signatures(translator, limits, wrap).items()
+    }
+    saved = tf.Module()
+    saved.tables = [
+        translator.source_tokenizer,
+        translator.target_tokenizer,
+        translator.unknown_words,
+    ]
+    # Not the model, which has other names for the same variables.
+    saved.weights = list(
+        {id(v): v for f in functions.values() for v in f.variables}.values()
+    )
     logger, level = tf.get_logger(), tf.get_logger().level
     logger.setLevel("WARNING")  # INFO would report the temporary folder.
     try:
-        archive.write_out(str(folder), verbose=False)
+        tf.saved_model.save(saved, str(folder), signatures=functions)
     finally:
         logger.setLevel(level)
     return signatures(translator, limits, wrap, traced=False)

@@ -202,14 +202,22 @@ def _check_warmup(folder, meta_graph):
 
 def _check_answers(folder, expected, worst, max_seconds):
     """Run warm-up requests and expected calls as a server would."""
-    requests, expected = list(warmup.read_warmup(folder)), list(expected)
-    calls, cost = requests + [call for call, _ in expected], None
+    requests, expected_answers = list(warmup.read_warmup(folder)), []
+
+    def calls():
+        """Yield all calls, and compute the answers while a process starts."""
+        yield from requests
+        for call, answer in expected:
+            expected_answers.append((call[0], answer))
+            yield call
+
+    cost = None
     if worst is None:
-        answers = run_in_server_runtime(folder, calls)
+        answers = run_in_server_runtime(folder, calls())
     else:
-        answers, cost = run_and_measure(folder, calls, worst, max_seconds)
-    for ((name, _), expected_answer), answer in zip(
-        expected, answers[len(requests) :], strict=True
+        answers, cost = run_and_measure(folder, calls(), worst, max_seconds)
+    for (name, expected_answer), answer in zip(
+        expected_answers, answers[len(requests) :], strict=True
     ):
         compare_answers(name, answer, expected_answer)
     return cost

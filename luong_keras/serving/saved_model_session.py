@@ -20,7 +20,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -200,13 +201,14 @@ def read_meta_graph(folder: Path):
 
 
 def run_in_server_runtime(
-    folder: str | Path, calls: Sequence[Call]
+    folder: str | Path, calls: Iterable[Call]
 ) -> list[Answer]:
     """Run calls in a process that only loads TensorFlow and the SavedModel.
 
     Args:
         folder: the SavedModel.
-        calls: the calls, which one process runs one after the other.
+        calls: the calls, which one process runs one after the other; a
+            generator makes them while the process starts.
 
     Raises:
         SavedModelError: if the runtime cannot load or run the model.
@@ -216,7 +218,7 @@ def run_in_server_runtime(
 
 
 def run_and_measure(
-    folder: str | Path, calls: Sequence[Call], last: Call, max_seconds: float
+    folder: str | Path, calls: Iterable[Call], last: Call, max_seconds: float
 ) -> tuple[list[Answer], RequestCost]:
     """Return the answers to some calls, and the cost of a last call.
 
@@ -229,7 +231,7 @@ def run_and_measure(
     Raises:
         SavedModelError: if the runtime cannot load or run the model.
     """
-    with session_process(folder, [*calls, last], "--cost") as process:
+    with session_process(folder, chain(calls, [last]), "--cost") as process:
         answers, before = _read_object(process), _read_object(process)
         start = _processor_seconds(process.pid)
         try:
@@ -251,7 +253,7 @@ def run_and_measure(
 
 
 def session_process(
-    folder: str | Path, calls: Sequence[Call], *options: str
+    folder: str | Path, calls: Iterable[Call], *options: str
 ) -> subprocess.Popen:
     """Start the program `saved_model_session` on the CPU, as the stock server.
 
@@ -259,16 +261,6 @@ def session_process(
         SavedModelError: if the folder has no graph that a server loads.
     """
     signatures = read_meta_graph(Path(folder)).signature_def
-    feeds_and_fetches = [
-        (
-            {
-                signatures[name].inputs[key].name: np.asarray(array)
-                for key, array in inputs.items()
-            },
-            {key: info.name for key, info in signatures[name].outputs.items()},
-        )
-        for name, inputs in calls
-    ]
     program = "luong_keras.serving.saved_model_session"
     # A file, because a pipe that is not read would block the process.
     errors = tempfile.TemporaryFile()  # noqa: SIM115 -- `process` closes it
@@ -287,8 +279,23 @@ def session_process(
     )
     process.stderr = errors
     assert process.stdin is not None
-    with process.stdin, contextlib.suppress(BrokenPipeError):
-        pickle.dump(feeds_and_fetches, process.stdin)
+    try:
+        feeds_and_fetches = [
+            (
+                {
+                    signatures[name].inputs[key].name: np.asarray(array)
+                    for key, array in inputs.items()
+                },
+                {k: info.name for k, info in signatures[name].outputs.items()},
+            )
+            for name, inputs in calls
+        ]
+        with process.stdin, contextlib.suppress(BrokenPipeError):
+            pickle.dump(feeds_and_fetches, process.stdin)
+    except BaseException:
+        with process:
+            process.kill()
+        raise
     return process
 
 

@@ -426,8 +426,8 @@ MUTATIONS = [
     Mutation(
         "an n-gram that is one word longer",
         "decoding/scorers.py",
-        "((is_same & inside) | (size <= back))",
-        "((is_same & inside) | (size < back))",
+        "(size[..., None] <= back)",
+        "(size[..., None] < back)",
         ("tests/decoding/test_scorers.py",),
     ),
     Mutation(
@@ -1356,8 +1356,8 @@ MUTATIONS = [
     Mutation(
         "the worst request is not given up in time",
         "serving/saved_model_checks.py",
-        "run_and_measure(folder, calls, worst, max_seconds)",
-        "run_and_measure(folder, calls, worst, MAX_SECONDS)",
+        "run_and_measure(folder, calls(), worst, max_seconds)",
+        "run_and_measure(folder, calls(), worst, MAX_SECONDS)",
         ("tests/serving/test_export.py",),
         "passes_every_check",
     ),

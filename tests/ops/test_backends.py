@@ -3,7 +3,12 @@ import pytest
 from keras import ops
 from keras.random import SeedGenerator
 
-from luong_keras.ops.backends import dropout, sum_equal_rows
+from luong_keras.ops.backends import (
+    dropout,
+    rows_of_each,
+    sum_equal_rows,
+    take_last,
+)
 from tests.layer_checks import random
 
 
@@ -15,6 +20,23 @@ def test_dropout_depends_only_on_the_seed_state():
     np.testing.assert_array_equal(dropout(x, 0.5, other), first)
     assert (first != second).any()
     assert set(first.ravel()) == {0.0, 2.0}
+
+
+@pytest.mark.parametrize("sizes", [(), (3,), (2, 3), (0,)])
+def test_rows_of_each_are_those_of_numpy(sizes):
+    x = random(2, 4, *sizes).astype("float32")
+    places = np.array([[3, 0, 3], [1, 1, 2]], "int32")
+    found = rows_of_each(ops.convert_to_tensor(x), places)
+    expected = x[np.arange(2)[:, None], places]
+    np.testing.assert_array_equal(np.array(found), expected)
+
+
+def test_values_along_the_last_axis_are_those_of_numpy():
+    x = random(2, 3, 5).astype("float32")
+    places = np.random.default_rng(0).integers(0, 5, (2, 3, 4))
+    found = take_last(ops.convert_to_tensor(x), ops.convert_to_tensor(places))
+    expected = np.take_along_axis(x, places, axis=-1)
+    np.testing.assert_array_equal(np.array(found), expected)
 
 
 def squares(values, indices):

@@ -194,26 +194,15 @@ def test_existing_versions_are_not_overwritten(translator, exported):
     assert sorted(path.name for path in exported.parent.iterdir()) == before
 
 
-class Archive:
-    """A replacement of `ExportArchive` that adds nothing."""
-
-    def track(self, resource):
-        pass
-
-    def add_endpoint(self, *arguments, **options):
-        pass
-
-
 def test_failed_export_leaves_no_files(
     translator, tmp_path, monkeypatch, one_signature
 ):
-    class Failing(Archive):
-        def write_out(self, path, **options):
-            Path(path).mkdir()
-            (Path(path) / "saved_model.pb").write_bytes(b"half")
-            raise OSError("disk full")
+    def fail(saved, path, **options):
+        Path(path).mkdir()
+        (Path(path) / "saved_model.pb").write_bytes(b"half")
+        raise OSError("disk full")
 
-    monkeypatch.setattr(keras.export, "ExportArchive", Failing)
+    monkeypatch.setattr(tf.saved_model, "save", fail)
     # One folder is of a killed process, the other one is being written.
     killed, writing = (tmp_path / "models" / name for name in (".1-a", ".1-b"))
     with lock_folder(killed):
@@ -227,10 +216,9 @@ def test_failed_export_leaves_no_files(
 def test_export_is_synced_before_it_is_renamed(
     translator, tmp_path, monkeypatch, one_signature
 ):
-    class Writing(Archive):
-        def write_out(self, path, **options):
-            (Path(path) / "variables").mkdir(parents=True)
-            (Path(path) / "variables" / "data").write_bytes(b"weights")
+    def write(saved, path, **options):
+        (Path(path) / "variables").mkdir(parents=True)
+        (Path(path) / "variables" / "data").write_bytes(b"weights")
 
     synced = set()
 
@@ -244,7 +232,7 @@ def test_export_is_synced_before_it_is_renamed(
         synced.clear()
         os.rename(source, target)
 
-    monkeypatch.setattr(keras.export, "ExportArchive", Writing)
+    monkeypatch.setattr(tf.saved_model, "save", write)
     monkeypatch.setattr(
         "luong_keras.serving.export.check_saved_model", lambda *_: None
     )

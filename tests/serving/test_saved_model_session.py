@@ -65,6 +65,26 @@ def test_calls_end_at_their_timeout(tmp_path):
     session.close()
 
 
+def test_process_ends_if_its_calls_cannot_be_computed(tmp_path, monkeypatch):
+    tf.saved_model.save(Endless(), str(tmp_path))
+    processes = []
+
+    class Recorded(subprocess.Popen):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            processes.append(self)
+
+    def calls():
+        assert processes, "the process starts while the calls are computed"
+        yield "serving_default", {"start": np.array(10**15)}
+        raise ValueError("no answer")
+
+    monkeypatch.setattr(subprocess, "Popen", Recorded)
+    with pytest.raises(ValueError, match="no answer"):
+        run_in_server_runtime(tmp_path, calls())
+    assert processes[0].returncode is not None
+
+
 @pytest.mark.skipif(
     sys.platform != "linux",
     reason="the cost of a request is read from /proc",
