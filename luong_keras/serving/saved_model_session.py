@@ -65,6 +65,8 @@ class SavedModelSession:
             intra_op_parallelism_threads=threads or 0,
             inter_op_parallelism_threads=threads or 0,
         )
+        # The first call of a signature optimises only the nodes that it runs.
+        config.graph_options.place_pruned_graph = True
         graph = tf.Graph()
         self._session = v1.Session(graph=graph, config=config)
         with graph.as_default():
