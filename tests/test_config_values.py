@@ -170,7 +170,7 @@ def test_settings_are_read_from_files(tmp_path, name, text):
         ("a.yaml", "- 1", "sections of settings"),
         ("a.json", '{"model": {"unit": 3}}', "Did you mean model.units"),
         ("a.json", "[" * 100_000, "is not JSON"),
-        ("a.yaml", "[" * 5_000, "is not YAML"),
+        ("a.yaml", "[" * 1_500, "is not YAML"),
         ("a.yaml", "model: &a {units: *a}", "`&a` of a list or section"),
         (
             "a.yaml",

@@ -82,6 +82,7 @@ def test_fit_trains_on_pairs_and_writes_the_run_folder(
         Translator.fit(PAIRS[1:], run_dir=folder, epochs=1, **settings)
 
 
+@pytest.mark.slow
 def test_train_only_postpones_evaluation_and_export(
     tmp_path, exports, eager, capsys
 ):

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import threading
+import time
 import warnings
 
 import pytest
@@ -230,19 +231,24 @@ def late_from_4(model):
 
 def test_closing_a_stream_abandons_its_requests(rest, model):
     model.answer = late_from_4(model)
-    with TranslationClient(rest.url, batch_size=1) as client:
+    with TranslationClient(rest.url, batch_size=1, concurrency=4) as client:
         stream = client.translate_lines(Lines(MILLION))
         assert next(stream) == "0"
+        start = time.monotonic()
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            stream.close()  # Abandons the requests in flight.
+            stream.close()
+        # It must not wait for the requests in flight.
+        assert time.monotonic() - start < 10
 
 
 def test_closing_an_asynchronous_stream_abandons_its_requests(rest, model):
     model.answer = late_from_4(model)
 
     async def read():
-        async with AsyncTranslationClient(rest.url, batch_size=1) as client:
+        async with AsyncTranslationClient(
+            rest.url, batch_size=1, concurrency=4
+        ) as client:
             stream = client.translate_lines(Lines(MILLION))
             assert await anext(stream) == "0"
             # It must not wait for the requests in flight.

@@ -376,7 +376,7 @@ def check_altered(model, expected, source):
 
 @tensorflow
 @pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`")
-@some_altered("free", "shared", "bridge")
+@some_altered("free")
 def test_quantized_model_uses_the_rounded_tables(changes, tmp_path):
     (model, rounded), (_, embeddings) = altered(changes)
     source = np.minimum(SOURCE, 8)

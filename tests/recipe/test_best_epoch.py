@@ -121,6 +121,7 @@ def test_one_word_targets_are_scored_by_exact_match(tmp_path, quick, capsys):
         Translator.fit(pairs, run_dir=tmp_path, epochs=2, metric="chrf", **TINY)
 
 
+@pytest.mark.slow
 def test_chinese_targets_are_scored_with_the_chinese_tokenizer(
     tmp_path, quick, capsys
 ):
@@ -145,6 +146,7 @@ def test_chinese_targets_are_scored_with_the_chinese_tokenizer(
     assert "|tok:zh|" in results(tmp_path)["bleu:zh"]["signature"]
 
 
+@pytest.mark.slow
 def test_given_languages_are_not_detected(tmp_path, quick, capsys):
     given = {"data.source_language": "en", "data.target_language": "yue"}
     Translator.fit(

@@ -47,7 +47,9 @@ TOKENIZERS = {
     "sentencepiece": {"vocabulary_size": 40, "model.shared_embeddings": True},
 }
 both_tokenizers = pytest.mark.parametrize(
-    "base", list(TOKENIZERS), indirect=True
+    "base",
+    ["words", pytest.param("sentencepiece", marks=pytest.mark.slow)],
+    indirect=True,
 )
 
 
@@ -101,11 +103,7 @@ def tune(base, **settings):
     return RunFolder(folder)
 
 
-@pytest.mark.parametrize(
-    "base",
-    ["words", pytest.param("sentencepiece", marks=pytest.mark.slow)],
-    indirect=True,
-)
+@both_tokenizers
 def test_runs_start_with_the_weights_of_the_parent(base, capsys):
     """Keep model and vocabularies unchanged with a learning rate of 0."""
     (base / "LICENSE.txt").write_text("by the parent's terms")

@@ -53,13 +53,15 @@ def few(tmp_path_factory):
     return in_a_process(
         tmp_path_factory.mktemp("few"),
         *(FEW, "steps,sgd,skip", "steps,adam,skip", "steps,sgd,note"),
-        *("plateau", "shares", "refused", PARTS),
+        *("plateau", "shares", "refused"),
     )
 
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
-    return in_a_process(tmp_path_factory.mktemp("many"), *MANY, "resumed")
+    return in_a_process(
+        tmp_path_factory.mktemp("many"), *MANY, PARTS, "resumed"
+    )
 
 
 def check_equal_training(found, precision):
@@ -86,8 +88,9 @@ def test_two_devices_train_as_one_device(few):
     check_equal_training(few[FEW], "float64")
 
 
-def test_two_devices_train_in_parts_as_one_device(few):
-    check_equal_training(few[PARTS], "float64")
+@pytest.mark.slow
+def test_two_devices_train_in_parts_as_one_device(many):
+    check_equal_training(many[PARTS], "float64")
 
 
 @pytest.mark.slow
