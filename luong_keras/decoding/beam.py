@@ -179,9 +179,8 @@ class Beam(DecodingStrategy):
         # The first step needs one more, because `</s>` may be proposed but is
         # not allowed. Later a single hypothesis needs one beside `</s>`.
         count = max(self.max_size + is_first(state), 2)
-        gains, words = self._propose_words(
-            state, count, state.suppressed, state.bonus
-        )
+        suppressed, bonus = state.suppressed, state.bonus
+        gains, words = self._propose_words(state, count, suppressed, bonus)
         if self.sizes is not None:
             min_counts = ops.maximum(self.sizes + is_first(state), 2)
             gains = mask_beyond(min_counts[:, None], gains)

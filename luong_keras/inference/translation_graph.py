@@ -151,10 +151,8 @@ class TranslationGraph(tf.Module):
             count = tf.reduce_max(num_return_sequences)
             hypotheses = Hypotheses(*(x[:, :count] for x in hypotheses))
         tokens = self._target_tokens(hypotheses, source_tokens, options, prefix)
-        lengths, is_filled = (
-            hypotheses.lengths,
-            hypotheses.scores > ABSENT_SCORE,
-        )
+        lengths = hypotheses.lengths
+        is_filled = hypotheses.scores > ABSENT_SCORE
         if num_return_sequences is not None:
             ranks = tf.range(tf.shape(is_filled)[1])
             is_filled &= ranks < tf.reshape(num_return_sequences, [-1, 1])
