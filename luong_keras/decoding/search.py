@@ -273,7 +273,7 @@ class _SearchLoop(PerSentence):
         output = self.strategy.initialize(
             self._make_step_state(0, logits, loop_state)
         )
-        # Repeats along axis 1, in fewer operations.
+        # K copies along axis 1, in fewer operations than `ops.repeat`.
         scorer_states, states, weights = gather_beams(
             (scorer_states, states, weights), ops.zeros((batch, k), "int32")
         )

@@ -7,7 +7,7 @@ neither sorted nor given log-probabilities.
 from keras import backend, ops, tree
 
 from luong_keras.ops import masking
-from luong_keras.ops.backends import flat_places, rows, rows_of_each
+from luong_keras.ops.backends import rows_of_each
 from luong_keras.ops.masking import PLACE_DTYPE
 
 # A finite substitute for -inf: its sums with real scores stay ordered.
@@ -78,12 +78,11 @@ def top_k(values, k):
             constant_values=-float("inf"),
         )
     hypotheses, blocks = ops.shape(values)[1], ops.shape(values)[-1] // BLOCK
-    values = ops.reshape(values, (-1, BLOCK))
-    highest = ops.reshape(ops.max(values, axis=-1), (-1, blocks))
-    _, top_blocks = largest(highest, k)
+    values = ops.reshape(values, (-1, blocks, BLOCK))
+    _, top_blocks = largest(ops.max(values, axis=-1), k)
     # In the order of the vocabulary, to find the first of equal values.
     top_blocks = ops.sort(ops.cast(top_blocks, PLACE_DTYPE), axis=-1)
-    candidates = rows(values, flat_places(top_blocks, blocks))
+    candidates = rows_of_each(values, top_blocks)
     top_values, index = largest(ops.reshape(candidates, (-1, k * BLOCK)), k)
     index = ops.cast(index, PLACE_DTYPE)
     (block,) = gather_beams([top_blocks], index // BLOCK)

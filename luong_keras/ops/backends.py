@@ -108,7 +108,10 @@ def rows_of_each(x, places):
     batch, count, *sizes = ops.shape(x)
     # A size of -1 is undefined beside an empty axis.
     flat = ops.reshape(x, (batch * count, *sizes))
-    return rows(flat, flat_places(places, count))
+    places = ops.cast(places, PLACE_DTYPE)
+    first = ops.arange(batch, dtype=PLACE_DTYPE) * ops.cast(count, PLACE_DTYPE)
+    first = ops.reshape(first, (-1, *[1] * (len(places.shape) - 1)))
+    return rows(flat, places + first)
 
 
 def take_last(x, places):
@@ -122,14 +125,6 @@ def take_last(x, places):
 
         return tf.gather(x, places, batch_dims=len(x.shape) - 1)
     return ops.take_along_axis(x, places, axis=-1)
-
-
-def flat_places(places, count):
-    """Return indices into (B · S, ...) of `places` (B, ...), S = `count`."""
-    places = ops.cast(places, PLACE_DTYPE)
-    first = ops.arange(ops.shape(places)[0], dtype=PLACE_DTYPE)
-    first = first * ops.cast(count, PLACE_DTYPE)
-    return places + ops.reshape(first, (-1, *[1] * (len(places.shape) - 1)))
 
 
 def sum_equal_rows(slices):

@@ -224,8 +224,8 @@ def _write_saved_model(translator, folder, weights_dtype, limits):
             weights_dtype,
         )
         wrap = rounded_weights.wrap
-    # Saving would trace a `tf.function` again, and not a traced one.
-    # `keras.export.ExportArchive` takes only a `tf.function`.
+    # Traced here: saving traces a `tf.function` once more, and
+    # `keras.export.ExportArchive` takes nothing else.
     functions = {
         name: tf.function(
             function, input_signature=specs(name), autograph=False
@@ -238,7 +238,7 @@ def _write_saved_model(translator, folder, weights_dtype, limits):
         translator.target_tokenizer,
         translator.unknown_words,
     ]
-    # Not the model, which has other names for the same variables.
+    # A model that is tracked would write each variable twice.
     saved.weights = list(
         {id(v): v for f in functions.values() for v in f.variables}.values()
     )
