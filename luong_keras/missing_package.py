@@ -37,7 +37,9 @@ def missing_package(
     """
     command = f"pip install 'luong-keras[{extra}]'"
     if name == "tensorflow-text":
-        command = f"pip install '{name}=={_tensorflow_version()}'"
+        # It must match the minor version of TensorFlow.
+        minor = _installed_version("tensorflow", "2").split(".")[:2]
+        command = f"pip install '{name}=={'.'.join(minor)}.*'"
     return ImportError(
         f"This needs the package `{name}`, which could not be imported "
         f"({str(error).strip()}). Install it with `{command}`.",
@@ -94,39 +96,17 @@ def private_name(path: str, owner: Any = None, instead: str = "") -> Any:
         if isinstance(error, ImportError) and error.name in KNOWN:
             # The package itself is missing.
             raise missing_package(error.name, error) from error
-        raise missing_private_name(path, instead) from error
+        package = re.split("[./]", path)[0]
+        message = (
+            f"This needs `{path}`, a private name that {package} "
+            f"{_installed_version(package, 'of this installation')} does not "
+            f"have. Install {package} {KNOWN[package]}. {instead}"
+        )
+        raise ImportError(message.strip(), name=package) from error
 
 
-def missing_private_name(path: str, instead: str = "") -> ImportError:
-    """Build the error that tells which versions have a private name.
-
-    Args:
-        path: The full name, beginning with its package.
-        instead: A sentence on an alternative without the name.
-
-    Returns:
-        The error to raise.
-    """
-    package = re.split("[./]", path)[0]
-    message = (
-        f"This needs `{path}`, a private name that {package} "
-        f"{_installed_version(package)} does not have. Install {package} "
-        f"{KNOWN[package]}. {instead}"
-    )
-    return ImportError(message.strip(), name=package)
-
-
-def _installed_version(package: str) -> str:
+def _installed_version(package: str, default: str) -> str:
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:  # tensorflow-cpu
-        return "of this installation"
-
-
-def _tensorflow_version() -> str:
-    """Return the installed minor version, which tensorflow-text must match."""
-    try:
-        version = importlib.metadata.version("tensorflow")
-    except importlib.metadata.PackageNotFoundError:
-        return "2.*"
-    return ".".join([*version.split(".")[:2], "*"])
+        return default

@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import operator
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.progress import Task
+    from rich.text import Text
 
 Item = TypeVar("Item")
 #: A function that takes the number of further items done.
@@ -62,17 +63,11 @@ def progress_bar(what: str, total: int | None = None) -> Iterator[Advance]:
         done += count
         step()
 
-    def draw(console: Console, _: object) -> AbstractContextManager[None]:
-        return _redraw(
-            console, _bar_drawing(console, what, total, lambda: done)
-        )
+    def drawing(console: Console) -> Callable[[], RenderableType]:
+        return _bar_drawing(console, what, total, lambda: done)
 
-    with _reserve_line() as is_free:
-        if not is_free:
-            yield lambda count: None
-            return
-        with show_line(line, SECONDS_A_LINE, sys.stderr, draw=draw) as step:
-            yield advance
+    with show_line(line, SECONDS_A_LINE, sys.stderr, drawing=drawing) as step:
+        yield advance
 
 
 def with_bar(
@@ -92,9 +87,7 @@ def with_bar(
         >>> [2 * n for n in with_bar([1, 2], "doubling")]
         [2, 4]
     """
-    if total is None:
-        with contextlib.suppress(TypeError):
-            total = len(items)  # type: ignore[arg-type]
+    total = total or operator.length_hint(items) or None
     with progress_bar(what, total) as advance:
         for item in items:
             yield item
@@ -126,17 +119,6 @@ def bar_of_lines(what: str, total: int) -> Iterator[Callable[[str], None]]:
         yield say
 
 
-@contextlib.contextmanager
-def _reserve_line() -> Iterator[bool]:
-    """Reserve the redrawn line; yield whether it was free."""
-    is_free = _line_lock.acquire(blocking=False)
-    try:
-        yield is_free
-    finally:
-        if is_free:
-            _line_lock.release()
-
-
 def terminal(stream: IO[str], narrowest: int = _NARROWEST) -> Console | None:
     """Return the terminal of a stream, if a line can be redrawn on it.
 
@@ -164,27 +146,12 @@ def terminal(stream: IO[str], narrowest: int = _NARROWEST) -> Console | None:
 
 
 @contextlib.contextmanager
-def _draw_line(console: Console, line: Callable[[], str]) -> Iterator[None]:
-    """Draw a line of text, unless a bar is shown already."""
-    from rich.text import Text
-
-    def text() -> Text:
-        return Text(line(), no_wrap=True, overflow="ellipsis")
-
-    with (
-        _reserve_line() as is_free,
-        _redraw(console, text) if is_free else contextlib.nullcontext(),
-    ):
-        yield
-
-
-@contextlib.contextmanager
 def show_line(
     line: Callable[[], str],
     seconds: float,
     stream: IO[str],
     narrowest: int = _NARROWEST,
-    draw: Callable[..., AbstractContextManager[None]] = _draw_line,
+    drawing: Callable[[Console], Callable[[], RenderableType]] | None = None,
 ) -> Iterator[Callable[[], None]]:
     """Show a line of text that changes, while the context lasts.
 
@@ -196,8 +163,8 @@ def show_line(
         seconds: least time between two lines of a file.
         stream: a stream such as `sys.stdout`.
         narrowest: the least number of columns of a redrawn line.
-        draw: function that draws on a terminal instead; takes the terminal and
-            `line`.
+        drawing: function from a terminal to the function that returns what is
+            redrawn on it; the line by default.
 
     Yields:
         A function to call whenever the text has changed.
@@ -207,26 +174,37 @@ def show_line(
         ...     step()
         step 1
     """
-    notebook = _notebook_line()
-    if notebook is None and (console := terminal(stream, narrowest)):
-        with draw(console, line):
-            yield lambda: None
+
+    def text() -> Text:
+        from rich.text import Text
+
+        return Text(line(), no_wrap=True, overflow="ellipsis")
+
+    if not _line_lock.acquire(blocking=False):
+        yield lambda: None
         return
-    show = notebook or functools.partial(print, file=stream, flush=True)
-    pause = seconds if notebook is None else _SECONDS_A_DRAWING
-    due = time.monotonic() + pause
+    with contextlib.ExitStack() as stack:
+        stack.callback(_line_lock.release)
+        notebook = _notebook_line()
+        if notebook is None and (console := terminal(stream, narrowest)):
+            stack.enter_context(
+                _redraw(console, drawing(console) if drawing else text)
+            )
+            yield lambda: None
+            return
+        show = notebook or functools.partial(print, file=stream, flush=True)
+        pause = seconds if notebook is None else _SECONDS_A_DRAWING
+        due = time.monotonic() + pause
 
-    def step() -> None:
-        nonlocal due
-        if (now := time.monotonic()) >= due:
-            due = now + pause
-            show(line())
+        def step() -> None:
+            nonlocal due
+            if (now := time.monotonic()) >= due:
+                due = now + pause
+                show(line())
 
-    try:
-        yield step
-    finally:
         if notebook is not None:
-            notebook("")
+            stack.callback(notebook, "")
+        yield step
 
 
 @contextlib.contextmanager

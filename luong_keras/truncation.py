@@ -31,8 +31,7 @@ class TruncatedPlaces:
     """Counter of the lines that were cut, with the first places.
 
     Args:
-        limit: the maximum length of a line, as text; None for the limit of a
-            server, which does not tell cut lines from cut translations.
+        limit: the maximum length of a line, as text.
         of_pairs: whether the lines are pairs of a source and a target.
 
     Attributes:
@@ -49,9 +48,7 @@ class TruncatedPlaces:
         (2, [0, 2])
     """
 
-    def __init__(
-        self, limit: str | None = None, of_pairs: bool = False
-    ) -> None:
+    def __init__(self, limit: str = "", of_pairs: bool = False) -> None:
         self.limit, self.of_pairs = limit, of_pairs
         self.count, self.first, self.unfinished = 0, list[int](), 0
 
@@ -107,17 +104,13 @@ class TruncatedPlaces:
         return ", ".join(map(str, self.first)) + more
 
     def _lines_message(self) -> str:
-        limit, or_else = self.limit, ""
-        if limit is None:
-            limit = "`max_source_tokens` of the contract"
-            or_else = ", or with a translation cut at its maximum length"
         return (
-            f"Expected: sentences and prefixes of at most {limit}, and "
+            f"Expected: sentences and prefixes of at most {self.limit}, and "
             "phrases of known words that fit into the translation. Received: "
             f"others in {self.count} of the lines "
             f"(place {self._join_places()}), "
-            "translated from their beginning only, or without the phrase"
-            f"{or_else}. Split these sentences."
+            "translated from their beginning only, or without the phrase. "
+            "Split these sentences."
         )
 
     def warn(self, stacklevel: int) -> None:

@@ -13,10 +13,11 @@ from luong_keras import (
     beam_search,
     greedy_search,
 )
-from luong_keras.layers import encoder
+from luong_keras.layers import encoder, output_projection
 from luong_keras.layers.rnn import attention_rnn
 from luong_keras.losses import TranslationLoss
-from luong_keras.ops import loops
+from luong_keras.ops.cross_entropy import word_losses
+from luong_keras.ops.products import product
 from luong_keras.optimizers import make_optimizer
 from speed.batches import EOS_ID, batch_shape, random_words, read_batches
 from speed.configurations import CONFIGURATIONS
@@ -29,6 +30,10 @@ from speed.keras_fit import (
     ready,
 )
 from speed.worker import Work
+
+
+def _losses_of_all_words(vectors, kernel, bias, *arguments):
+    return word_losses(product(vectors, kernel, bias), *arguments)
 
 
 def translation_model(
@@ -87,8 +92,8 @@ def training(
     library has no option for.
     """
     if automatic:
-        for module in (loops, attention_rnn, encoder):
-            module.BACKENDS = ()
+        attention_rnn.BACKENDS = encoder.BACKENDS = ()
+        output_projection.chunked_word_losses = _losses_of_all_words
     model = _model_of(configuration, precision, attention, settings, deferred)
     model = model.training_model
     model.microbatches = model.parallel_microbatches = parallel_microbatches

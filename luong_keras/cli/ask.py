@@ -186,8 +186,8 @@ def _ask_server(arguments: Ask) -> None:
     ):
         pairs = _pair_with_targets(lines, arguments.score)
         if arguments.plot is not None:
-            pairs = draw_first(client, pairs, arguments)
-        print_answers(client, pairs, arguments)
+            pairs = _draw_first(client, pairs, arguments)
+        _print_answers(client, pairs, arguments)
 
 
 def _read_standard_input() -> Iterator[str]:
@@ -256,7 +256,7 @@ def _one_line_warnings() -> Iterator[None]:
 Pairs = Iterator[tuple[str, str]]
 
 
-def print_answers(
+def _print_answers(
     client: TranslationClient, pairs: Pairs, arguments: Ask
 ) -> None:
     """Print a line per sentence, in order."""
@@ -276,7 +276,7 @@ def print_answers(
             advance(1)
 
 
-def draw_first(
+def _draw_first(
     client: TranslationClient, pairs: Pairs, arguments: Ask
 ) -> Pairs:
     """Draw the attention of the first pair, and return all pairs."""
@@ -339,7 +339,7 @@ def _answer_part(
     There is none from the first failed pair on, whose error is the last one of
     `failures`.
     """
-    results_of = functools.partial(_results_of, failures)
+    results_of = functools.partial(_results_until_failure, failures)
     sources = [source for source, _ in part]
     if arguments.score is not None:
         targets = [target for _, target in part]
@@ -375,7 +375,7 @@ def _answer_part(
     ]
 
 
-def _results_of(failures, method, *texts, **options) -> list[Any]:
+def _results_until_failure(failures, method, *texts, **options) -> list[Any]:
     """Return the results of a method of the client before its first failure."""
     try:
         return method(*texts, **options)

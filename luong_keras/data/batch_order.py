@@ -19,10 +19,7 @@ class BatchOrder:
 
     Args:
         pairs: The pairs that are used, and their lengths.
-        batch_size: As in `TrainingBatches`.
-        seed: Likewise.
-        batching: Likewise.
-        pool_batches: Likewise.
+        batch_size, seed, batching, pool_batches: See `TrainingBatches`.
         mixture: The pairs that an epoch takes from each source; None if each
             pair occurs once per epoch.
 
@@ -85,29 +82,27 @@ class BatchOrder:
         Returns:
             (B,) line numbers of each batch, in the order of training.
         """
-        size = self.pool_batches * self.batch_size
+        start = pool * self.pool_batches * self.batch_size
         count = len(self._pairs.lines)
+        stop = min(start + self.pool_batches * self.batch_size, count)
+        keys = [self._pairs.target_lengths]
         if self.batching == "authors":
-            lines = self._pairs.lines[pool * size : (pool + 1) * size]
-            return sorted_batches(
-                lines, self._pairs.target_lengths[lines], self.batch_size
-            )
-        stop = min((pool + 1) * size, count)
+            lines = self._pairs.lines[start:stop]
+            return sorted_batches(lines, keys, self.batch_size)
         if self._mixture is not None:
-            places = self._mixture.places(pool * size, stop, epoch)
+            places = self._mixture.places(start, stop, epoch)
         else:
-            places = shuffled_range(
-                pool * size, stop, count, seed=(self.seed, epoch)
+            places = shuffled_places(
+                np.arange(start, stop), count, (self.seed, epoch)
             )
-        lines = self._pairs.lines[places]
-        return pool_batches(
-            lines,
-            self._pairs.target_lengths[lines],
-            self._pairs.source_lengths[lines],
-            self.batch_size,
-            # The seeds of epochs are not negative, so the two never coincide.
-            seed=(-1 - self.seed, epoch * self.pools_per_epoch + pool),
+        keys.append(self._pairs.source_lengths)
+        batches = sorted_batches(
+            self._pairs.lines[places], keys, self.batch_size
         )
+        # The seeds of epochs are not negative, so the two never coincide.
+        seed = (-1 - self.seed, epoch * self.pools_per_epoch + pool)
+        order = shuffled_places(np.arange(len(batches)), len(batches), seed)
+        return [batches[place] for place in order]
 
     def lines(self, step: int) -> np.ndarray:
         """Compute the lines of the corpus in the batch of a step.
@@ -236,7 +231,9 @@ class Mixture:
             (stop - start,) int64 array, the numbers of the pairs.
         """
         total = int(self.counts.sum())
-        shuffled = shuffled_range(start, stop, total, seed=(self.seed, epoch))
+        shuffled = shuffled_places(
+            np.arange(start, stop), total, (self.seed, epoch)
+        )
         starts = np.cumsum(self.shares) - self.shares
         source = np.searchsorted(starts, shuffled, side="right") - 1
         # A source without a share starts at the same place as the next one:
@@ -267,125 +264,66 @@ def _round_shares(total: int, weights: Sequence[float]) -> np.ndarray:
 _FIRST_SEED = 498247692  # the first of the operation's three seeds
 
 
-def shuffled_range(
-    start: int, stop: int, count: int, seed: tuple[int, int]
-) -> np.ndarray:
-    """Compute a part of a shuffled `range(count)` without the rest.
-
-    Args:
-        start: The first place.
-        stop: The place after the last one, at most `count`.
-        count: The number of integers that are shuffled.
-        seed: Two integers; each pair of integers gives another order.
-
-    Returns:
-        (stop - start,) int64 array, the numbers at these places.
-
-    Example:
-        >>> whole = shuffled_range(0, 10, 10, seed=(1, 0))
-        >>> sorted(whole.tolist()) == list(range(10))
-        True
-        >>> part = shuffled_range(4, 6, 10, seed=(1, 0))
-        >>> part.tolist() == whole[4:6].tolist()
-        True
-    """
-    if stop <= start:  # The operation does not accept an empty range.
-        return np.zeros(0, np.int64)
-    with tf.device("CPU:0"):
-        return tf.random.experimental.index_shuffle(
-            tf.range(start, stop, dtype=tf.int64),
-            seed=tf.constant(seed, tf.int64),
-            max_index=tf.constant(count - 1, tf.int64),
-        ).numpy()
-
-
 def shuffled_places(
-    places: np.ndarray, counts: np.ndarray, seeds: np.ndarray
+    places: np.ndarray,
+    counts: int | np.ndarray,
+    seeds: tuple[int, int] | np.ndarray,
 ) -> np.ndarray:
-    """Compute one number of each of several shuffled ranges.
+    """Compute the numbers at places of shuffled ranges, without the rest.
 
     Args:
-        places: (n,) integer array, a place in each range.
-        counts: (n,) integer array, the length of each range.
-        seeds: (n, 2) integer array, the seed of each range.
+        places: (n,) integer array, the places.
+        counts: The length of the range, or (n,) integer array, the length of
+            the range of each place.
+        seeds: Two integers, or (n, 2) integer array; each pair of integers
+            gives another order.
 
     Returns:
         (n,) int64 array, the numbers at these places.
 
     Example:
-        >>> seeds = np.array([[1, 0]] * 2)
-        >>> places = np.array([4, 5])
-        >>> found = shuffled_places(places, np.array([10, 10]), seeds)
-        >>> found.tolist() == shuffled_range(4, 6, 10, seed=(1, 0)).tolist()
+        >>> whole = shuffled_places(np.arange(10), 10, (1, 0))
+        >>> sorted(whole.tolist()) == list(range(10))
+        True
+        >>> part = shuffled_places(np.array([4, 5]), 10, (1, 0))
+        >>> part.tolist() == whole[4:6].tolist()
         True
     """
-    if not places.size:
+    if not places.size:  # The operation does not accept an empty range.
         return np.zeros(0, np.int64)
+    seeds = np.array(seeds, np.int64)
+    first_seeds = np.full((*seeds.shape[:-1], 1), _FIRST_SEED, np.int64)
     with tf.device("CPU:0"):
-        # This is what `index_shuffle` calls; `index_shuffle` itself does not
-        # accept several seeds, because of their shape.
+        # `tf.random.experimental.index_shuffle` calls this operation, but does
+        # not accept several seeds, because of their shape.
         return tf.raw_ops.RandomIndexShuffle(
             index=tf.constant(places, tf.int64),
-            seed=tf.pad(
-                tf.constant(seeds, tf.int64),
-                [[0, 0], [1, 0]],
-                constant_values=_FIRST_SEED,
-            ),
+            seed=tf.constant(np.concatenate([first_seeds, seeds], -1)),
             max_index=tf.constant(counts - 1, tf.int64),
             rounds=4,
         ).numpy()
 
 
-def pool_batches(
-    lines: np.ndarray,
-    target_lengths: np.ndarray,
-    source_lengths: np.ndarray,
-    batch_size: int,
-    seed: tuple[int, int],
-) -> list[np.ndarray]:
-    """Put sentences of similar length into batches.
-
-    Args:
-        lines: (n,) line numbers of a pool, in shuffled order.
-        target_lengths: (n,) target lengths, the first key of the sorting.
-        source_lengths: (n,) source lengths, the second key.
-        batch_size: The lines per batch; the batch of the longest lines may be
-            smaller.
-        seed: Two integers that determine the order of the batches.
-
-    Returns:
-        The line numbers of each batch, in the order of training.
-    """
-    lines = lines[np.lexsort((source_lengths, target_lengths))]
-    batches = [
-        lines[first : first + batch_size]
-        for first in range(0, len(lines), batch_size)
-    ]
-    order = shuffled_range(0, len(batches), len(batches), seed)
-    return [batches[place] for place in order]
-
-
 def sorted_batches(
-    lines: np.ndarray, target_lengths: np.ndarray, batch_size: int
+    lines: np.ndarray, keys: Sequence[np.ndarray], batch_size: int
 ) -> list[np.ndarray]:
-    """Cut a chunk of lines into batches as the authors' program does.
+    """Sort lines by length, and cut them into batches.
 
     Args:
-        lines: (n,) line numbers of a chunk, in the order of the file.
-        target_lengths: (n,) target lengths; lines of equal length keep their
-            order.
+        lines: (n,) line numbers; lines of equal length keep their order.
+        keys: (N,) lengths of all lines of the corpus, the first key first.
         batch_size: The lines per batch; the last batch may be smaller.
 
     Returns:
         The line numbers of each batch, from short to long.
 
     Example:
-        >>> chunk = np.arange(5)
-        >>> batches = sorted_batches(chunk, np.array([3, 1, 2, 1, 3]), 2)
+        >>> lengths = np.array([3, 1, 2, 1, 3])
+        >>> batches = sorted_batches(np.arange(5), [lengths], 2)
         >>> [batch.tolist() for batch in batches]
         [[1, 3], [2, 0], [4]]
     """
-    lines = lines[np.argsort(target_lengths, kind="stable")]
+    lines = lines[np.lexsort([key[lines] for key in reversed(keys)])]
     return [
         lines[first : first + batch_size]
         for first in range(0, len(lines), batch_size)

@@ -229,8 +229,8 @@ def file_checksum(path: Path) -> int:
         >>> hex(file_checksum(path))
         '0xcbf43926'
     """
-    checksum = 0
-    with open(path, "rb") as file:
-        while chunk := file.read(_CHUNK):
-            checksum = zlib.crc32(chunk, checksum)
-    return checksum
+    with (
+        open(path, "rb") as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+    ):
+        return zlib.crc32(content)

@@ -74,21 +74,15 @@ class EvaluationBatches:
                 f"Received: {len(targets)} and {len(sources)}."
             )
         self.batch_size = batch_size
-        self._sources = _encode_lines(sources, source_tokenizer)
-        self._targets = (
-            None
-            if targets is None or target_tokenizer is None
-            else _encode_lines(targets, target_tokenizer)
-        )
-        rows = [self._sources, self._targets or self._sources]
-        lengths = np.array([[len(ids) for ids in side] for side in rows])
+        sides = [_encode_lines(sources, source_tokenizer)]
+        if targets is not None and target_tokenizer is not None:
+            sides.append(_encode_lines(targets, target_tokenizer))
+        lengths = np.array([[len(ids) for ids in side] for side in sides])
         self.cut = int((lengths > max_length).any(0).sum())
-        self._sources = [ids[:max_length] for ids in self._sources]
-        if self._targets is not None:
-            self._targets = [ids[:max_length] for ids in self._targets]
+        self._sides = [[ids[:max_length] for ids in side] for side in sides]
         # With targets, their length counts first, as in training. The sort is
         # stable, so the same sentences always give the same batches.
-        self._order = np.lexsort(tuple(-np.minimum(lengths, max_length)))
+        self._order = np.lexsort(-np.minimum(lengths, max_length))
 
     def __len__(self) -> int:
         """Return the number of batches."""
@@ -102,11 +96,11 @@ class EvaluationBatches:
         """
         for first in range(0, len(self._order), self.batch_size):
             indices = self._order[first : first + self.batch_size]
-            source = [self._sources[i] for i in indices]
-            batch = {"source": pad_rows(source, min_width=1)}
-            if self._targets is not None:
-                target = [self._targets[i] for i in indices]
-                batch = padded_batch(source, target)
+            sides = [[side[i] for i in indices] for side in self._sides]
+            if len(sides) == 2:
+                batch = padded_batch(*sides)
+            else:
+                batch = {"source": pad_rows(sides[0], min_width=1)}
             yield {"indices": indices.astype(np.int64), **batch}
 
     def dataset(self, **share: Any) -> tf.data.Dataset:
@@ -116,9 +110,8 @@ class EvaluationBatches:
             **share: The arguments of `TrainingBatches.dataset` that select
                 the rows of a process and their padding.
         """
-        names = ["source"]
-        if self._targets is not None:
-            names += ["target_in", "target_out"]
+        names = ["source", "target_in", "target_out"]
+        names = names if len(self._sides) == 2 else names[:1]
         return dataset_of_batches(
             lambda: (
                 share_of_batch({name: batch[name] for name in names}, **share)

@@ -78,7 +78,7 @@ def check_pair(
         text = one_line(text)
         if prepare is not None:
             text = prepare(text)
-        text = _strip_spaces(text)
+        text = _clean_spaces(text)
         if not text or text.isspace():
             return f"empty {side}"
         texts.append(text)
@@ -92,7 +92,7 @@ def check_pair(
     return lines[0], lines[1], pair_hash(*texts)
 
 
-def _strip_spaces(text: str) -> str:
+def _clean_spaces(text: str) -> str:
     # Only ASCII spaces are removed, but any white space counts as empty.
     return one_line(text).strip(" ")
 
@@ -207,6 +207,6 @@ def check_scripts(filters: FilterConfig) -> None:
 
 def pair_hash(source: str, target: str) -> int:
     """Hash a pair, without the spaces around its sentences."""
-    text = f"{_strip_spaces(source)}\t{_strip_spaces(target)}"
+    text = f"{_clean_spaces(source)}\t{_clean_spaces(target)}"
     data = text.encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest())

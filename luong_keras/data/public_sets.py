@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from luong_keras.data.parallel_text import read_lines
@@ -79,7 +78,6 @@ def tfds_pairs(
     split: str,
     source_language: str,
     target_language: str,
-    data_dir: str | Path | None = None,
 ) -> Iterator[tuple[str, str]]:
     """Read sentence pairs of a TensorFlow dataset.
 
@@ -92,8 +90,6 @@ def tfds_pairs(
         split: The split, such as `"train"`, `"validation"` or `"train[:1%]"`.
         source_language: The code of the language to translate from.
         target_language: The code of the language to translate to.
-        data_dir: The folder of prepared sets; by default the folder of
-            TensorFlow Datasets.
 
     Returns:
         Pairs of source and target sentence, in the order of the files.
@@ -102,7 +98,7 @@ def tfds_pairs(
         ValueError: If the set or the split does not exist, or the set lacks
             these languages; raised by the call.
     """
-    builder = _find_builder(name, source_language, target_language, data_dir)
+    builder = _find_builder(name, source_language, target_language)
     import tensorflow_datasets as tfds
 
     builder.download_and_prepare()
@@ -134,12 +130,10 @@ def _find_builder(
     name: str,
     source_language: str,
     target_language: str,
-    data_dir: str | Path | None,
 ) -> Any:
     """Find the builder of the configuration with both languages."""
     with needs("tensorflow-datasets"):
         import tensorflow_datasets as tfds
-    options = {} if data_dir is None else {"data_dir": str(data_dir)}
     base, _, config = name.partition("/")
     try:
         configs = tfds.builder_cls(base).builder_configs
@@ -160,7 +154,7 @@ def _find_builder(
         full_name = f"{base}/{candidate}".removesuffix("/")
         pair: Any = getattr(configs.get(candidate), "language_pair", None)
         if pair is None or requested == set(pair):
-            builder = tfds.builder(full_name, **options)
+            builder = tfds.builder(full_name)
             pair = getattr(builder.info.features, "languages", ())
             if requested <= set(pair):
                 return builder

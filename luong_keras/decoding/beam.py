@@ -225,7 +225,8 @@ class Beam(DecodingStrategy):
     def _add_finished(self, pool, candidates, state):
         """Return the pool with the candidates that finish in this step."""
         finishes = self._finishing_mask(candidates, state, pool)
-        final = state.final(candidates.totals, candidates.parents)
+        lengths = ops.reshape(state.position + 1, (1, 1))
+        final = state.final(candidates.totals, candidates.parents, lengths)
         finished = FinishedHypotheses(
             ops.where(finishes, final, NEVER),
             candidates.parents,
@@ -285,10 +286,10 @@ class Beam(DecodingStrategy):
         return settled[:, 0]
 
     def _settles_by_sums(self, state):
-        """Test whether plain sums can settle a sentence with a partial pool.
+        """Test whether a sentence may stop before its pool is full.
 
-        The paper's search fills the whole pool. This search does the same if
-        all of the pool is returned, or if a bonus may raise a sum.
+        It may if the returned hypotheses cannot be beaten, because sums only
+        fall; not if all of the pool is returned or a bonus may raise a sum.
         """
         return self.num_return_sequences is not None and state.bonus is None
 
@@ -310,10 +311,9 @@ class Beam(DecodingStrategy):
         live = ops.take(state.scores, slots, axis=-1)
         parents = ops.broadcast_to(slots, ops.shape(live))
         maximum = ops.maximum(state.max_lengths, 1)[:, None]
-        final = state.scorers.final(live, maximum, state.scorer_states, parents)
-        unfinished = ops.where(
-            (ranks < self.num_hypotheses) & (live > NEVER / 2), final, NEVER
-        )
+        final = state.final(live, parents, maximum)
+        is_live = (ranks < self.num_hypotheses) & (live > NEVER / 2)
+        unfinished = ops.where(is_live, final, NEVER)
         return parents, mask_beyond(self.stack_sizes, unfinished)
 
 

@@ -9,8 +9,8 @@ from luong_keras.decoding.top_words import (
     NEVER,
     gather_beams,
     largest,
+    log_probabilities,
 )
-from luong_keras.ops import masking
 from luong_keras.ops.backends import take_last
 from luong_keras.ops.batch_compaction import PerSentence
 
@@ -185,10 +185,7 @@ class ConstrainedBeam(Beam):
         sizes = self.num_hypotheses if self.sizes is None else self.sizes
         sizes = ops.where(more, sizes + 1, ops.maximum(sizes, 2))
         gains = mask_beyond(sizes[:, None], gains)
-        logits = masking.upcast(state.logits)
-        all_gains = logits - ops.logsumexp(logits, axis=-1, keepdims=True)
-        if bonus is not None:
-            all_gains = all_gains + ops.cast(bonus, all_gains.dtype)
+        all_gains = log_probabilities(state.logits, bonus)
         if suppressed is not None:
             all_gains = ops.where(suppressed, NEVER, all_gains)
         needed_words = self.phrases.next_words(progress)

@@ -13,8 +13,11 @@ from luong_keras.decoding.argument_checks import (
     check_positive,
 )
 from luong_keras.decoding.strategy import IndependentSampler
-from luong_keras.decoding.top_words import NEVER, largest
-from luong_keras.ops import masking
+from luong_keras.decoding.top_words import (
+    NEVER,
+    largest,
+    log_probabilities,
+)
 from luong_keras.ops.backends import take_last
 from luong_keras.ops.batch_compaction import column
 
@@ -69,29 +72,21 @@ class Sampling(IndependentSampler):
         self.seeds = column(0 if seeds is None else seeds)
 
     def pick(self, state, barred):
-        logits = masking.upcast(state.logits)
-        bonus = state.bonus
-        if bonus is not None:
-            bonus = ops.cast(bonus, logits.dtype)
-        allowed = self._mask_logits(state, logits, bonus, barred)
+        gains = log_probabilities(state.logits, state.bonus)
+        allowed = self._mask_gains(state, gains, barred)
         words = self._draw_words(state, allowed)
-        gains = logits - ops.logsumexp(logits, axis=-1, keepdims=True)
-        if bonus is not None:
-            gains = gains + bonus
         gain = take_last(gains, words[..., None])[..., 0]
         is_possible = ops.max(allowed, axis=-1) > NEVER / 2
         return ops.where(is_possible, gain, NEVER), words
 
-    def _mask_logits(self, state, logits, bonus, barred):
+    def _mask_gains(self, state, gains, barred):
         """Return logits at the temperature, `NEVER` for excluded words."""
-        if bonus is not None:
-            logits = logits + bonus
         words = ops.arange(state.vocabulary_size, dtype="int32")
         forbidden = barred[..., None] & (words == state.eos_id)
         suppressed = state.suppressed
         if suppressed is not None:
             forbidden = forbidden | suppressed
-        logits = logits / _expand(self.temperature, logits.dtype)
+        logits = gains / _expand(self.temperature, gains.dtype)
         logits = ops.where(forbidden, NEVER, logits)
         if self._samples_all_words:
             return logits

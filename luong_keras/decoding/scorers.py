@@ -6,12 +6,13 @@ instance to `search`, `beam_search` or a translator.
 """
 
 import functools
-import numbers
 
+import numpy as np
 from keras import ops
 
 from luong_keras.decoding.argument_checks import (
     check_counts,
+    check_integer,
     check_not_negative,
     check_words,
 )
@@ -242,17 +243,10 @@ class NoRepeatedNgrams(Scorer):
     MAX_SIZE = 8  # the largest n that a tensor of sizes may have
 
     def __init__(self, size):
-        if isinstance(size, numbers.Integral):
-            size = int(size)  # NumPy's integers are not `int`s
-        if isinstance(size, int) and size < 1:
-            raise ValueError(
-                f"`size` must be 1 or more. Received: size={size}. Leave the "
-                "scorer out to allow repetition."
-            )
-        if not isinstance(size, int):
+        if np.ndim(size):
             limit = self.MAX_SIZE
             size = check_counts("size", size, 0, limit, "or one int for all")
-        self.size = size
+        self.size = size if np.ndim(size) else check_integer("size", size)
 
     def start(self, batch, source_length, max_steps):
         # -1, which is no word, fills the places after the last word.

@@ -34,7 +34,8 @@ class StepState(NamedTuple):
     """The inputs of a decoding strategy at one step.
 
     Attributes:
-        position: 0-based position, the number of words of each hypothesis.
+        position: 0-based position, the number of words of each hypothesis:
+            the Python int 0 in the first step, a tensor in the loop.
         logits: (B, K, V) logits of the next word; K is 1 at position 0.
         scores: (B, K) scores of the hypotheses so far.
         unfinished: (B,) boolean mask of the sentences that have not stopped.
@@ -76,13 +77,12 @@ class StepState(NamedTuple):
             self.scorer_states, self.position, self.vocabulary_size
         )
 
-    def final(self, scores, parents):
-        """Compute the final scores of hypotheses (B, N) that end here.
+    def final(self, scores, parents, lengths):
+        """Compute the final scores of hypotheses (B, N) of `lengths` symbols.
 
         `parents` (B, N) are the hypotheses that they continue.
         """
-        length = ops.reshape(self.position + 1, (1, 1))
-        return self.scorers.final(scores, length, self.scorer_states, parents)
+        return self.scorers.final(scores, lengths, self.scorer_states, parents)
 
 
 class StepOutput(NamedTuple):
@@ -239,9 +239,7 @@ class IndependentSampler(DecodingStrategy):
         slots = ops.zeros_like(lengths) + places
         # Hypotheses that end before the limit also have the symbol `</s>`.
         symbols = ops.minimum(lengths + 1, ops.maximum(maximum, 1))
-        ranking = state.scorers.final(
-            state.scores, symbols, state.scorer_states, slots
-        )
+        ranking = state.final(state.scores, slots, symbols)
         ends = ops.where(lengths < maximum, lengths, -1)
         # A hypothesis does not count if a step allowed no word.
         is_counted = state.scores > NEVER / 2

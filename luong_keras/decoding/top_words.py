@@ -56,6 +56,13 @@ def top_words(logits, count, suppressed=None, bonus=None):
     return values - best + highest, words
 
 
+def log_probabilities(logits, bonus=None):
+    """Return log-probabilities (B, K, V) of all words, plus their bonus."""
+    logits = masking.upcast(logits)
+    gains = logits - ops.logsumexp(logits, axis=-1, keepdims=True)
+    return gains if bonus is None else gains + ops.cast(bonus, gains.dtype)
+
+
 def top_k(values, k):
     """Compute `largest` over the last axis of (B, K, V), faster for large V.
 

@@ -127,10 +127,13 @@ class SearchRunner:
         """Search with the options of each sentence."""
         options = self._resolve_options(request.options)
         limits = self.limits(sources.lengths, reserved_symbols(request))
+        scorers = [
+            Prefix(request.prefix, request.prefix_lengths),
+            *self._make_scorers(sources.mask, options),
+        ]
         if request.required is None:
-            return self._run_beam(
-                step, states, sources, options, request, limits
-            )
+            beam = Beam(**self._beam_options(options, limits))
+            return search(step, states, beam, scorers=scorers, **limits)
         assert request.forbidden is not None  # given together with `required`
         is_sampled = options["temperature"] > 0
         beam_limits, sample_limits = (
@@ -138,11 +141,7 @@ class SearchRunner:
             | {"max_lengths": tf.where(is_included, limits["max_lengths"], 0)}
             for is_included in (~is_sampled, is_sampled)
         )
-        scorers = [
-            Prefix(request.prefix, request.prefix_lengths),
-            ForbiddenPhrases(*request.forbidden),
-            *self._make_scorers(sources.mask, options),
-        ]
+        scorers.append(ForbiddenPhrases(*request.forbidden))
         hypotheses = search(
             step,
             states,
@@ -269,17 +268,6 @@ class SearchRunner:
             "max_size": self.max_beam_size,
             "num_return_sequences": tf.where(n_best > 0, n_best, ALL),
         }
-
-    def _run_beam(self, step, states, sources, options, request, limits):
-        requested = {"length_penalty": options["length_penalty"]}
-        prefix = Prefix(request.prefix, request.prefix_lengths)
-        return search(
-            step,
-            states,
-            Beam(**self._beam_options(options, limits)),
-            scorers=[prefix, *self._make_scorers(sources.mask, requested)],
-            **limits,
-        )
 
     def _make_sampling(self, sources, options, limits):
         """Create a strategy that draws as many samples as a beam would give."""

@@ -1,4 +1,4 @@
-"""Results of a translator in Python; the client has similar classes."""
+"""Results of a translator in Python, and the order of its batches."""
 
 from __future__ import annotations
 

@@ -223,8 +223,6 @@ class Encoder(NumberedLayer):
         if 0 in inputs.shape:
             return self._zero_outputs(inputs)
         mask = inputs_mask if mask is None else mask
-        if mask is not None:
-            mask = ops.cast(mask, "bool")
         # The mask for layers that read backwards: it differs from `mask` if a
         # sentence has holes.
         flipped_mask = mask if mask is None else reverse_within_mask(mask, mask)
@@ -346,23 +344,14 @@ def _without_cudnn(layer):
     """
     if not hasattr(layer, "use_cudnn"):
         return lambda: layer
-    copy = type(layer)(
-        layer.units,
+    reader = keras.layers.RNN(
+        layer.cell,
         return_sequences=True,
         return_state=True,
-        use_bias=layer.use_bias,
-        use_cudnn=False,
         name=layer.name,
         dtype=layer.dtype_policy,
-        # It shares the cell's weights. Its fixed seed takes no number from the
-        # global seed, so a run's seed still gives the same weights.
-        kernel_initializer="zeros",
-        recurrent_initializer="zeros",
-        seed=0,
     )
-    copy.cell = layer.cell
-    copy.built = True
-    return lambda: copy
+    return lambda: reader
 
 
 def _scan_lstm(layer, x, mask):

@@ -1,13 +1,12 @@
 """Output projection of a translator."""
 
 import keras
-from keras import backend, ops
+from keras import ops
 
 from luong_keras.layers.argument_checks import check_floats, check_numbers
 from luong_keras.layers.checked_layer import CheckedLayer, fresh_initializer
 from luong_keras.layers.embedding import embedding_table
 from luong_keras.missing_package import private_name
-from luong_keras.ops import loops
 from luong_keras.ops.chunked_loss import chunked_word_losses
 from luong_keras.ops.cross_entropy import (
     check_smoothing,
@@ -174,7 +173,7 @@ class OutputProjection(CheckedLayer):
         so that the logits are never all held at once.
         """
         check_smoothing(label_smoothing)
-        if not training or backend.backend() not in loops.BACKENDS:
+        if not training:
             logits = self.call(vectors)
             return word_losses(logits, targets, label_smoothing, pad_id)
         (*inner_kernels, kernel), bias = self.loop_weights()

@@ -104,12 +104,9 @@ class WordLosses(CheckedLayer):
                 *(vectors, targets, self.sampled, self.seed_generator),
                 self.pad_id,
             )
-        if not training:
-            return self.projection.word_losses(
-                vectors, targets, pad_id=self.pad_id
-            )
+        smoothing = self.label_smoothing if training else 0.0
         return self.projection.word_losses(
-            vectors, targets, self.label_smoothing, self.pad_id, True
+            vectors, targets, smoothing, self.pad_id, training
         )
 
     def _output_shape(self, vectors_shape, targets_shape=None):

@@ -1,6 +1,7 @@
 """A sequence-to-sequence model with attention, from a configuration."""
 
 import dataclasses
+from typing import Any
 
 import keras
 from keras import ops
@@ -93,14 +94,11 @@ class TranslationModel:
 
     def _make_layers(self) -> None:
         config, dtype = self.config, self.config.precision
-        self.source_embedding = None
-        if config.shared_embeddings:
+        side = "shared" if config.shared_embeddings else "source"
+        self.source_embedding: Any = None
+        if config.source_features is None:
             self.source_embedding = self._make_embedding(
-                config.source_vocabulary_size, "shared_embedding"
-            )
-        elif config.source_features is None:
-            self.source_embedding = self._make_embedding(
-                config.source_vocabulary_size, "source_embedding"
+                config.source_vocabulary_size, f"{side}_embedding"
             )
         self.encoder = Encoder(
             config.units,
@@ -117,7 +115,11 @@ class TranslationModel:
             dtype=dtype,
             name="encoder",
         )
-        self.target_embedding = self._make_target_embedding()
+        self.target_embedding = self.source_embedding
+        if not config.shared_embeddings:
+            self.target_embedding = self._make_embedding(
+                config.target_vocabulary_size, "target_embedding"
+            )
         self.decoder = AttentionRNN(
             self._make_cell(),
             dropout=config.dropout,
@@ -142,13 +144,6 @@ class TranslationModel:
             return default
         limit = self.config.initial_range
         return keras.initializers.RandomUniform(-limit, limit)
-
-    def _make_target_embedding(self):
-        if self.config.shared_embeddings:
-            return self.source_embedding
-        return self._make_embedding(
-            self.config.target_vocabulary_size, "target_embedding"
-        )
 
     def _make_embedding(self, vocabulary_size, name):
         return Embedding(
@@ -257,8 +252,15 @@ class TranslationModel:
 
         The memory's mask and the decoder's initial states follow.
         """
-        *source, target_in = inputs
-        memory, mask, states = self._encode(*self._embed_source(*source))
+        source, *masks, target_in = inputs
+        if self.source_embedding is not None:
+            masks = [ops.not_equal(source, self.config.source_pad_id)]
+            source = self.source_embedding(source)
+        (mask,) = masks
+        memory, *states = self.encoder(source, mask=mask)
+        if self.bridge is not None:
+            num_states = self.decoder.cell.states_per_layer
+            states = self.bridge(states[-num_states:])
         memory_arguments = {}
         if self.has_attention:
             memory_arguments = {"memory": memory, "memory_mask": mask}
@@ -269,20 +271,6 @@ class TranslationModel:
             **memory_arguments,
         )
         return vectors, memory, mask, states
-
-    def _embed_source(self, source, mask=None):
-        """Return the input of the encoder and its mask."""
-        if self.source_embedding is not None:
-            mask = ops.not_equal(source, self.config.source_pad_id)
-            source = self.source_embedding(source)
-        return source, mask
-
-    def _encode(self, embedded, mask):
-        memory, *states = self.encoder(embedded, mask=mask)
-        if self.bridge is not None:
-            num_states = self.decoder.cell.states_per_layer
-            states = self.bridge(states[-num_states:])
-        return memory, mask, states
 
     @property
     def has_attention(self) -> bool:

@@ -7,8 +7,6 @@ from luong_keras.ops.devices import has_gpu
 # Steps per iteration on a GPU, where starting a small operation takes about as
 # long as computing it, and each iteration adds bookkeeping.
 _UNROLL_ON_GPU = 5
-# Backends on which a function with many results may have a custom gradient.
-BACKENDS = ("tensorflow", "jax", "torch")
 
 
 def stacking_loop(body, carry, xs, num_stacked, num_kept=0, reverse=False):

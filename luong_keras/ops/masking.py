@@ -61,13 +61,10 @@ def masked_softmax(scores, mask=None):
     scores = upcast(scores)
     if mask is None:
         return ops.softmax(scores, axis=-1)
-    # A finite stand-in for minus infinity keeps every gradient finite.
-    lowest = -1e30
-    highest = ops.max(ops.where(mask, scores, lowest), axis=-1, keepdims=True)
-    shifted = ops.where(mask, scores - ops.stop_gradient(highest), lowest)
-    exponentials = ops.where(mask, ops.exp(shifted), 0.0)
-    total = ops.sum(exponentials, axis=-1, keepdims=True)
-    return exponentials / ops.where(total > 0, total, 1.0)
+    # Minus infinity would make a row without a True entry NaN; `ops.softmax`
+    # would warn of a source of one word.
+    log_weights = ops.log_softmax(ops.where(mask, scores, -1e30), axis=-1)
+    return ops.where(mask, ops.exp(log_weights), 0.0)
 
 
 def zero_where_masked(x, mask):

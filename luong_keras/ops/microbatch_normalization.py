@@ -25,7 +25,7 @@ class MicrobatchDivisor:
     Attributes:
         number: scalar, to be added up over all parts to the divisor of the
             batch; None if the loss divides by a constant.
-        known: whether a loss has recorded its divisor.
+        is_recorded: whether a loss has recorded its divisor.
     """
 
     def __init__(self) -> None:

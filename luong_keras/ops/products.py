@@ -127,18 +127,13 @@ def _multiply_rows(multiply, multiply_back, x, rows):
 
 
 def _dots(x, rows):
-    return _matmul(x, rows, transposed=True)
+    return _sums(x, ops.swapaxes(rows, -1, -2))
 
 
 def _sums(weights, rows):
-    return _matmul(weights, rows)
-
-
-def _matmul(x, rows, transposed=False):
     if backend.standardize_dtype(rows.dtype) == "float16":
         rows = masking.upcast(rows)
-    rows = ops.swapaxes(rows, -1, -2) if transposed else rows
-    return masking.upcast(ops.matmul(ops.cast(x, rows.dtype), rows))
+    return masking.upcast(ops.matmul(ops.cast(weights, rows.dtype), rows))
 
 
 # Products of a step.
@@ -326,7 +321,9 @@ def _rows_gradient(rows, factors):
 
     def multiply():
         # A single product makes a single tensor as large as the rows.
-        full = [_spread_windows(x, first, length) for x in by_row]
+        full = by_row
+        if first is not None:
+            full = [spread_windows(x, first, length) for x in by_row]
         full, widths = (ops.concatenate(x, axis=1) for x in (full, by_width))
         return masking.upcast(ops.matmul(ops.swapaxes(full, 1, 2), widths))
 
@@ -344,10 +341,8 @@ def _rows_gradient(rows, factors):
     return ops.cond(is_long, add_up, multiply)
 
 
-def _spread_windows(windows, first, length):
-    """Put windows (B, T, W) at their places in the source, (B, T, S)."""
-    if first is None:
-        return windows
+def spread_windows(windows, first, length):
+    """Put windows (B, T, W) into zeros (B, T, S), from `first` (B, T, 1) on."""
     batch, steps, width = ops.shape(windows)
     sums = _add_windows(
         ops.reshape(windows, (-1, 1, width)),

@@ -53,9 +53,7 @@ def lstm_activations(pre_activations, carry):
 
 
 def _clip(x, limit):
-    """Clip `x` to [-limit, limit]; return `x` itself if the limit is None."""
-    if limit is None:
-        return x
+    """Clip `x` to [-limit, limit]."""
     # As tensors: Keras on torch would round Python numbers to float32.
     return ops.clip(
         x,

@@ -160,17 +160,6 @@ def _block_padding(steps, size):
     return (size - steps % size) % size
 
 
-def spread(values, positions, source_length):
-    """Put `values` (B, T, W) at their positions in zeros (B, T, S)."""
-    offset = ops.arange(source_length, dtype=PLACE_DTYPE) - positions[..., :1]
-    last = ops.cast(ops.shape(positions)[-1] - 1, PLACE_DTYPE)
-    gathered = ops.take_along_axis(
-        values, ops.minimum(ops.maximum(offset, 0), last), axis=-1
-    )
-    inside = ops.logical_and(offset >= 0, offset <= last)
-    return ops.where(inside, gathered, ops.zeros((), dtype=gathered.dtype))
-
-
 def window_mask(centre, half_width, positions):
     """Return a mask (B, T, S or W), True in [centre - D, centre + D].
 

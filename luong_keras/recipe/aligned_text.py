@@ -75,30 +75,17 @@ def aligned_lines(
             side, with the place of the pair.
     """
     for chunk in batches_of(pairs, CHUNK):
-        words = [(len(s.split()), len(t.split())) for s, t in chunk]
-        for pair, lengths in zip(chunk, words, strict=True):
-            _check_both_sides(pair, lengths)
-        nonempty = [place for place, (count, _) in enumerate(words) if count]
-        sources, targets = (
-            [chunk[i][side] for i in nonempty] for side in (0, 1)
-        )
-        forward_pairs = aligned_pairs(translator, sources, targets, step)
-        backward_pairs: list[AlignedPair | None] = [None] * len(forward_pairs)
+        lengths = [(len(s.split()), len(t.split())) for s, t in chunk]
+        for pair, counts in zip(chunk, lengths, strict=True):
+            _check_both_sides(pair, counts)
+        sources, targets = ([pair[side] for pair in chunk] for side in (0, 1))
+        forward = aligned_pairs(translator, sources, targets, step)
+        backward: Sequence[AlignedPair | None] = [None] * len(chunk)
         if reverse is not None:
-            backward_pairs = [*aligned_pairs(reverse, targets, sources, step)]
-        lines = dict(
-            zip(
-                nonempty,
-                zip(forward_pairs, backward_pairs, strict=True),
-                strict=True,
-            )
-        )
-        empty = AlignedPair(frozenset(), False)
-        for place, pair in enumerate(chunk):
-            unaligned = empty, empty if reverse is not None else None
-            yield _aligned_line(
-                pair.place, words[place], *lines.get(place, unaligned)
-            )
+            backward = aligned_pairs(reverse, targets, sources, step)
+        places = [pair.place for pair in chunk]
+        for line in zip(places, lengths, forward, backward, strict=True):
+            yield _aligned_line(*line)
 
 
 def _aligned_line(

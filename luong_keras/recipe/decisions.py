@@ -76,12 +76,11 @@ def decide_languages(config: RunConfig, run: RunFolder) -> RunConfig:
     script does not determine it.
     """
     data = config.data
-    unknown = [name for name in _LANGUAGES if getattr(data, name) is None]
-    if not unknown or run.config.exists():
+    languages = [data.source_language, data.target_language]
+    if None not in languages or run.config.exists():
         return config
     if data.dataset != "files" or _is_prefix(data.train):
-        languages = dict(zip(_LANGUAGES, data.languages, strict=True))
-        return _with_decisions(config, languages, config.training.metric)
+        return _with_languages(config, data.languages)
     if data.train is None:
         return config  # Reading the text raises the error.
     sources = text_sources(
@@ -90,26 +89,24 @@ def decide_languages(config: RunConfig, run: RunFolder) -> RunConfig:
     column_languages = next(
         filter(None, (source.languages for source in sources)), None
     )
-    requested = data.source_language, data.target_language
-    if column_languages not in (None, data.languages) and requested == (
-        None,
-        None,
+    if (
+        column_languages is not None
+        and column_languages != data.languages
+        and languages == [None, None]
     ):
-        languages = dict(zip(_LANGUAGES, column_languages, strict=True))
-        return _with_decisions(config, languages, config.training.metric)
+        return _with_languages(config, column_languages)
     pairs = [
         pair
         for source in sources
         for pair in itertools.islice(read_text([source], True), _SCRIPT_LINES)
         if None not in pair
     ]
-    detected = {}
     for side, name in enumerate(_LANGUAGES):
-        if name in unknown:
-            detected[name] = language_of_script(pair[side] for pair in pairs)
-            if detected[name] is not None:
-                print(f"data.{name} is {detected[name]}, by the text's script")
-    return _with_decisions(config, detected, config.training.metric)
+        if languages[side] is None:
+            languages[side] = language_of_script(pair[side] for pair in pairs)
+            if languages[side] is not None:
+                print(f"data.{name} is {languages[side]}, by the text's script")
+    return _with_languages(config, languages)
 
 
 def decide_metric(
@@ -128,7 +125,7 @@ def decide_metric(
         config.training.metric, target_of(config.data, references)
     )
     print(message)
-    return _with_decisions(config, {}, metric.setting)
+    return with_values(config, {"training.metric": metric.setting})
 
 
 def run_metric(
@@ -151,11 +148,11 @@ def run_metric(
     return find_metric(setting, target_of(config.data, references))
 
 
-def _with_decisions(
-    config: RunConfig, languages: dict[str, Any], metric: str
+def _with_languages(
+    config: RunConfig, languages: Sequence[str | None]
 ) -> RunConfig:
-    values = {f"data.{name}": value for name, value in languages.items()}
-    return with_values(config, {**values, "training.metric": metric})
+    names = [f"data.{name}" for name in _LANGUAGES]
+    return with_values(config, dict(zip(names, languages, strict=True)))
 
 
 def _is_prefix(train: Any) -> bool:

@@ -20,7 +20,7 @@ from luong_keras.files.atomic_file import read_json, write_json
 from luong_keras.files.json_lines import read_json_lines, write_json_lines
 from luong_keras.files.path_checks import no_link
 from luong_keras.recipe.devices import Devices, device_names
-from luong_keras.recipe.run_settings import with_relative_paths
+from luong_keras.recipe.run_settings import with_relative_word_lists
 from luong_keras.tables import pluralize
 from luong_keras.text.threads import available_cores
 from luong_keras.training.epoch_logs import JsonLinesLog
@@ -116,7 +116,9 @@ def print_epochs(config: RunConfig, run: RunFolder) -> None:
 def write_config(config: RunConfig, run: RunFolder) -> None:
     """Write the settings with which the run continues."""
     run.write_config(
-        config_to_dict(with_relative_paths(config, run)), MAY_CHANGE, _DEFAULTS
+        config_to_dict(with_relative_word_lists(config, run)),
+        MAY_CHANGE,
+        _DEFAULTS,
     )
 
 
@@ -137,7 +139,7 @@ def is_finished(config: RunConfig, run: RunFolder) -> bool:
         and record.get("trained") == trained_epochs(run)
         and record.get("weights") == config.training.final_weights
         and config_from_dict(record.get("decoding", {}), DecodingConfig)
-        == with_relative_paths(config, run).decoding
+        == with_relative_word_lists(config, run).decoding
     )
 
 
@@ -147,7 +149,9 @@ def mark_finished(config: RunConfig, run: RunFolder) -> None:
         "epochs": config.training.epochs,
         "trained": trained_epochs(run),
         "weights": config.training.final_weights,
-        "decoding": config_to_dict(with_relative_paths(config, run).decoding),
+        "decoding": config_to_dict(
+            with_relative_word_lists(config, run).decoding
+        ),
     }
     write_json(run.finished, record)
 

@@ -55,7 +55,7 @@ def copy_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:
     return config
 
 
-def with_relative_paths(config: RunConfig, run: RunFolder) -> RunConfig:
+def with_relative_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:
     """Return settings with paths relative to the run folder."""
     for name in _READERS:
         copy_path = getattr(run, name)
@@ -64,7 +64,7 @@ def with_relative_paths(config: RunConfig, run: RunFolder) -> RunConfig:
     return config
 
 
-def with_absolute_paths(config: RunConfig, run: RunFolder) -> RunConfig:
+def with_absolute_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:
     """Return settings with the full paths of word lists in the run folder.
 
     Raises:
@@ -115,4 +115,4 @@ def run_config(folder: str | Path, resolve_paths: bool = True) -> RunConfig:
         config = config_from_dict(values)
     except ValueError as error:
         raise ValueError(f"{run.config}: {error}") from None
-    return with_absolute_paths(config, run) if resolve_paths else config
+    return with_absolute_word_lists(config, run) if resolve_paths else config

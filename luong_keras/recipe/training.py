@@ -20,10 +20,7 @@ from luong_keras.evaluation.metrics.metric import Metric
 from luong_keras.recipe.decisions import run_metric
 from luong_keras.recipe.devices import ONE_DEVICE, Devices
 from luong_keras.recipe.resumption import session
-from luong_keras.recipe.validation_callbacks import (
-    progress_callback,
-    validation_callbacks,
-)
+from luong_keras.recipe.validation_callbacks import validation_callbacks
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.text.tokenizer import Tokenizer
 from luong_keras.training.epoch_logs import TokensPerSecond
@@ -43,6 +40,7 @@ from luong_keras.training.monitoring import (
 from luong_keras.training.optimizers import make_optimizer
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.training.schedules import LearningRateHalving
+from luong_keras.training.training_progress import TrainingProgress
 from luong_keras.training.weight_callbacks import BestWeights, EpochWeights
 from luong_keras.training.weight_files import save_weights
 
@@ -210,7 +208,15 @@ def train(
             metric,
         )
         if devices.writes:
-            progress = stack.enter_context(progress_callback(run, dev, metric))
+            progress = stack.enter_context(
+                TrainingProgress(
+                    metric.key,
+                    count="count",
+                    validation_batches=int(dev.cardinality()),
+                    mode=metric.mode,
+                    title=metric.title or metric.name,
+                )
+            )
             steps = functools.partial(getattr, progress, "steps_done")
             write_session = stack.enter_context(
                 session(run.sessions, devices, steps)

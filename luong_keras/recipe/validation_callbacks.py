@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import html
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,8 +23,6 @@ from luong_keras.recipe.evaluation import with_progress
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.training.epoch_logs import JsonLinesLog, TranslationValidation
 from luong_keras.training.run_folder import RunFolder
-from luong_keras.training.training_progress import TrainingProgress
-from luong_keras.truncation import TruncationWarning
 from luong_keras.with_tensorflow import tf
 
 
@@ -87,26 +84,6 @@ def validation_callbacks(
         keras.callbacks.TensorBoard(run.tensorboard),
         TensorBoardSamples(run.tensorboard / "samples", callback, translator),
     ]
-
-
-def progress_callback(run: RunFolder, dev, metric: Metric) -> TrainingProgress:
-    """Return the progress callback of a new or resumed run.
-
-    Args:
-        run: the folder of the run.
-        dev: the validation batches.
-        metric: the metric that compares epochs.
-    """
-    scores = [line.get(metric.key) for line in JsonLinesLog(run.log).read()]
-    better = max if metric.mode == "max" else min
-    return TrainingProgress(
-        metric.key,
-        better((s for s in scores if s is not None), default=None),
-        count="count",
-        validation_batches=int(dev.cardinality()),
-        mode=metric.mode,
-        title=metric.title or metric.name,
-    )
 
 
 class TensorBoardSamples(keras.callbacks.Callback):
@@ -196,11 +173,6 @@ class TensorBoardSamples(keras.callbacks.Callback):
 def _best_translations(
     translator: TextTranslator | JaxTranslator, lines: list[str]
 ) -> list[Translation]:
-    if isinstance(translator, TextTranslator):
-        with warnings.catch_warnings():
-            # The validation has reported cut sentences already.
-            warnings.simplefilter("ignore", TruncationWarning)
-            return [nbest[0] for nbest in translator.nbest(lines)]
     translations: list[Translation] = []
     size = translator.decoding.batch_size
     for start in range(0, len(lines), size):

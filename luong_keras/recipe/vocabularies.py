@@ -11,7 +11,7 @@ import numpy as np
 from luong_keras.config import DataConfig, RunConfig
 from luong_keras.config.data import SentencePieceConfig
 from luong_keras.config.values import with_values
-from luong_keras.data.batch_order import shuffled_range
+from luong_keras.data.batch_order import shuffled_places
 from luong_keras.data.corpus import SIDES, Corpus
 from luong_keras.data.token_ids import select_pairs, token_ids
 from luong_keras.files.atomic_file import write_text
@@ -196,7 +196,7 @@ def sampled_lines(
             yield from corpus.side_lines(side)
         return
     indices = np.sort(
-        shuffled_range(0, maximum, len(sides) * count, seed=_SAMPLE_SEED)
+        shuffled_places(np.arange(maximum), len(sides) * count, _SAMPLE_SEED)
     )
     for number, side in enumerate(sides):
         first, last = np.searchsorted(

@@ -12,7 +12,7 @@ from luong_keras.files.folder_lock import lock_folder
 from luong_keras.training.interruption import SnapshotCallback, StopOnSignal
 from luong_keras.training.mirrored import check_strategy
 from luong_keras.training.monitoring import StopOnPlateau
-from luong_keras.training.snapshot import build_optimizer
+from luong_keras.training.snapshot import make_optimizer_variables
 
 
 @runtime_checkable
@@ -163,7 +163,7 @@ def _fit_from(
     if on_tensorflow and training_model.built and training_model.compiled:
         # A step that makes the optimizer's variables would be traced twice.
         with training_model.distribute_strategy.scope():
-            build_optimizer(training_model)
+            make_optimizer_variables(training_model)
     run = _RunCallbacks(
         callbacks, training_model, position, steps, epochs, verbose
     )
@@ -225,8 +225,6 @@ class _RunCallbacks(keras.callbacks.CallbackList):
         self.position = position
         self.leg = position, position
         self._steps = steps
-        self._offset = position % steps
-        self._resumed_epoch = position // steps
         self._epoch = 0
         self._has_begun = False
         self._end_logs: dict[str, Any] | None = None
@@ -247,19 +245,17 @@ class _RunCallbacks(keras.callbacks.CallbackList):
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
         self._epoch = epoch
-        if epoch != self._resumed_epoch:
-            self._offset = 0
         super().on_epoch_begin(epoch, logs)
 
     def on_train_batch_begin(
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        super().on_train_batch_begin(batch + self._offset, logs)
+        super().on_train_batch_begin(batch + self.leg[0] % self._steps, logs)
 
     def on_train_batch_end(
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        batch += self._offset
+        batch += self.leg[0] % self._steps
         if _NAMES_FIRST_BATCH:
             steps_per_execution = self.model.steps_per_execution
             batch = min(batch + steps_per_execution, self._steps) - 1

@@ -1,5 +1,7 @@
 """Files of a training run and their names."""
 
+from __future__ import annotations
+
 import json
 import os
 import re
@@ -18,37 +20,6 @@ OTHER_TEXT = (
     "The training text or the tokenizers of '{}' are not those that the run "
     "began with. Put the old files back, or use a new folder for a new run."
 )
-_CONTENTS = {
-    "config": ("config.json", "the resolved configuration"),
-    "data": ("data.json", "a hash of all that decides the batches"),
-    "corpus": ("corpus", "the checked training text"),
-    "dev": ("dev.jsonl", "the pairs to choose a model by"),
-    "test": ("test.jsonl", "the pairs to score"),
-    "source_vocabulary": ("source_vocabulary.json", "the source tokenizer"),
-    "target_vocabulary": ("target_vocabulary.json", "the target tokenizer"),
-    "dictionary": ("dictionary.txt", "what unknown words become"),
-    "shortlist": ("shortlist.txt", "words that a translation may have"),
-    "parent": ("parent.json", "the run whose weights it began with"),
-    "initial_weights": ("initial.weights.h5", "those weights"),
-    "snapshot": ("snapshot.npz", "what a resumed run needs"),
-    "previous_snapshot": ("snapshot.previous.npz", "the one before"),
-    "best_weights": ("best.weights.h5", "the weights of the best epoch"),
-    "last_weights": ("last.weights.h5", "the weights of the last epoch"),
-    "average_weights": ("average.weights.h5", "the mean of several epochs"),
-    "checkpoints": ("checkpoints", "the weights of single epochs"),
-    "log": ("log.jsonl", "one line of results an epoch"),
-    "results": ("results.jsonl", "scores with their signatures"),
-    "translations": ("test.txt", "the test translations"),
-    "sessions": ("sessions.jsonl", "when and where it was trained"),
-    "report": ("report.html", "the page of the run"),
-    "tensorboard": ("tensorboard", "curves, for TensorBoard"),
-    "samples": ("samples", "the translations after each epoch"),
-    "plots": ("plots", "figures"),
-    "export": ("export", "the SavedModel, for serving"),
-    "finished": ("finished.json", "what was scored and exported last"),
-    "pairs": ("pairs", "the text that the run was given in memory"),
-}
-
 # Names of weights that do not belong to one numbered epoch.
 WEIGHTS = ("best", "last", "average")
 _SUFFIX = ".weights.h5"
@@ -72,6 +43,17 @@ def epoch_path(folder: str | os.PathLike[str], number: int) -> Path:
     return Path(folder) / f"epoch-{number:03d}{_SUFFIX}"
 
 
+class _Content:
+    """A file or folder of a run; as an attribute of a run, its path."""
+
+    def __init__(self, name: str, meaning: str) -> None:
+        self.name = name
+        self.meaning = meaning
+
+    def __get__(self, run: RunFolder, _: type[RunFolder]) -> Path:
+        return run.path / self.name
+
+
 class RunFolder:
     """Folder of a training run, with its files and its configuration.
 
@@ -91,39 +73,43 @@ class RunFolder:
         'log.jsonl'
     """
 
-    config: Path
-    data: Path
-    corpus: Path
-    dev: Path
-    test: Path
-    source_vocabulary: Path
-    target_vocabulary: Path
-    dictionary: Path
-    shortlist: Path
-    parent: Path
-    initial_weights: Path
-    snapshot: Path
-    previous_snapshot: Path
-    best_weights: Path
-    last_weights: Path
-    average_weights: Path
-    checkpoints: Path
-    log: Path
-    results: Path
-    translations: Path
-    sessions: Path
-    report: Path
-    tensorboard: Path
-    samples: Path
-    plots: Path
-    export: Path
-    finished: Path
-    pairs: Path
+    config = _Content("config.json", "the resolved configuration")
+    data = _Content("data.json", "a hash of all that decides the batches")
+    corpus = _Content("corpus", "the checked training text")
+    dev = _Content("dev.jsonl", "the pairs to choose a model by")
+    test = _Content("test.jsonl", "the pairs to score")
+    source_vocabulary = _Content(
+        "source_vocabulary.json", "the source tokenizer"
+    )
+    target_vocabulary = _Content(
+        "target_vocabulary.json", "the target tokenizer"
+    )
+    dictionary = _Content("dictionary.txt", "what unknown words become")
+    shortlist = _Content("shortlist.txt", "words that a translation may have")
+    parent = _Content("parent.json", "the run whose weights it began with")
+    initial_weights = _Content("initial.weights.h5", "those weights")
+    snapshot = _Content("snapshot.npz", "what a resumed run needs")
+    previous_snapshot = _Content("snapshot.previous.npz", "the one before")
+    best_weights = _Content("best.weights.h5", "the weights of the best epoch")
+    last_weights = _Content("last.weights.h5", "the weights of the last epoch")
+    average_weights = _Content(
+        "average.weights.h5", "the mean of several epochs"
+    )
+    checkpoints = _Content("checkpoints", "the weights of single epochs")
+    log = _Content("log.jsonl", "one line of results an epoch")
+    results = _Content("results.jsonl", "scores with their signatures")
+    translations = _Content("test.txt", "the test translations")
+    sessions = _Content("sessions.jsonl", "when and where it was trained")
+    report = _Content("report.html", "the page of the run")
+    tensorboard = _Content("tensorboard", "curves, for TensorBoard")
+    samples = _Content("samples", "the translations after each epoch")
+    plots = _Content("plots", "figures")
+    export = _Content("export", "the SavedModel, for serving")
+    finished = _Content("finished.json", "what was scored and exported last")
+    pairs = _Content("pairs", "the text that the run was given in memory")
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = local_path(path)
-        for attribute, (name, _) in _CONTENTS.items():
-            setattr(self, attribute, self.path / name)
 
     def __repr__(self) -> str:
         return self.tree()
@@ -317,13 +303,14 @@ class RunFolder:
               config.json                  3 B  the resolved configuration
         """
         lines = [f"{self.path.name}/"]
-        for attribute, (name, meaning) in _CONTENTS.items():
-            path: Path = getattr(self, attribute)
-            if not path.exists():
+        for content in vars(RunFolder).values():
+            if not isinstance(content, _Content):
                 continue
-            if path.is_dir():
-                name += "/"
-            lines.append(f"  {name:<22} {_format_size(path):>9}  {meaning}")
+            path = self.path / content.name
+            if path.exists():
+                name = content.name + "/" * path.is_dir()
+                size = _format_size(path)
+                lines.append(f"  {name:<22} {size:>9}  {content.meaning}")
         return "\n".join(lines)
 
 

@@ -72,7 +72,7 @@ class Snapshot:
         Returns:
             The snapshot.
         """
-        build_optimizer(model)
+        make_optimizer_variables(model)
         arrays = {
             name: keras.ops.convert_to_numpy(variable)
             for name, variable in name_variables(
@@ -145,7 +145,7 @@ class Snapshot:
             ValueError: If variables are missing, left over or of other
                 shapes. No variable is assigned then.
         """
-        build_optimizer(model)
+        make_optimizer_variables(model)
         self._assign_arrays(_group_variables(model, "model", "optimizer"), path)
         for name, callback in _stateful_callbacks(callbacks).items():
             if name in self.callbacks:
@@ -190,7 +190,7 @@ class Snapshot:
             variable.assign(array)
 
 
-def build_optimizer(model: keras.Model) -> None:
+def make_optimizer_variables(model: keras.Model) -> None:
     """Make the optimizer's variables, unless it has them."""
     if getattr(model, "optimizer", None) is None:
         raise ValueError(

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
-
-import keras
 
 from luong_keras.progress import (
     Advance,
@@ -19,7 +16,7 @@ from luong_keras.progress import (
     show_line,
 )
 from luong_keras.training.epoch_logs import find_result
-from luong_keras.training.monitoring import check_mode
+from luong_keras.training.monitoring import BestEpoch
 from luong_keras.training.schedules import current_rate
 
 _NARROWEST = 60  # columns that a redrawn line needs
@@ -27,7 +24,7 @@ _SECONDS_A_LINE = 600.0  # between lines of a file, within an epoch
 _SECONDS_A_RATE = 10.0
 
 
-class TrainingProgress(keras.callbacks.Callback):
+class TrainingProgress(BestEpoch):
     """Callback that shows the state of a run, and the results of each epoch.
 
     On a terminal it redraws one line four times a second, with the epoch and
@@ -46,7 +43,6 @@ class TrainingProgress(keras.callbacks.Callback):
 
     Args:
         monitor: The key of the validation score in the logs of an epoch.
-        best: The best score of epochs before this process, if any.
         count: The key of a `TokenCount` metric in the logs; the key in the logs
             may begin with the name of an output.
         validation_batches: The number of batches of `validation_data`.
@@ -57,6 +53,7 @@ class TrainingProgress(keras.callbacks.Callback):
         ValueError: If `mode` is unknown.
 
     Example:
+        >>> import keras
         >>> import numpy as np
         >>> model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
         >>> model.compile("sgd", "mse", jit_compile=False)
@@ -72,18 +69,13 @@ class TrainingProgress(keras.callbacks.Callback):
     def __init__(
         self,
         monitor: str = "val_bleu",
-        best: float | None = None,
         count: str = "words",
         validation_batches: int | None = None,
         mode: str = "max",
         title: str = "BLEU",
     ) -> None:
-        super().__init__()
-        check_mode(mode)
-        self.monitor = monitor
-        self.mode = mode
+        super().__init__(monitor, mode)
         self.title = title
-        self.best = best
         self.count = count
         self.validation_batches = validation_batches
         #: The number of batches trained in this process.
@@ -176,11 +168,8 @@ class TrainingProgress(keras.callbacks.Callback):
         self._logs = logs = logs or {}
         self._rate = logs.get("learning_rate", self._rate)
         score, best = logs.get(self.monitor), self.best
-        if score is not None and not math.isnan(score):
-            better = max if self.mode == "max" else min
-            self.best = score if best is None else better(best, score)
-            if self.best != best:
-                best = None
+        if score is not None and self.improved(logs):
+            best = None
         seconds = clock(time.monotonic() - self._epoch_start)
         parts = [
             f"epoch {epoch + 1}/{self.params.get('epochs', epoch + 1)} in "

@@ -104,9 +104,7 @@ class Training:
             rows
             for first in range(0, count, CHUNK * size)
             for rows in sorted_batches(
-                np.arange(count)[first : first + CHUNK * size],
-                lengths[first : first + CHUNK * size],
-                size,
+                np.arange(count)[first : first + CHUNK * size], [lengths], size
             )
         ]
 

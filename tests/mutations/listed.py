@@ -252,8 +252,8 @@ MUTATIONS = [
     Mutation(
         "batches from long to short",
         "data/batch_order.py",
-        'lines = lines[np.argsort(target_lengths, kind="stable")]',
-        'lines = lines[np.argsort(target_lengths, kind="stable")[::-1]]',
+        "np.lexsort([key[lines] for key in reversed(keys)])",
+        "np.lexsort([-key[lines] for key in reversed(keys)])",
         TRAINING,
         "lr_per_epoch",
     ),
@@ -284,8 +284,8 @@ MUTATIONS = [
     Mutation(
         "a sample that does not see its temperature",
         "decoding/sampling.py",
-        "logits = logits / _expand(self.temperature, logits.dtype)",
-        "pass",
+        "logits = gains / _expand(self.temperature, gains.dtype)",
+        "logits = gains",
         ("tests/decoding/test_sampling.py",),
     ),
     Mutation(
@@ -298,8 +298,8 @@ MUTATIONS = [
     Mutation(
         "samples score by what they were drawn from",
         "decoding/sampling.py",
-        "gains = logits - ops.logsumexp(logits, axis=-1, keepdims=True)",
-        "gains = ops.log_softmax(allowed, axis=-1)",
+        "gain = take_last(gains, words[..., None])[..., 0]",
+        "gain = take_last(ops.log_softmax(allowed), words[..., None])[..., 0]",
         ("tests/decoding/test_sampling.py",),
     ),
     Mutation(
@@ -687,8 +687,8 @@ MUTATIONS = [
     Mutation(
         "a header that is a pair",
         "data/sources/delimited.py",
-        "number <= skipped or not line",
-        "not line",
+        "itertools.islice(records, skipped, None)",
+        "itertools.islice(records, 0, None)",
         ("tests/data/test_sources.py",),
     ),
     Mutation(

@@ -5,13 +5,11 @@ import random
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from luong_keras.cli.main import main
 from luong_keras.evaluation import Metric
 from luong_keras.evaluation.metrics import registry
 from luong_keras.recipe.run_settings import run_config
-from luong_keras.recipe.validation_callbacks import progress_callback
 from luong_keras.report.page import write_page
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator
@@ -195,21 +193,6 @@ def test_validation_results_can_choose_the_best_epoch(
     best = min((0, 1), key=lambda i: (sign * found[i][0], found[i][1]))
     run = RunFolder(tmp_path)
     assert same(run.best_weights, run.weights(f"epoch-{best + 1}"))
-
-
-@pytest.mark.parametrize("metric, best", [("bleu", 30.0), ("ter", 5.0)])
-def test_resumed_runs_show_the_best_score(tmp_path, metric, best):
-    run = RunFolder(tmp_path)
-    scores = [20.0, 30.0, None, 5.0, 10.0]
-    lines = [
-        {"epoch": number, f"val_{metric}": score}
-        for number, score in enumerate(scores, start=1)
-    ]
-    found = registry.find_metric(metric)
-    batches = tf.data.Dataset.range(3)
-    assert progress_callback(run, batches, found).best is None
-    run.log.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert progress_callback(run, batches, found).best == best
 
 
 def test_unknown_metrics_are_refused_before_the_text_is_read(tmp_path, quick):

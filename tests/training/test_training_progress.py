@@ -61,7 +61,8 @@ def test_remaining_times_exclude_compilation(monkeypatch):
     # other step 2 s; 5 s pass between epochs.
     now = [0.0]
     monkeypatch.setattr(training_progress.time, "monotonic", lambda: now[0])
-    progress = TrainingProgress(best=20.0, count="count")
+    progress = TrainingProgress(count="count")
+    progress.best = 20.0
     progress.set_params({"epochs": 3, "steps": 4})
     progress.set_model(small_model())
     progress.on_epoch_begin(0)
@@ -82,6 +83,18 @@ def test_remaining_times_exclude_compilation(monkeypatch):
         "epoch 2/3, step 2/4, 0:04 left, 0:22 to the end, loss 2, best BLEU "
         "20.00, 50 tokens/s, learning rate 0.01"
     )
+    progress._display.close()
+
+
+@pytest.mark.parametrize("mode, best", [("max", "30.00"), ("min", "5.00")])
+def test_resumed_runs_show_the_best_score(tmp_path, capsys, mode, best):
+    path = tmp_path / "snapshot.npz"
+    scores = Score(20.0, 30.0, float("nan"), 5.0, 10.0)
+    for epochs in (4, 5):
+        progress = TrainingProgress(mode=mode)
+        train([scores, progress], epochs, snapshot_path=path)
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert f"BLEU 10.00, best {best}," in line
 
 
 def test_files_have_one_line_per_epoch(capsys):
@@ -178,7 +191,7 @@ def test_resumed_runs_show_their_epoch_and_step(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(training_progress, "_SECONDS_A_LINE", 0.0)
     capsys.readouterr()
     assert first[1].steps_done == 2
-    again = TrainingProgress(best=20.0)
+    again = TrainingProgress()
     train([again], snapshot_path=path)
     assert again.steps_done == 6
     lines = capsys.readouterr().out.splitlines()

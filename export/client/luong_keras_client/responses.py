@@ -22,7 +22,7 @@ _ATTENTION = ("alignments", "source_tokens", "source_lengths")
 _OUTPUTS = {
     "serving_default": ("translation", "score", *_ROW),
     **dict.fromkeys(["translate", "translate_with_options", "search"], _NBEST),
-    "align": ("translation", "score", *_SCORE[1::2], *_ATTENTION, *_ROW),
+    "align": ("translation", "score", "tokens", "lengths", *_ATTENTION, *_ROW),
     "score": (*_SCORE, *_ROW),
     "align_pair": (*_SCORE, *_ATTENTION, *_ROW),
     "encode": ("memory", "lengths", *_ROW),

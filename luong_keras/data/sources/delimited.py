@@ -7,7 +7,7 @@ import csv
 import functools
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from luong_keras.data.parallel_text import (
@@ -114,39 +114,51 @@ def open_tsv(path: Path, requested: RequestedColumns) -> TextSource:
         return _open_records(path, requested, "\t")
     first = next(filter(None, lines), "")
     columns = _choose_columns(first.split("\t"), requested, path)
-    skipped = lines.index(first) + 1 if columns.header else 0
     return TextSource(
-        functools.partial(_read_tsv, path, columns, skipped),
+        functools.partial(
+            _read_pairs, path, columns, _tsv_records, "a tab", columns.header
+        ),
         columns.note,
         columns.languages,
     )
 
 
-def _read_tsv(
-    path: Path, columns: Columns, skipped: int, skip_bad_lines: bool
-) -> Iterator[PlacedPair]:
-    """Read the pairs of a file, after the first `skipped` lines.
+def _tsv_records(path: Path, errors: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number and the cells of each line that is not empty."""
+    for number, raw in enumerate(raw_lines(path), start=1):
+        if line := decode_line(raw, number, path, errors):
+            yield number, [_unquote(cell) for cell in line.split("\t")]
 
-    Empty lines are skipped. Lines with too few columns, or more than the
-    first line, are marked, or are errors without `skip_bad_lines`.
+
+def _read_pairs(
+    path: Path,
+    columns: Columns,
+    read_records: Callable[..., Iterator[tuple[int, list[str]]]],
+    delimiter: str,
+    skipped: int,
+    skip_bad_lines: bool,
+) -> Iterator[PlacedPair]:
+    """Read the pairs of a file; line ends inside quotes become spaces.
+
+    Args:
+        path: The file.
+        columns: The source and the target column.
+        read_records: A function that yields the number and the cells of each
+            record, and takes the file and the treatment of decoding errors.
+        delimiter: As in `_pair_of_cells`.
+        skipped: The number of records before the first pair.
+        skip_bad_lines: As in `_pair_of_cells`.
     """
     errors = "surrogateescape" if skip_bad_lines else "strict"
-    empty = True
-    for number, raw in enumerate(raw_lines(path), start=1):
-        line = decode_line(raw, number, path, errors)
-        if number <= skipped or not line:
-            continue
-        empty = False
+    number = 0
+    records = read_records(path, errors=errors)
+    for number, cells in itertools.islice(records, skipped, None):
         yield _pair_of_cells(
-            [one_line(_unquote(cell)) for cell in line.split("\t")],
-            *(columns, path, number, "a tab", skip_bad_lines),
+            [one_line(cell) for cell in cells],
+            *(columns, path, number, delimiter, skip_bad_lines),
         )
-    if empty:
-        raise _empty_file_error(path)
-
-
-def _empty_file_error(path: Path) -> ValueError:
-    return ValueError(f"The parallel text has no sentence: {path} is empty.")
+    if not number:
+        raise ValueError(f"The parallel text has no sentence: {path} is empty.")
 
 
 def _pair_of_cells(
@@ -214,35 +226,15 @@ def _open_records(
     note = columns.note
     if note is not None and delimiter != "," and delimiters != "\t":
         note += f", {delimiter!r} between columns"
+    read_records = functools.partial(_csv_records, delimiter=delimiter)
     skipped = columns.header + stated
     return TextSource(
-        functools.partial(_read_csv, path, columns, delimiter, skipped),
+        functools.partial(
+            _read_pairs, path, columns, read_records, repr(delimiter), skipped
+        ),
         note,
         columns.languages,
     )
-
-
-def _read_csv(
-    path: Path,
-    columns: Columns,
-    delimiter: str,
-    skipped: int,
-    skip_bad_lines: bool,
-) -> Iterator[PlacedPair]:
-    """Read the pairs of a file; line ends inside quotes become spaces."""
-    errors = "surrogateescape" if skip_bad_lines else "strict"
-    # Empty lines are not records.
-    records = filter(
-        lambda record: record[1], _read_records(path, delimiter, errors)
-    )
-    number = 0
-    for number, cells in itertools.islice(records, skipped, None):
-        yield _pair_of_cells(
-            [one_line(cell) for cell in cells],
-            *(columns, path, number, repr(delimiter), skip_bad_lines),
-        )
-    if not number:
-        raise _empty_file_error(path)
 
 
 def _stated_delimiter(path: Path) -> str | None:
@@ -263,13 +255,11 @@ def _first_record(
     """
     candidates = []
     for delimiter in delimiters:
-        records = _read_records(path, delimiter, "surrogateescape")
+        records = _csv_records(path, delimiter, "surrogateescape")
         # With a wrong delimiter, quotes may not close: it is no candidate.
         with contextlib.suppress(ValueError):
             rows = [
-                cells
-                for _, cells in itertools.islice(records, _RECORDS_READ)
-                if cells
+                cells for _, cells in itertools.islice(records, _RECORDS_READ)
             ]
             if stated:
                 del rows[:1]  # the line `sep=`
@@ -278,17 +268,17 @@ def _first_record(
             cells = rows[0] if rows else []
             candidates.append((are_alike, len(cells), delimiter, cells))
     if not candidates:
-        list(_read_records(path, delimiters[0], "surrogateescape"))
+        list(_csv_records(path, delimiters[0], "surrogateescape"))
     _, _, delimiter, cells = max(
         candidates, key=lambda candidate: candidate[:2]
     )
     return delimiter, cells
 
 
-def _read_records(
+def _csv_records(
     path: Path, delimiter: str, errors: str
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield each record with the number of its first line."""
+    """Yield each record that is not empty, and its first line's number."""
     record_lines: list[str] = []  # the lines of the current record
     limit = csv.field_size_limit()
     find_delimiters = re.compile(f"{re.escape(delimiter)}( ?)").findall
@@ -310,7 +300,8 @@ def _read_records(
             counts = [*map(len, shapes)]
             if len(record_lines) > 2 and counts == [len(cells) - 1]:
                 raise csv.Error(f"its {len(record_lines)} lines are records")
-            yield number, cells
+            if cells:  # not an empty line
+                yield number, cells
             number = reader.line_num + 1
             record_lines.clear()
     except csv.Error as error:

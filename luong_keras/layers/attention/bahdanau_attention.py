@@ -26,7 +26,9 @@ class BahdanauScore(ConcatScore):
         super().build(add_weight, query_shape, value_shape)
         if self.normalize:
             width = self.attention_vector.shape[0]
-            self.gain = add_weight("gain", (), _constant(width**-0.5))
+            self.gain = add_weight(
+                "gain", (), keras.initializers.Constant(width**-0.5)
+            )
             self.bias = add_weight("bias", (width,), "zeros")
 
     def project_keys(self, value):
@@ -43,11 +45,6 @@ class BahdanauScore(ConcatScore):
             for weight in (self.attention_vector, self.gain)
         )
         return gain * unit_vectors(vector)
-
-
-def _constant(number):
-    """Return an initializer that fills a weight with `number`."""
-    return lambda shape, dtype=None: ops.full(shape, number, dtype=dtype)
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")

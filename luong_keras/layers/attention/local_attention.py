@@ -12,7 +12,11 @@ from luong_keras.layers.argument_checks import (
 from luong_keras.layers.attention.luong_attention import LuongAttention
 from luong_keras.ops import masking, windows
 from luong_keras.ops.backends import rows_of_each
-from luong_keras.ops.products import gather_windows, weighted_sums
+from luong_keras.ops.products import (
+    gather_windows,
+    spread_windows,
+    weighted_sums,
+)
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
@@ -279,7 +283,8 @@ class LocalAttention(LuongAttention):
             weighted_sums(block_weights, window_values), *shape
         )
         context = ops.cast(context, value.dtype)
-        return context, windows.spread(weights, positions, source_length)
+        first = positions[..., :1]
+        return context, spread_windows(weights, first, source_length)
 
     def _step_position(self, query, position, query_mask=None):
         """Return the step, broadcastable to (B, T), or None for local-p."""
@@ -304,8 +309,6 @@ class LocalAttention(LuongAttention):
         The arguments are those of a call. The layer must be built.
         """
         position = self._step_position(query, position, query_mask)
-        if value_mask is not None:
-            value_mask = ops.cast(value_mask, "bool")
         span = windows.sentence_span(value, value_mask)
         positions = ops.arange(ops.shape(value)[1], dtype=masking.PLACE_DTYPE)
         place = self._align(query, span, position, value_mask)

@@ -240,8 +240,6 @@ class LuongAttention(CheckedLayer):
                 None if mask is None else ops.expand_dims(mask, 1)
                 for mask in (query_mask, dropout_mask)
             )
-        if value_mask is not None:
-            value_mask = ops.cast(value_mask, "bool")
         if 0 in (*query.shape, *value.shape):
             context, weights = self._zero_outputs(query, value)
         else:
@@ -250,7 +248,6 @@ class LuongAttention(CheckedLayer):
                 **options,
             )
         if query_mask is not None:
-            query_mask = ops.cast(query_mask, "bool")
             context = masking.zero_where_masked(context, query_mask)
         if single_step:
             context, weights = (ops.squeeze(x, 1) for x in (context, weights))
@@ -330,7 +327,6 @@ class LuongAttention(CheckedLayer):
         position=None,
         **others,
     ):
-        value = query if value is None else value
         argument_checks.check_call(
             self, query, value, query_mask, value_mask, keys, position
         )

@@ -115,11 +115,8 @@ class DotScore(Score):
 
     def check_shapes(self, query_shape, value_shape):
         # A subclass that makes weights may project to equal widths.
-        if type(self).build is DotScore.build:
-            self.build(None, query_shape, value_shape)
-
-    def build(self, add_weight, query_shape, value_shape):
-        if query_shape[-1] != value_shape[-1]:
+        has_weights = type(self).build is not Score.build
+        if not has_weights and query_shape[-1] != value_shape[-1]:
             raise ValueError(
                 f"`score_mode={self.name!r}` compares `query` and "
                 "`value` directly, so their last dimensions must be equal. "
@@ -296,6 +293,8 @@ OTHER_NAMES = {
     "additive": "concat",
     "mlp": "concat",
     "bahdanau": "concat",
+    "monotonic": "local-m",
+    "predictive": "local-p",
 }
 SCORES = {
     "dot": DotScore,
@@ -342,13 +341,7 @@ def get(score_mode, options):
 def _suggest_score(score_mode):
     """Suggest a fix for an unknown `score_mode`."""
     if isinstance(score_mode, str):
-        name = score_mode.lower().replace("-", "_").replace(" ", "_")
-        if name in OTHER_NAMES:
-            paper_name = OTHER_NAMES[name]
-            return f" The paper calls {score_mode!r} {paper_name!r}."
-        if name in SCORES:
-            return f" Write {name!r}."
-        return did_you_mean(score_mode, SCORES)
+        return suggest_name(score_mode, SCORES)
     if isinstance(score_mode, numbers.Number):
         return (
             " The first argument is the score, not the units, and the memory "
@@ -361,6 +354,15 @@ def _suggest_score(score_mode):
             "__call__(self, query, keys)`, and pass `Mine()`."
         )
     return ""
+
+
+def suggest_name(name, names):
+    """Suggest one of `names` for the unknown name of a score or layer."""
+    plain = name.lower().replace("-", "_").replace(" ", "_")
+    for candidate in (plain, plain.replace("_", "-"), OTHER_NAMES.get(plain)):
+        if candidate in names:
+            return f" Write {candidate!r}."
+    return did_you_mean(name, names)
 
 
 def _check_options(score, allowed, arguments):

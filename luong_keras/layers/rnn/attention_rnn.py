@@ -125,6 +125,12 @@ class AttentionRNN(CheckedLayer):
                 "`deferred_gradients` must be 'auto', True or False. "
                 f"Received: deferred_gradients={deferred_gradients!r}."
             )
+        if deferred_gradients is True and backend.backend() not in BACKENDS:
+            raise ValueError(
+                "`deferred_gradients=True` needs TensorFlow or JAX. Received: "
+                f"the backend {backend.backend()!r}. Use "
+                "`deferred_gradients='auto'`."
+            )
         self.supports_masking = True
         self.cell = cell
         self.return_sequences = return_sequences
@@ -169,10 +175,6 @@ class AttentionRNN(CheckedLayer):
                 inputs, memory, states, return_attention_scores
             )
         outputs_mask = masks.pop("outputs", None)
-        if mask is not None:
-            mask = ops.cast(mask, "bool")
-        if memory_mask is not None:
-            memory_mask = ops.cast(memory_mask, "bool")
         source_length = None if memory is None else ops.shape(memory)[1]
         memory, memory_mask, masks = pad_empty_memory(
             memory, memory_mask, masks
@@ -184,8 +186,14 @@ class AttentionRNN(CheckedLayer):
             cell_loops.step_numbers(inputs, mask, start_position),
             masks,
             return_attention_scores,
+            # Only in training: exported models should have plain operations.
+            deferred=bool(
+                training
+                and self.deferred_gradients
+                and backend.backend() in BACKENDS
+            ),
         )
-        vectors, alignments, last_states = self._run_cell(sequence, training)
+        vectors, alignments, last_states = cell_loops.run(self.cell, sequence)
         if outputs_mask is not None:
             outputs_mask = ops.swapaxes(outputs_mask, 0, 1)
             vectors = vectors * ops.cast(outputs_mask, vectors.dtype)
@@ -210,24 +218,6 @@ class AttentionRNN(CheckedLayer):
         if self.return_state:
             results[-len(states) :] = states
         return tuple(results) if len(results) > 1 else results[0]
-
-    def _run_cell(self, sequence, training):
-        # Only in training: exported models should have plain operations.
-        deferred = self._defers_gradients and bool(training)
-        return cell_loops.run(self.cell, sequence, deferred)
-
-    @property
-    def _defers_gradients(self):
-        if not self.deferred_gradients:
-            return False
-        has_scan = backend.backend() in BACKENDS
-        if self.deferred_gradients is True and not has_scan:
-            raise ValueError(
-                "`deferred_gradients=True` needs TensorFlow or JAX. Received: "
-                f"the backend {backend.backend()!r}. Use "
-                "`deferred_gradients='auto'`."
-            )
-        return has_scan
 
     def _initial_states(self, inputs, initial_state):
         zeros = self.cell.get_initial_state(ops.shape(inputs)[0])

@@ -5,7 +5,6 @@ attends for all T steps after the recurrence. Either the backend differentiates
 the loop, as in exported models, or `ops.scan` does.
 """
 
-import functools
 from typing import Any, NamedTuple
 
 from keras import ops
@@ -26,6 +25,8 @@ class Sequence(NamedTuple):
         positions: (B, T) int step numbers from `step_numbers`, or None.
         masks: dict of dropout masks by name, (T or 1, B, ...).
         with_alignments: whether the caller needs the alignments.
+        deferred: whether the gradients of the weights are computed after the
+            loop, by `ops.scan`.
     """
 
     inputs: Any
@@ -36,22 +37,18 @@ class Sequence(NamedTuple):
     positions: Any
     masks: dict
     with_alignments: bool
+    deferred: bool
 
 
-def run(cell, sequence, deferred):
-    """Return the vectors h̃ (B, T, U), alignments or None, and last states.
-
-    `deferred`: whether the gradients of the weights are computed after the
-    loop.
-    """
+def run(cell, sequence):
+    """Return the vectors h̃ (B, T, U), alignments or None, and last states."""
     shared = cell.loop_weights(), cell.project_memory(sequence.memory)
-    run_loop = functools.partial(_run_loop, deferred=deferred)
     if cell.needs_context:
-        return _attend_in_loop(run_loop, cell, sequence, shared)
-    return _attend_after_loop(run_loop, cell, sequence, shared)
+        return _attend_in_loop(cell, sequence, shared)
+    return _attend_after_loop(cell, sequence, shared)
 
 
-def _attend_in_loop(run_loop, cell, sequence, shared):
+def _attend_in_loop(cell, sequence, shared):
     def step(shared, projected, states, position, masks):
         weights, memory = shared
         arguments = weights, projected, states, memory, sequence.memory_mask
@@ -61,7 +58,7 @@ def _attend_in_loop(run_loop, cell, sequence, shared):
     output_indices = [len(sequence.states) - 1]
     if sequence.with_alignments:
         output_indices.append(cell.top_index)
-    (vectors, *top_states), last_states = run_loop(
+    (vectors, *top_states), last_states = _run_loop(
         step, shared, sequence.states, output_indices, cell, sequence
     )
     alignments = None
@@ -78,14 +75,14 @@ def _attend_in_loop(run_loop, cell, sequence, shared):
     return vectors, alignments, last_states
 
 
-def _attend_after_loop(run_loop, cell, sequence, shared):
+def _attend_after_loop(cell, sequence, shared):
     """Run the recurrence, then attend for all steps at once."""
     weights, memory = shared
 
     def step(weights, projected, states, position, masks):
         return cell.recur(weights, projected, states, masks)
 
-    (top_states,), last_states = run_loop(
+    (top_states,), last_states = _run_loop(
         step, weights, sequence.states[:-1], [cell.top_index], cell, sequence
     )
     vectors, alignments = cell.attend(
@@ -99,7 +96,7 @@ def _attend_after_loop(run_loop, cell, sequence, shared):
     return vectors, alignments, [*last_states, vectors[:, -1]]
 
 
-def _run_loop(step, shared, states, output_indices, cell, sequence, deferred):
+def _run_loop(step, shared, states, output_indices, cell, sequence):
     """Return the states at `output_indices`, (B, T, U), and the last states."""
     projected, repeated, xs = _prepare_inputs(cell, sequence)
     mask = _swap_time(sequence.mask)
@@ -108,7 +105,7 @@ def _run_loop(step, shared, states, output_indices, cell, sequence, deferred):
         position = x.pop("position")
         return step(shared, projected, previous, position, {**repeated, **x})
 
-    if deferred:
+    if sequence.deferred:
         last_states, sequences = scan(
             one_step, shared, states, projected, xs, output_indices, mask, cell
         )

@@ -1,5 +1,7 @@
 """Weights and state shapes of a decoder cell."""
 
+import functools
+
 import keras
 from keras import ops
 
@@ -7,10 +9,9 @@ from luong_keras.layers.argument_checks import check_numbers
 from luong_keras.layers.attention.bahdanau_attention import BahdanauAttention
 from luong_keras.layers.attention.local_attention import LocalAttention
 from luong_keras.layers.attention.luong_attention import LuongAttention
-from luong_keras.layers.attention.scores import OTHER_NAMES, SCORES, Score
+from luong_keras.layers.attention.scores import SCORES, Score, suggest_name
 from luong_keras.layers.checked_layer import CheckedLayer, fresh_initializer
 from luong_keras.ops import masking
-from luong_keras.suggestions import did_you_mean
 
 
 class CellWeights(CheckedLayer):
@@ -217,19 +218,11 @@ def wide_initializer(initializer):
     return draw
 
 
-def _local_attention(alignment):
-    return lambda **options: LocalAttention(alignment, **options)
-
-
-def _global_attention(name):
-    return lambda **options: LuongAttention(name, **options)
-
-
 # Name -> class or function that makes the layer.
 ATTENTIONS = {
-    **{name: _global_attention(name) for name in SCORES},
-    "local-m": _local_attention("monotonic"),
-    "local-p": _local_attention("predictive"),
+    **{name: functools.partial(LuongAttention, name) for name in SCORES},
+    "local-m": functools.partial(LocalAttention, "monotonic"),
+    "local-p": functools.partial(LocalAttention, "predictive"),
     "bahdanau": BahdanauAttention,
 }
 
@@ -265,20 +258,9 @@ def get_attention(attention, dtype=None):
     elif isinstance(attention, keras.layers.Layer):
         fix = "Derive yours from `LuongAttention`, or make it a `Score`."
     elif isinstance(attention, str):
-        fix = _suggest_attention(attention)
+        fix = f"Pass one of them.{suggest_name(attention, ATTENTIONS)}"
     raise ValueError(
         "`attention` must be a `LuongAttention`, `LocalAttention` or "
         f"`BahdanauAttention`, one of the names {tuple(ATTENTIONS)}, or None. "
         f"Received: attention={attention!r}. {fix}"
     )
-
-
-def _suggest_attention(name):
-    """Suggest a known name for an unknown attention layer."""
-    normalized = name.lower().replace(" ", "-").replace("_", "-")
-    aliases = {**OTHER_NAMES, "scaled-dot": "scaled_dot"}
-    aliases |= {"monotonic": "local-m", "predictive": "local-p"}
-    for candidate in (normalized, aliases.get(normalized)):
-        if candidate in ATTENTIONS:
-            return f"Write {candidate!r}."
-    return f"Pass one of them.{did_you_mean(normalized, ATTENTIONS)}"
