@@ -199,6 +199,17 @@ def train_step(
     """
     import tensorflow as tf
 
+    compute_part = functools.partial(_compute_part, model)
+    if parallel_microbatches == 1 and replica_count() == 1:
+        # Trace one part, and call it for each. Parallel parts need copies,
+        # because calls that change a variable (a seed) wait for each other;
+        # replicas do, because they exchange sums within a part.
+        compute_part = tf.function(
+            compute_part,
+            autograph=False,
+            reduce_retracing=True,
+            experimental_attributes={"_noinline": True},
+        )
     losses, numbers = [], []
     worker_sums: list = [None] * parallel_microbatches
     worker_ends: list = [[]] * parallel_microbatches
@@ -215,7 +226,7 @@ def train_step(
                 ),
                 data,
             )
-            loss, number, gradients, logs = _compute_part(model, rows)
+            loss, number, gradients, logs = compute_part(rows)
         losses.append(loss)
         numbers.append(number)
         if worker_sums[worker] is not None:
