@@ -209,7 +209,7 @@ def _parse_settings(argv: list[str]) -> tuple[Train, dict[str, Any]]:
     assignments[:0] = arguments.settings
     values = convert_values(parse_assignments(assignments))
     text_values = _text_values(arguments)
-    # --set may name a part of the text that no flag names.
+    # A flag that names a text overrides --set; a flag that is absent does not.
     values = {n: v for n, v in text_values.items() if v is None} | values
     values |= {n: v for n, v in text_values.items() if v is not None}
     for name, full_names in SHORT_NAMES.items():

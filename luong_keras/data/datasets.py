@@ -239,7 +239,7 @@ def _held_out_parts(config: DataConfig) -> list[str]:
 
 
 def pairs_key(config: DataConfig) -> str:
-    """Return a key of the training files, without reading them.
+    """Return a key of the files of the training pairs, without reading them.
 
     Raises:
         FileNotFoundError: if a file is missing.
@@ -266,7 +266,7 @@ def pairs_key(config: DataConfig) -> str:
 
 
 def corpus_key(datasets: Datasets | None, config: DataConfig) -> str:
-    """Return a key of everything that the corpus of a run depends on.
+    """Return a key of the corpus of a run: its pairs and their preparation.
 
     Args:
         datasets: the pairs; by default those that the settings name.

@@ -93,7 +93,7 @@ def check_pair(
 
 
 def _clean_spaces(text: str) -> str:
-    # Only ASCII spaces are removed, but any white space counts as empty.
+    """Replace control characters, and remove the ASCII spaces at the ends."""
     return one_line(text).strip(" ")
 
 

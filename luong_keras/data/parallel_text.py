@@ -18,7 +18,8 @@ from typing import Any, BinaryIO, cast
 from luong_keras.missing_package import needs
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# WMT test sets: one sentence per segment, surrounded by markup.
+# WMT test sets: one sentence per segment, surrounded by markup. Here only their
+# sources are read, for translation; `sources/tmx.py` reads pairs.
 _SEGMENTED = (".sgm", ".sgml", ".xml")
 _SEGMENT = re.compile(r"(?is)<seg\b[^>]*>(.*?)</seg>")
 _NO_SOURCE = re.compile(r"(?is)<(ref|hyp)\b.*?</\1>")

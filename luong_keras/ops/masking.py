@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from keras import backend, ops
 
-# TensorFlow computes int32 on the host, even if it has a GPU.
+# TensorFlow computes int32 on the host, even if it has a GPU. Loop counters
+# stay int32, because the host needs them anyway.
 PLACE_DTYPE = "int64" if backend.backend() == "tensorflow" else "int32"
 
 

@@ -30,7 +30,7 @@ _SCRIPT_LINES = 1000  # lines of each source from which the script is detected
 
 
 def restore_decisions(config: RunConfig, run: RunFolder) -> RunConfig:
-    """Return settings with the choices of a resumed run.
+    """Return settings with the decisions of a resumed run.
 
     These are the languages, the sizes of the vocabularies, which may be
     smaller than the settings, the precision, the metric, and the maximum

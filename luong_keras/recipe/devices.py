@@ -33,6 +33,9 @@ EXIT_STOPPED = 75
 class Devices:
     """The devices and processes of a run.
 
+    Every process must call the methods at the same points of the program,
+    because they wait for all processes. The properties do not wait.
+
     Attributes:
         rank: the number of this process, from 0; process 0 writes.
         world: the number of processes.
@@ -61,17 +64,17 @@ class Devices:
             multihost_utils.sync_global_devices(what)
 
     def any(self, here: bool) -> bool:
-        """Test whether `here` is True in any process; all must call this."""
+        """Test whether `here` is True in any process."""
         return bool(self._gather(here).any())
 
     def from_first(self, value: float) -> float:
-        """Return the value of the first process; all must call this."""
+        """Return the value of the first process."""
         # JAX has no float64 by default, so its bits are sent as integers.
         bits = self._gather(np.array([value], np.float64).view(np.uint32))
         return float(bits[0].view(np.float64)[0])
 
     def check_alike(self, number: int, what: str) -> None:
-        """Check that all processes have the same number; all must call this.
+        """Check that all processes have the same number.
 
         Raises:
             ValueError: if they differ, with the number of each process.

@@ -317,7 +317,7 @@ def _has_ended(callbacks: list[keras.callbacks.Callback]) -> bool:
 
 
 def _split_run(position: int, steps: int, end: int) -> list[tuple[int, int]]:
-    """Split the rest of a run at the first end of an epoch."""
+    """Split the rest of a run into that of a begun epoch and whole epochs."""
     epoch_end = -(-position // steps) * steps
     legs = [(position, epoch_end), (epoch_end, end)]
     return [(start, stop) for start, stop in legs if start < stop <= end]

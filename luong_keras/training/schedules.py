@@ -175,6 +175,8 @@ class LearningRateHalving(keras.callbacks.Callback):
             halvings_per_epoch=halvings_per_epoch,
             factor=factor,
         )
+        # `_first_rate` is the rate in use: given, restored, or read from the
+        # optimizer in epoch 0, unless that epoch is resumed (`_restored`).
         self._first_rate, self._restored = initial_rate, False
         self._epoch = self._steps = 0
         self._rate: float | None = None

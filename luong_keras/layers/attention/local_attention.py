@@ -204,8 +204,8 @@ class LocalAttention(LuongAttention):
         if isinstance(length, int):
             return self._read_all(*tensors, training)
         # The length is not known yet: one route gets all sentences, the other
-        # none. XLA and ONNX accept no condition here, because the shapes
-        # inside its branches would differ.
+        # none, as `count` is the batch size or 0. XLA and ONNX accept no
+        # condition here, because the shapes inside its branches would differ.
         count = ops.where(length < min_length, ops.shape(query)[0], 0)
         results = zip(
             self._read_all(*_slice_batch(tensors, 0, count), training),

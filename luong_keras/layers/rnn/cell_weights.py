@@ -17,8 +17,8 @@ from luong_keras.ops import masking
 class CellWeights(CheckedLayer):
     """Weights of a stack of recurrent layers under an attention layer.
 
-    `AttentionCell` computes with them. Subclasses define `num_gates` and
-    `states_per_layer`, and may override `_add_gate_bias`.
+    The base of `AttentionCell`, which computes with them. Cells define
+    `num_gates` and `states_per_layer`, and may override `_add_gate_bias`.
     """
 
     num_gates = None
