@@ -183,6 +183,7 @@ def test_resumed_runs_show_their_epoch_and_step(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(training_progress, "_SECONDS_A_LINE", 0.0)
     path = tmp_path / "snapshot.npz"
     first = [Interrupt(), TrainingProgress(), StopOnSignal()]
+    first[1].best = 20.0
     with terminal(monkeypatch) as seen:
         train(first, snapshot_path=path)
         print("the prompt")
