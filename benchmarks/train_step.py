@@ -21,7 +21,9 @@ cell:
 
 `ours-sampled` estimates its losses from 4,096 words of the vocabulary.
 `ours-compiled` is ours on TensorFlow with `jit_compile=True`, which compiles
-every length; its first run includes that. `before` is ours of another checkout.
+every length; its first run includes that. `ours-in-parts` sends a batch through
+the model in four parts (`memory.py` shows the use). `before` is ours of another
+checkout.
 
 `--cells` compares forms of this library instead: decoders of several cells,
 with its backward loop and with automatic differentiation, in the whole training
@@ -44,6 +46,7 @@ PROGRAMS = {
         {"settings": {"sampled": SAMPLED}},
     ),
     "ours-compiled": ("ours", "ours_model:training", {"compiled": True}),
+    "ours-in-parts": ("ours", "ours_model:training", {"microbatches": 4}),
     "torch": ("torch", "torch_model:training", {}),
     "torch-compile": ("torch", "torch_model:training", {"compiled": True}),
     "addons": ("addons", "addons_model:training", {}),
@@ -98,7 +101,7 @@ def training_programs(options, path):
         name
         for name in table
         if table[name][0] != driver.KERAS_ON_TORCH
-        and name not in ("ours-sampled", "ours-compiled")
+        and name not in ("ours-sampled", "ours-compiled", "ours-in-parts")
         and (options.data == "static" or name != "torch-compile")
     ]
     common = {"configuration": options.config, "batches": str(path)}
@@ -146,8 +149,8 @@ def add_model_arguments(parser):
         "--programs",
         nargs="+",
         choices=PROGRAMS,
-        help="default: all but those on-torch, ours-sampled and "
-        "ours-compiled; torch-compile, which compiles every length anew, only "
+        help="default: all but those on-torch, ours-sampled, ours-compiled and "
+        "ours-in-parts; torch-compile, which compiles each length anew, only "
         "on static data",
     )
     parser.add_argument("--cells", nargs="+", choices=CELLS, default=())

@@ -64,6 +64,7 @@ class Configuration:
 CONFIGURATIONS = {
     "tiny": Configuration(2, 32, 200, 4, 6, 5),
     "small": Configuration(2, 256, 8000, 64, 20, 20),
+    "large-batch": Configuration(2, 128, 5000, 512, 40, 40),
     "medium": Configuration(2, 512, 16_000, 64, 30, 30),
     "paper": Configuration(4, 1000, 50_000, 128, 25, 25),
 }

@@ -85,6 +85,7 @@ def training(
     automatic=False,
     compiled=ON_JAX,
     parallel_microbatches=1,
+    microbatches=1,
 ):
     """Return training steps by `fit`, compiled like a run.
 
@@ -96,7 +97,8 @@ def training(
         output_projection.chunked_word_losses = _losses_of_all_words
     model = _model_of(configuration, precision, attention, settings, deferred)
     model = model.training_model
-    model.microbatches = model.parallel_microbatches = parallel_microbatches
+    model.microbatches = microbatches * parallel_microbatches
+    model.parallel_microbatches = parallel_microbatches
     if compiled and ON_TENSORFLOW:
         for layer in model._flatten_layers():
             if hasattr(layer, "use_cudnn"):
