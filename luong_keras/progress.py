@@ -156,7 +156,8 @@ def show_line(
     """Show a line of text that changes, while the context lasts.
 
     A timer redraws the line on a terminal; text printed meanwhile appears
-    above it. A notebook shows the line below the running cell.
+    above it. A notebook shows the line below the running cell. While another
+    line or bar is shown, this one is not.
 
     Args:
         line: function that returns the current text, called from a thread.

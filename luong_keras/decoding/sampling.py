@@ -80,7 +80,7 @@ class Sampling(IndependentSampler):
         return ops.where(is_possible, gain, NEVER), words
 
     def _mask_gains(self, state, gains, barred):
-        """Return logits at the temperature, `NEVER` for excluded words."""
+        """Divide gains by the temperature; excluded words get `NEVER`."""
         words = ops.arange(state.vocabulary_size, dtype="int32")
         forbidden = barred[..., None] & (words == state.eos_id)
         suppressed = state.suppressed

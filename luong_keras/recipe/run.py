@@ -1,7 +1,7 @@
 """The recipe of a run: preparation, training, scores and export.
 
-`run_recipe` locks the folder, `_run_stages` prepares, `training.train` compiles
-the model and calls `training.fit.fit`, and `score_and_export` ends the run.
+`run_recipe` locks the folder, `_run_stages` prepares the text, `train` compiles
+the model and calls `luong_keras.fit`, and `score_and_export` ends the run.
 """
 
 from __future__ import annotations
