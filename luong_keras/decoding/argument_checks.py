@@ -10,7 +10,7 @@ from keras import ops, tree
 
 from luong_keras.layers.argument_checks import check_numbers
 from luong_keras.ops.batch_compaction import PerSentence
-from luong_keras.ops.masking import may_be_equal
+from luong_keras.ops.masking import shapes_compatible
 
 
 def check_kinds(example, kind, objects):
@@ -32,7 +32,7 @@ def check_lengths(name, lengths, batch):
     """Return the lengths as int32; check that they are (B,)."""
     lengths = ops.cast(lengths, "int32")
     shape = tuple(lengths.shape)
-    if not may_be_equal(shape, (batch,)):
+    if not shapes_compatible(shape, (batch,)):
         raise ValueError(
             f"`{name}` must have one number per sentence, (B,) = ({batch},). "
             f"Received: shape {shape}. To use one number for all, pass "
@@ -132,7 +132,7 @@ def check_rows(owner, batch):
                 check_rows(tensor, batch)
                 continue
             rows = tuple(getattr(tensor, "shape", ()))[:1]
-            if rows and rows != (1,) and not may_be_equal(rows, (batch,)):
+            if rows and rows != (1,) and not shapes_compatible(rows, (batch,)):
                 raise ValueError(
                     f"Expected: `{name}` of {type(owner).__name__} with one "
                     f"row for each of {batch} sentences, or one for all. "

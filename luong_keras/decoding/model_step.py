@@ -17,7 +17,7 @@ from keras import ops, tree
 
 from luong_keras.ops import masking
 from luong_keras.ops.batch_compaction import PerSentence
-from luong_keras.ops.masking import may_be_equal
+from luong_keras.ops.masking import shapes_compatible
 from luong_keras.special_tokens import PAD_ID
 
 
@@ -71,7 +71,7 @@ def match_states(old, new):
         [static_shape(x) for x in tree.flatten(states)] for states in (old, new)
     )
     if len(received) != len(expected) or not all(
-        map(may_be_equal, received, expected)
+        map(shapes_compatible, received, expected)
     ):
         raise ValueError(
             "Expected: new states of the number and the shapes of the old "
@@ -200,7 +200,7 @@ class ModelStep(PerSentence):
         """Return a list of logits, new states and attention weights or None."""
         batch, k = ids.shape[0], ops.shape(ids)[1]
         for constant in tree.flatten(self.constants):
-            if not may_be_equal(static_shape(constant)[:1], (batch,)):
+            if not shapes_compatible(static_shape(constant)[:1], (batch,)):
                 raise ValueError(
                     f"Expected: constants of B = {batch} sentences, (B, ...)"
                     f". Received: shape {static_shape(constant)}."
@@ -233,7 +233,7 @@ class ModelStep(PerSentence):
         """Return the row of an output for the last id, (B, K, ...)."""
         shape = static_shape(output)
         length = decoder_ids.shape[1] if self.reads_prefix else 1
-        has_steps = may_be_equal(shape, (None, length, None))
+        has_steps = shapes_compatible(shape, (None, length, None))
         if not has_steps and (self.reads_prefix or len(shape) != 2):
             raise ValueError(
                 "Expected: logits (N, T, V) and attention weights (N, T, S) of "
@@ -279,7 +279,7 @@ def _check_inputs(decoder, arguments, states):
     expected = [tuple(x.shape) for x in decoder.inputs]
     received = [static_shape(x) for x in tree.flatten(arguments)]
     if len(expected) != len(received) or not all(
-        len(a) != len(b) or may_be_equal(a, b)
+        len(a) != len(b) or shapes_compatible(a, b)
         for a, b in zip(expected, received, strict=True)
     ):
         raise ValueError(

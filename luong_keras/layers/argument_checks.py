@@ -9,7 +9,7 @@ import numbers
 import numpy as np
 from keras import backend
 
-from luong_keras.ops.masking import may_be_equal
+from luong_keras.ops.masking import shapes_compatible
 
 _FORMS = {2: "(B, U)", 3: "(B, T, E)"}
 # Hints for the paper's names of `alignment`.
@@ -91,7 +91,7 @@ def check_mask(name, mask, of, x):
             "`keras.ops.arange(S) < lengths[:, None]` for lengths (B,)."
         )
     expected = tuple(x.shape[: len(x.shape) - 1])
-    if not may_be_equal(tuple(mask.shape), expected):
+    if not shapes_compatible(tuple(mask.shape), expected):
         raise ValueError(
             f"`{name}` must have one entry per position of `{of}`. Expected: "
             f"shape {expected}. Received: {tuple(mask.shape)}, with "
@@ -146,7 +146,7 @@ def check_states(name, states, widths, rows):
         )
     for i, (state, width) in enumerate(zip(states, widths, strict=False)):
         check_floats(f"{name}[{i}]", state)
-        if not may_be_equal(tuple(state.shape), (*rows, width)):
+        if not shapes_compatible(tuple(state.shape), (*rows, width)):
             raise ValueError(
                 f"`{name}[{i}]` must be (B, U), as the cell's `state_size` "
                 f"says. Expected: {(*rows, width)}. Received: "
@@ -179,7 +179,7 @@ def check_step(name, step, inputs):
     """Check that a decoder step is an integer, () or one per sentence."""
     check_steps(name, step)
     shape = tuple(getattr(step, "shape", ()))
-    if shape and not may_be_equal(shape, tuple(inputs.shape[:1])):
+    if shape and not shapes_compatible(shape, tuple(inputs.shape[:1])):
         raise ValueError(
             f"`{name}` must be one decoder step, or one per sentence. "
             f"Expected: shape () or {tuple(inputs.shape[:1])}. Received: "
@@ -234,7 +234,7 @@ def check_call(layer, query, value, query_mask, value_mask, keys, position):
     check_same_batch(query=query, value=value, keys=keys)
     check_mask("query_mask", query_mask, "query", query)
     check_mask("value_mask", value_mask, "value", value)
-    if keys is not None and not may_be_equal(
+    if keys is not None and not shapes_compatible(
         tuple(keys.shape[1:2]), tuple(value.shape[1:2])
     ):
         raise ValueError(

@@ -7,7 +7,7 @@ import keras
 from keras import ops, tree
 
 from luong_keras.ops.backends import check_float64
-from luong_keras.ops.masking import may_be_equal
+from luong_keras.ops.masking import shapes_compatible
 
 # Arguments that hold several tensors; all others are single tensors.
 STRUCTURES = ("states", "initial_state", "dropout_masks")
@@ -285,7 +285,7 @@ def _check_width(name, value, shape):
     if isinstance(value, (list, tuple)):
         for i, pair in enumerate(zip(value, shape, strict=False)):
             _check_width(f"{name}[{i}]", *pair)
-    elif not may_be_equal(tuple(value.shape[-1:]), tuple(shape[-1:])):
+    elif not shapes_compatible(tuple(value.shape[-1:]), tuple(shape[-1:])):
         raise ValueError(
             f"`{name}` must have the width that this layer was built for. "
             f"Expected: (..., {shape[-1]}). Received: "

@@ -19,7 +19,7 @@ training text and project the words of one part, without a correction.
 from keras import backend, ops, random
 
 from luong_keras.ops import masking
-from luong_keras.ops.masking import may_be_equal
+from luong_keras.ops.masking import shapes_compatible
 from luong_keras.ops.products import product
 from luong_keras.special_tokens import PAD_ID
 
@@ -107,7 +107,7 @@ def word_weights(sample_weight, targets):
     weights = ops.convert_to_tensor(sample_weight)
     weights_shape, (batch, steps) = tuple(weights.shape), tuple(targets.shape)
     expected = [(batch,), (batch, steps), (batch, 1)]
-    if not any(may_be_equal(weights_shape, shape) for shape in expected):
+    if not any(shapes_compatible(weights_shape, shape) for shape in expected):
         raise ValueError(
             "`sample_weight` must have one weight per sentence, (B,), or one "
             f"per word, (B, T). Expected: {expected[0]} or {expected[1]}. "
@@ -120,7 +120,9 @@ def word_weights(sample_weight, targets):
 def check_targets(targets, predicted, form, fix):
     """Check that targets are (B, T) and that predictions have `form`."""
     rank, shape = len(form), tuple(predicted.shape)
-    if len(shape) != rank or not may_be_equal(tuple(targets.shape), shape[:2]):
+    if len(shape) != rank or not shapes_compatible(
+        tuple(targets.shape), shape[:2]
+    ):
         raise ValueError(
             f"`y_true` must be ids (B, T), and `y_pred` ({', '.join(form)}). "
             f"Received: y_true.shape={tuple(targets.shape)}, y_pred.shape="

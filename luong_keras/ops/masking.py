@@ -98,7 +98,7 @@ def scored_places(max_length, first, source_length):
     return places < max_length + (0 if first is None else first[:, None])
 
 
-def may_be_equal(shape, expected):
+def shapes_compatible(shape, expected):
     """Test whether two shapes may be equal; None is any size."""
     return len(shape) == len(expected) and all(
         None in (a, b) or a == b for a, b in zip(shape, expected, strict=True)

@@ -32,13 +32,13 @@ def product(x, kernel, bias=None, view=None):
     kernel to the matrix that multiplies x.
     """
     tape = _current.get()
-    place = None if tape is None else tape.place(kernel)
+    index = None if tape is None else tape.index(kernel)
     kernel = _apply_view(ops.convert_to_tensor(kernel), view)
-    if place is None:
+    if index is None:
         return _product(x, kernel, bias)
-    places, dtype, summand, other_bias = [place], kernel.dtype, None, None
-    if tape.place(bias) is not None:
-        places.append(tape.place(bias))
+    indices, dtype, summand, other_bias = [index], kernel.dtype, None, None
+    if tape.index(bias) is not None:
+        indices.append(tape.index(bias))
     elif bias is not None and (
         tuple(bias.shape) == (*x.shape[:-1], kernel.shape[-1])
     ):
@@ -46,7 +46,7 @@ def product(x, kernel, bias=None, view=None):
     else:
         other_bias = bias
     value = tape.apply(
-        lambda: _Dense(tape, places, dtype, view), x, summand=summand
+        lambda: _Dense(tape, indices, dtype, view), x, summand=summand
     )
     return _add_bias(value, other_bias)
 
@@ -81,11 +81,11 @@ def gather_windows(rows, positions):
 
     windows = gather(rows)
     tape = _current.get()
-    place = None if tape is None else tape.place(rows)
-    if place is not None and positions.shape[1] == 1:
-        held = tape.held[place]
+    index = None if tape is None else tape.index(rows)
+    if index is not None and positions.shape[1] == 1:
+        held = tape.held[index]
         held = windows if held is rows else gather(held)
-        tape.windows.append(_Window(windows, held, place, positions[..., :1]))
+        tape.windows.append(_Window(windows, held, index, positions[..., :1]))
     return windows
 
 
@@ -174,14 +174,14 @@ class Tape:
     def __exit__(self, *error):
         _current.reset(self._token)
 
-    def place(self, x):
+    def index(self, x):
         """Return the index of `x` among the parameters, or None."""
         # In mixed precision each read of a variable gives another tensor.
         if isinstance(x, keras.Variable):
             return self.variables.get(id(x))
-        for place, parameter in enumerate(self.parameters):
+        for index, parameter in enumerate(self.parameters):
             if x is parameter:
-                return place
+                return index
         return None
 
     def window(self, rows):
@@ -189,8 +189,8 @@ class Tape:
         for window in self.windows:
             if rows is window.rows:
                 return window
-        place = self.place(rows)
-        return None if place is None else _Window(rows, self.held[place], place)
+        index = self.index(rows)
+        return None if index is None else _Window(rows, self.held[index], index)
 
     def apply(self, make_operation, x, rows=None, first=None, summand=None):
         """Return the value of a product, which the first run makes."""
@@ -211,13 +211,13 @@ class Tape:
 class _Window(NamedTuple):
     """Rows of a product, as the step reads them and without a gradient.
 
-    They are the parameter at `place`, or gathered from it: then `first` is
-    the position (B, 1, 1) of the first row.
+    They are the parameter of the tape with this index, or gathered from it:
+    then `first` is the position (B, 1, 1) of the first row.
     """
 
     rows: Any
     held: Any
-    place: int
+    parameter: int
     first: Any = None
 
 
@@ -237,11 +237,11 @@ def _attach_gradient(operation, x, rows, value, addends):
 
 
 class _Dense:
-    """`product` with the kernel and the bias at these places of a tape."""
+    """`product` with the kernel and the bias at these indices of a tape."""
 
-    def __init__(self, tape, places, dtype, view):
-        self.places, self.view = places, view
-        self.held, *bias = [tape.held[place] for place in places]
+    def __init__(self, tape, indices, dtype, view):
+        self.indices, self.view = indices, view
+        self.held, *bias = [tape.held[index] for index in indices]
         self.bias = bias[0] if bias else None
         # Made once, outside the loop.
         self.kernel = ops.cast(_apply_view(self.held, view), dtype)
@@ -282,10 +282,10 @@ class _Rows:
 
     def __init__(self, tape, multiply, multiply_back, window):
         self.value, self.operand_gradient = multiply, multiply_back
-        self.place, self.rows = window.place, tape.held[window.place]
+        self.index, self.rows = window.parameter, tape.held[window.parameter]
         # Products of one group put their factors together.
         windows = None if window.first is None else id(window)
-        self.group = window.place, windows
+        self.group = window.parameter, windows
 
     def outer_product(self, d_value, x, first=None):
         """Return the factors of the rows' gradient, and `first`.
@@ -376,7 +376,7 @@ def shared_gradients(operations, operands, d_values):
         d_values: list of the gradients of their values, (T, B, ...).
 
     Returns:
-        List of pairs (place among the parameters, gradient).
+        List of pairs (index among the parameters, gradient).
     """
     pairs, groups = [], {}
     for operation, tensors, d_value in zip(
@@ -388,8 +388,8 @@ def shared_gradients(operations, operands, d_values):
             group[1].append(factors)
         else:
             gradients = operation.shared_gradients(d_value, *tensors)
-            pairs += zip(operation.places, gradients, strict=True)
+            pairs += zip(operation.indices, gradients, strict=True)
     for operation, factors in groups.values():
         gradient = _rows_gradient(operation.rows, factors)
-        pairs.append((operation.place, gradient))
+        pairs.append((operation.index, gradient))
     return pairs

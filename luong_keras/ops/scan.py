@@ -60,13 +60,13 @@ class _Scan:
         self.structure = [shared, [v.value for v in self.variables]]
         leaves = tree.flatten(self.structure)
         tensors = {id(x): x for x in leaves if x is not None}
-        indices = {key: place for place, key in enumerate(tensors)}
-        self.places = [indices.get(id(x)) for x in leaves]
-        self.variable_places = {
-            id(variable): place
-            for variable, place in zip(
+        indices = {key: index for index, key in enumerate(tensors)}
+        self.indices = [indices.get(id(x)) for x in leaves]
+        self.variable_indices = {
+            id(variable): index
+            for variable, index in zip(
                 self.variables,
-                self.places[len(leaves) - len(self.variables) :],
+                self.indices[len(leaves) - len(self.variables) :],
                 strict=True,
             )
         }
@@ -94,7 +94,7 @@ class _Scan:
             lambda *held: self._run_step(held, self.start, first, **options)[0],
             self.held,
         )
-        self.direct = [place for place, is_used in enumerate(used) if is_used]
+        self.direct = [index for index, is_used in enumerate(used) if is_used]
 
     def _run_step(self, parameters, states, x, **saved):
         """Return the new states from these parameters, and the step's tape."""
@@ -103,13 +103,13 @@ class _Scan:
         tape = Tape(
             parameters,
             self.held,
-            self.variable_places,
+            self.variable_indices,
             self.operations,
             **saved,
         )
         shared, values = tree.pack_sequence_as(
             self.structure,
-            [None if i is None else tape.parameters[i] for i in self.places],
+            [None if i is None else tape.parameters[i] for i in self.indices],
         )
         pairs = list(zip(self.variables, values, strict=True))
 
@@ -170,13 +170,13 @@ class _Scan:
             x.pop(f"residual_{i}") for i in range(count + len(self.operations))
         ]
         states, values = residuals[:count], residuals[count:]
-        direct = [self.held[place] for place in self.direct]
+        direct = [self.held[index] for index in self.direct]
 
         def rerun(*arguments):
             states, (step_input, *rest) = arguments[:count], arguments[count:]
             parameters = list(self.held)
-            for place, parameter in zip(self.direct, rest, strict=False):
-                parameters[place] = parameter
+            for index, parameter in zip(self.direct, rest, strict=False):
+                parameters[index] = parameter
             new_states, tape = self._run_step(
                 parameters,
                 states,
@@ -209,10 +209,10 @@ class _Scan:
         operands = [[next(rest) for _ in range(n)] for n in self.operand_counts]
         pairs = list(zip(self.direct, sums, strict=True))
         pairs += shared_gradients(self.operations, operands, d_values)
-        for place, d in pairs:
+        for index, d in pairs:
             d = ops.cast(d, self.dtype)
-            previous = gradients[place]
-            gradients[place] = d if previous is None else previous + d
+            previous = gradients[index]
+            gradients[index] = d if previous is None else previous + d
         return [
             ops.zeros_like(x) if d is None else d
             for x, d in zip(self.held, gradients, strict=True)

@@ -116,18 +116,18 @@ class TensorBoardSamples(keras.callbacks.Callback):
         self, epoch: int, logs: Mapping[str, Any] | None = None
     ) -> None:
         """Write the samples."""
-        places = self.validation.shown()
-        if not places:
+        indices = self.validation.sample_indices()
+        if not indices:
             return
         if self._writer is None:
             self._writer = tf.summary.create_file_writer(self.folder)
         with self._writer.as_default(step=epoch):
-            tf.summary.text("translations", self._markdown_table(places))
+            tf.summary.text("translations", self._markdown_table(indices))
             number, last = epoch + 1, (self.params or {}).get("epochs")
             if self.translator.translation_model.has_attention and (
                 number.bit_count() == 1 or number == last
             ):
-                self._write_images(epoch, places)
+                self._write_images(epoch, indices)
         self._writer.flush()
 
     def on_train_end(self, logs: Mapping[str, Any] | None = None) -> None:
@@ -136,21 +136,21 @@ class TensorBoardSamples(keras.callbacks.Callback):
             self._writer.close()
             self._writer = None
 
-    def _markdown_table(self, places: Sequence[int]) -> str:
+    def _markdown_table(self, indices: Sequence[int]) -> str:
         """Return the samples as a Markdown table."""
         validation = self.validation
         rows = ["| source | reference | translation |", "| --- " * 3 + "|"]
-        for place in places:
+        for index in indices:
             cells = (
-                validation.sources[place],
-                validation.references[place],
-                validation.translations[place],
+                validation.sources[index],
+                validation.references[index],
+                validation.translations[index],
             )
             rows.append(f"| {' | '.join(map(_escape_markdown, cells))} |")
         return "\n".join(rows)
 
-    def _write_images(self, epoch: int, places: Sequence[int]) -> None:
-        sources = [self.validation.sources[place] for place in places]
+    def _write_images(self, epoch: int, indices: Sequence[int]) -> None:
+        sources = [self.validation.sources[index] for index in indices]
         translations = _best_translations(self.translator, sources)
         for number, (source, best) in enumerate(
             zip(sources, translations, strict=True), start=1

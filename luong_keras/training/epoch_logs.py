@@ -206,13 +206,13 @@ class TranslationValidation(keras.callbacks.Callback):
         self._print_samples(translations)
         self._write_translations(epoch, translations)
 
-    def shown(self) -> list[int]:
+    def sample_indices(self) -> list[int]:
         """Return the indices of the sentences to print."""
         count = min(self.samples, len(self.sources))
         return [number * len(self.sources) // count for number in range(count)]
 
     def _print_samples(self, translations: list[str]) -> None:
-        for index in self.shown():
+        for index in self.sample_indices():
             print(f"  source       {self.sources[index]}")
             print(f"  reference    {self.references[index]}")
             print(f"  translation  {translations[index]}", flush=True)

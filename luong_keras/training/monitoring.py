@@ -313,18 +313,18 @@ class StopOnNonFinite(Stateful):
         """Check the counters every `every_steps` batches."""
         self._batch = batch
         if (batch + 1) % self.every_steps == 0:
-            self.look()
+            self._check()
 
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Check, and add the number of skipped steps to the logs."""
-        self.look()
+        self._check()
         if self.skipped and logs is not None:
             logs["skipped_steps"] = float(self.skipped)
 
-    def look(self) -> None:
-        """Check that no step failed that may not be skipped."""
+    def _check(self) -> None:
+        """Raise an error if a step failed that may not be skipped."""
         optimizer = self.model.optimizer
         inner = getattr(optimizer, "inner_optimizer", optimizer)
         scale = getattr(optimizer, "dynamic_scale", None)

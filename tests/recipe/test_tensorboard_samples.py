@@ -48,7 +48,7 @@ def test_samples_are_tables_in_every_epoch(written):
     text = found["translations"][1].item().decode()
     head, rule, first, second = text.splitlines()
     assert head == "| source | reference | translation |"
-    assert validation.shown() == [0, 2]
+    assert validation.sample_indices() == [0, 2]
     assert first.startswith("| a b | x |")
     assert validation.translations[0].split()[0] in first
     # Markdown and HTML are escaped.
