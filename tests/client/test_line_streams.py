@@ -259,8 +259,9 @@ def test_closing_an_asynchronous_stream_abandons_its_requests(rest, model):
 
 def test_wrong_arguments_are_refused():
     for kind in (TranslationClient, AsyncTranslationClient):
-        with pytest.raises(TypeError, match="list of sentences"):
-            kind().translate_lines("one line")
+        for lines in ("one line", None):
+            with pytest.raises(TypeError, match="list of sentences"):
+                kind().translate_lines(lines)
         with pytest.raises(ValueError, match="one value of `prefix`"):
             kind().translate_lines([], prefix=["a", "b"])
         with pytest.raises(TypeError, match="Received: n_best"):

@@ -7,6 +7,7 @@ import socket
 import time
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -515,6 +516,8 @@ def test_wrong_settings_are_refused(name, value):
     ("lines", "options", "kind", "message"),
     [
         ("one sentence", {}, TypeError, "list"),
+        (np.array("one sentence"), {}, TypeError, "list"),
+        (None, {}, TypeError, "list of sentences. Received: the one NoneType"),
         (["a", None], {}, TypeError, "None at place 1"),
         (["a"], {"beam_size": 2.5}, ValueError, "2.5"),
         (["a"], {"beam_size": [1, 2]}, ValueError, "one for each"),

@@ -195,8 +195,13 @@ def _text_column(lines: Any, name: str = "lines") -> np.ndarray:
 
 
 def _check_is_list(lines: object, name: str) -> None:
-    if isinstance(lines, str | bytes):
-        received = f"the one sentence {lines!r}. Put it into a list"
+    readers = ("__iter__", "__getitem__", "__aiter__")
+    is_one = not any(hasattr(lines, reader) for reader in readers)
+    is_one = is_one or getattr(lines, "shape", None) == ()
+    if isinstance(lines, str | bytes) or is_one:
+        received = (
+            f"the one {type(lines).__name__} {lines!r}. Put it into a list"
+        )
         raise argument_error(
             f"`{name}`, a list of sentences", received, TypeError
         )
