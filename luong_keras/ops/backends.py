@@ -4,7 +4,7 @@ import keras
 from keras import backend, ops
 
 from luong_keras.missing_package import private_name
-from luong_keras.ops.masking import PLACE_DTYPE
+from luong_keras.ops.masking import PLACE_DTYPE, all_places
 
 
 def enable_float64(enabled: bool = True) -> None:
@@ -109,7 +109,7 @@ def rows_of_each(x, places):
     # A size of -1 is undefined beside an empty axis.
     flat = ops.reshape(x, (batch * count, *sizes))
     places = ops.cast(places, PLACE_DTYPE)
-    first = ops.arange(batch, dtype=PLACE_DTYPE) * ops.cast(count, PLACE_DTYPE)
+    first = all_places(batch) * ops.cast(count, PLACE_DTYPE)
     first = ops.reshape(first, (-1, *[1] * (len(places.shape) - 1)))
     return rows(flat, places + first)
 

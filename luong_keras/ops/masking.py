@@ -38,11 +38,15 @@ def upcast(x):
     return ops.cast(x, wider_dtype(x.dtype))
 
 
+def all_places(length):
+    """Return the places of a row, 0 to `length` - 1."""
+    # JAX 0.5 needs both ends of a range of symbolic length.
+    return ops.arange(0, length, dtype=PLACE_DTYPE)
+
+
 def span(mask):
     """Return the `Span` of each sentence of a mask (..., S)."""
-    places = ops.arange(
-        mask.shape[-1] or ops.shape(mask)[-1], dtype=PLACE_DTYPE
-    )
+    places = all_places(mask.shape[-1] or ops.shape(mask)[-1])
     size = ops.cast(ops.shape(mask)[-1], PLACE_DTYPE)
     mask = ops.cast(mask, "bool")
     end = ops.max(ops.where(mask, places + 1, 0), axis=-1)
@@ -82,7 +86,7 @@ def move_to_places(location_scores, first, source_length):
     value of another one: the caller masks them (`scored_places`).
     """
     last = location_scores.shape[-1] - 1
-    places = ops.arange(source_length, dtype=PLACE_DTYPE)
+    places = all_places(source_length)
     if first is None:
         return ops.take(location_scores, ops.minimum(places, last), axis=-1)
     index = ops.clip(places - first[:, None], 0, last)
@@ -94,7 +98,7 @@ def move_to_places(location_scores, first, source_length):
 
 def scored_places(max_length, first, source_length):
     """Return a mask (B or 1, S), True up to the last scored position."""
-    places = ops.arange(source_length, dtype=PLACE_DTYPE)[None]
+    places = all_places(source_length)[None]
     return places < max_length + (0 if first is None else first[:, None])
 
 

@@ -355,10 +355,10 @@ def spread_windows(windows, first, length):
 def _add_windows(windows, first, length):
     """Add windows (B, T, W, ...) to zeros (B, S, ...), from `first` on."""
     batch, _, width, *inner = ops.shape(windows)
-    row = ops.arange(batch, dtype=masking.PLACE_DTYPE)
+    row = masking.all_places(batch)
     row = row * ops.cast(length, masking.PLACE_DTYPE)
     place = ops.reshape(row, (-1, 1, 1)) + first
-    place = place + ops.arange(width, dtype=masking.PLACE_DTYPE)
+    place = place + masking.all_places(width)
     sums = ops.scatter(
         ops.reshape(place, (-1, 1)),
         ops.reshape(windows, (-1, *inner)),

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from luong_keras.ops import masking
-from luong_keras.ops.masking import PLACE_DTYPE
+from luong_keras.ops.masking import PLACE_DTYPE, all_places
 from luong_keras.ops.products import product
 
 ALIGNMENTS = ("monotonic", "predictive")
@@ -130,7 +130,7 @@ def window_indices(centre, half_width, source_length, blocks=SINGLE):
     first = ops.cast(centre[:, :: blocks.size], PLACE_DTYPE) - half_width
     first = ops.minimum(first, source_length - width)
     first = ops.expand_dims(ops.maximum(first, 0), -1)
-    return first + ops.arange(width, dtype=PLACE_DTYPE)
+    return first + all_places(width)
 
 
 def cut_into_blocks(x, size):

@@ -241,7 +241,7 @@ class LocalAttention(LuongAttention):
 
     def _read_all(self, query, keys, value, place, dropout_mask, training):
         """Return the context and weights from the whole source."""
-        positions = ops.arange(ops.shape(value)[1], dtype=masking.PLACE_DTYPE)
+        positions = masking.all_places(ops.shape(value)[1])
         window = self._window_at(place, positions)
         weights = windows.local_weights(
             self._scores(query, keys),
@@ -295,7 +295,7 @@ class LocalAttention(LuongAttention):
             is_single = len(query.shape) == 2 and len(position.shape) == 1
             return ops.expand_dims(position, -1) if is_single else position
         check_single_step(query)
-        steps = ops.arange(ops.shape(query)[1], dtype=masking.PLACE_DTYPE)
+        steps = masking.all_places(ops.shape(query)[1])
         if query_mask is None:
             return steps
         first = masking.span(query_mask).first[:, None]
@@ -310,7 +310,7 @@ class LocalAttention(LuongAttention):
         """
         position = self._step_position(query, position, query_mask)
         span = windows.sentence_span(value, value_mask)
-        positions = ops.arange(ops.shape(value)[1], dtype=masking.PLACE_DTYPE)
+        positions = masking.all_places(ops.shape(value)[1])
         place = self._align(query, span, position, value_mask)
         return self._window_at(place, positions)
 

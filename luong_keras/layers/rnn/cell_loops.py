@@ -143,7 +143,7 @@ def _prepare_inputs(cell, sequence):
     repeated, xs = split_masks(masks)
     position = _swap_time(sequence.positions)
     if position is None:
-        position = ops.arange(ops.shape(projected)[0], dtype="int32")
+        position = ops.arange(0, ops.shape(projected)[0], dtype="int32")
     return projected, repeated, {**xs, "position": position}
 
 
@@ -158,7 +158,7 @@ def step_numbers(inputs, mask, start):
         if starts_at_zero:
             return None
         batch, steps = ops.shape(inputs)[:2]
-        numbers = ops.arange(steps, dtype="int32")
+        numbers = ops.arange(0, steps, dtype="int32")
         numbers = ops.broadcast_to(numbers[None], (batch, steps))
     else:
         numbers = ops.cumsum(ops.cast(mask, "int32"), axis=1) - 1
