@@ -52,6 +52,7 @@ def pytest_collection_modifyitems(items):
             return LONGEST_FIRST.index(folder)
         return len(LONGEST_FIRST)
 
+    seen = set()
     for item in items:
         path = item.path.relative_to(TESTS)
         if path.parts[0] in TENSORFLOW_ONLY:
@@ -60,6 +61,10 @@ def pytest_collection_modifyitems(items):
         slow_here = item.get_closest_marker("slow_on_jax")
         if jax and (path.parts[0] == "golden" or slow_here):
             item.add_marker(pytest.mark.slow)
+        function = item.path, item.originalname
+        if item.get_closest_marker("slow_after_first") and function in seen:
+            item.add_marker(pytest.mark.slow)
+        seen.add(function)
     items.sort(key=position)  # Stable: keeps the order within a folder.
 
 

@@ -22,6 +22,7 @@ MODULES = [
 ON_EVERY_BACKEND = ("layers", "ops", "decoding", "models", "training")
 
 
+@pytest.mark.slow_on_jax
 @pytest.mark.parametrize(
     "name",
     few_on_jax(

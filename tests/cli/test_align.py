@@ -61,6 +61,7 @@ def text(tmp_path):
     return tmp_path / "en", tmp_path / "de", list(zip(*pairs, strict=True))
 
 
+@pytest.mark.slow
 def test_links_of_words_are_printed(
     call, translator, text, tmp_path, monkeypatch
 ):
@@ -81,6 +82,7 @@ def test_links_of_words_are_printed(
     assert call("align", *files, "--step", "reads") == reads != expected
 
 
+@pytest.mark.slow
 def test_links_of_both_directions_are_symmetrised(
     call, reverse_run, translator, text
 ):

@@ -81,6 +81,7 @@ def test_weights_are_chosen_by_name(
     assert names == ["epoch-7", None]
 
 
+@pytest.mark.slow
 def test_each_name_loads_its_weights(run, translator, tmp_path):
     copy = RunFolder(shutil.copytree(run.path, tmp_path / "copy"))
     model = translator.translation_model
@@ -113,6 +114,7 @@ def standard_input(content):
     return io.TextIOWrapper(io.BytesIO(content))
 
 
+@pytest.mark.slow
 def test_files_and_standard_input_are_translated(
     call, translator, tmp_path, monkeypatch
 ):
@@ -158,6 +160,7 @@ def test_standard_input_is_translated_as_it_arrives(
     assert counts == [1, 1, 1]
 
 
+@pytest.mark.slow
 def test_long_texts_are_printed_in_parts(
     call, translator, tmp_path, monkeypatch
 ):
@@ -197,6 +200,7 @@ def test_long_texts_are_printed_in_parts(
     assert counts == [size] * 3
 
 
+@pytest.mark.slow
 def test_lines_that_were_cut_are_one_warning(call, tmp_path, monkeypatch):
     monkeypatch.setattr(translate, "BATCHES", 1)
     lines = (["the house ."] * 20 + ["the house . the house ."]) * 4
@@ -213,6 +217,7 @@ def test_lines_that_were_cut_are_one_warning(call, tmp_path, monkeypatch):
     assert "warning" not in call.capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_several_runs_are_an_ensemble(call, run, translator, text, tmp_path):
     other = RunFolder(shutil.copytree(run.path, tmp_path / "other"))
     model = translator.translation_model
@@ -254,6 +259,7 @@ def test_n_best_lists_with_links(call, run, translator, tmp_path, searches):
     assert (searches[-1].beam_size, searches[-1].stack_size) == (1, None)
 
 
+@pytest.mark.slow
 def test_flags_set_the_search(call, translator, text, searches):
     flags = {
         "search": "sampling",
@@ -404,6 +410,7 @@ def test_flags_that_would_be_ignored_are_refused(call, flags, named):
     assert f"does not read {named}." in error
 
 
+@pytest.mark.slow
 def test_scores_of_a_run_are_printed_and_recorded(call, run, searches):
     (line,) = call("evaluate", "--beam-size", 1, "--no-replacement", "--json")
     found = json.loads(line)
@@ -421,6 +428,7 @@ def test_scores_of_a_run_are_printed_and_recorded(call, run, searches):
     assert any(line.startswith("perplexity") for line in table)
 
 
+@pytest.mark.slow
 def test_pairs_of_a_file_are_scored(call, run, tmp_path):
     """The test pairs of the run, read from a file, have the same scores."""
     (line,) = call("evaluate", "--metric", "chrf", "--json")
@@ -505,6 +513,7 @@ def test_further_references_are_used(two_files, capsys):
     assert found["bleu"]["score"] == pytest.approx(bleu.score)
 
 
+@pytest.mark.slow
 def test_a_run_is_compared_with_translations(call, run, two_files):
     theirs = two_files / "theirs.txt"
     theirs.write_text("".join(f"{target}\n" for _, target in PAIRS))
@@ -518,6 +527,7 @@ def test_a_run_is_compared_with_translations(call, run, two_files):
     assert len(run.results.read_text().splitlines()) == before + 2
 
 
+@pytest.mark.slow
 def test_scores_of_a_run_that_is_read_only_are_printed(
     run, capsys, monkeypatch
 ):
@@ -573,6 +583,7 @@ def test_test_sets_are_refused_for_other_datasets(call, searches):
     assert not searches
 
 
+@pytest.mark.slow
 def test_given_translations_are_scored(call, run, translator, capsys, tmp_path):
     columns = run.path.parent / "test.tsv"
     lines = call("score", columns)
@@ -607,6 +618,7 @@ def test_pairs_that_were_cut_are_reported(run, call, tmp_path):
     assert "were cut" not in call.capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_lines_and_translations_that_were_cut_are_one_warning(
     run, call, translator, tmp_path
 ):

@@ -85,6 +85,7 @@ def test_errors_are_one_line(working_folder, capsys, argv, parts):
         assert part in line.replace("section.name=value", "key=value")
 
 
+@pytest.mark.slow
 def test_long_values_are_cut_in_errors(working_folder, tmp_path, capsys):
     (tmp_path / "long.json").write_text(f'{{"epochs": "{"x" * 10**6}"}}')
     (tmp_path / "list.yaml").write_text(f"epochs: [{'1, ' * 10**4}]")
@@ -116,6 +117,7 @@ def test_every_command_is_listed():
     assert main([]) == 0
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "program", [("-m", "luong_keras"), (str(ROOT / "export/client.py"),)]
 )
@@ -129,6 +131,7 @@ def test_the_output_is_utf_8_in_every_locale(program):
     assert "…" in found.stdout.decode("utf-8")
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
 @pytest.mark.parametrize(
     "arguments, status",
@@ -144,6 +147,7 @@ def test_closed_streams_do_not_change_the_status(arguments, status):
     assert subprocess.run(command, shell=True).returncode == status
 
 
+@pytest.mark.slow
 def test_help_and_errors_do_not_load_keras():
     program = (
         "import os, sys\n"
@@ -186,6 +190,7 @@ def test_help_and_version_load_no_large_package(module):
         assert not loaded & {"keras", "tensorflow", "jax", "torch", "numpy"}
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "arguments", [["--help"], ["--version"], ["train", "--help"]]
 )

@@ -79,6 +79,7 @@ def test_noise_is_removed_and_errors_are_kept(environment):
     assert sorted(lines) == sorted([*ERRORS, "by Python"])
 
 
+@pytest.mark.slow
 def test_commands_end_after_their_worker_processes():
     """Worker processes keep standard error open until the command ends."""
     status, lines = status_and_errors(

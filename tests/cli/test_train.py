@@ -124,6 +124,7 @@ def test_configuration_of_another_run_replaces_the_preset():
     assert config.decoding.stack_size is None
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "argv, data",
     [
@@ -176,6 +177,7 @@ def sizes_of(argv):
     return config.model.units, config.model.source_vocabulary_size
 
 
+@pytest.mark.slow
 def test_size_of_the_text_chooses_the_preset(capsys):
     # 10 characters on one side, 20 on the other.
     line = "a b c d ef\ta b c d e f g h i jk\n"
@@ -195,6 +197,7 @@ def test_size_of_the_text_chooses_the_preset(capsys):
     assert chosen == parse(["text.tsv"]).config
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "more, units, size",
     [
@@ -272,6 +275,7 @@ def test_settings_reach_the_recipe(monkeypatch):
     assert devices == Devices()
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "ended, flags, status",
     [

@@ -242,6 +242,7 @@ def command(*arguments, **options):
     )
 
 
+@pytest.mark.slow
 def test_lines_are_answered_before_the_next_one_arrives(rest):
     one = "--batch-size=1", "--concurrency=1"
     with command(SCRIPT, "--url", rest.url, *one) as running:
@@ -254,6 +255,7 @@ def test_lines_are_answered_before_the_next_one_arrives(rest):
         assert running.stderr.read() == ""
 
 
+@pytest.mark.slow
 def test_closed_standard_output_is_no_error(rest):
     with command(SCRIPT, "--url", rest.url, "--batch-size=4") as running:
         running.stdin.write("line\n" * 10_000)
@@ -264,6 +266,7 @@ def test_closed_standard_output_is_no_error(rest):
         assert running.stderr.read() == ""
 
 
+@pytest.mark.slow
 def test_command_needs_neither_tensorflow_nor_keras(rest, model):
     model.answer = lambda *_: [output_row(translation="ß", score=0.0)]
     blocked = "tensorflow keras grpc sacrebleu matplotlib pydantic yaml"

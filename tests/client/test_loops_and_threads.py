@@ -242,6 +242,7 @@ assert used.translate(["e"]) == ["E"]
 """
 
 
+@pytest.mark.slow
 def test_clients_refuse_calls_after_a_fork(rest, model):
     done = python(FORKS, rest.url)
     assert (done.returncode, done.stderr) == (0, "")
@@ -269,6 +270,7 @@ def test_programs_that_close_nothing_end_without_errors(model, start):
 # Missing packages.
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("module", ["grpc", "google.protobuf"])
 def test_missing_grpc_error_names_the_install_command(module):
     done = python(
@@ -281,6 +283,7 @@ def test_missing_grpc_error_names_the_install_command(module):
     assert module in done.stderr
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("start", [rest_server, grpc_server])
 def test_client_needs_no_other_package_of_the_project(model, start):
     blocked = ["luong_keras", "keras", "tensorflow", "tensorflow_serving"]

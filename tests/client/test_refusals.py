@@ -116,6 +116,7 @@ def test_attempts_are_limited(connect, model):
     assert len(model.requests) == 2
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("name", ["timeout", "request_timeout"])
 def test_timeouts_are_not_retried(connect, model, name):
     model.steps.append(model.sleep(5))
@@ -125,6 +126,7 @@ def test_timeouts_are_not_retried(connect, model, name):
     assert len(model.requests) == 1
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("part", ["headers", "content"])
 def test_answers_that_arrive_slowly_time_out(model, rest, part):
     def drips(signature, rows):

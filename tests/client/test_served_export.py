@@ -91,6 +91,7 @@ def test_answers_equal_those_of_the_translator(client, translator):
             np.testing.assert_allclose(memory, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 @needs_tiny_translator
 @pytest.mark.parametrize(
     "settings", [{"beam_size": 2}, {"length_penalty": 1.0}]

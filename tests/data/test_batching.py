@@ -74,6 +74,7 @@ def full_run(corpus):
     return as_lists(make(corpus).dataset(0, 60))
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "start, stop",
     [(1, 60), (5, 60), (13, 60), (25, 60), (26, 60), (58, 60), (8, 12)],
@@ -245,6 +246,7 @@ def test_pairs_without_tokens_are_left_out(tmp_path):
     assert (batches.empty, batches.pairs_per_epoch) == (1, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "size", [pytest.param(65_536, marks=pytest.mark.slow), 65_537]
 )
@@ -333,6 +335,7 @@ def batches_of_processes(batches, world, row_multiple=None, widths=()):
     ]
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("world, row_multiple", [(2, None), (3, None), (2, 8)])
 def test_processes_share_the_rows_of_each_batch(
     corpus, full_run, world, row_multiple

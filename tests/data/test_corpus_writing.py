@@ -143,6 +143,7 @@ def test_filtered_pairs_are_not_held_out():
     assert not set().union(*held_out_pairs(pairs, 3)) <= good
 
 
+@pytest.mark.slow
 def test_number_of_processes_does_not_change_the_corpus(tmp_path, small_chunks):
     one = write(tmp_path / "one", processes=1)
     assert one.parts[0] > one.parts[1] > 0
@@ -246,6 +247,7 @@ def test_a_full_disk_is_reported_with_the_file(tmp_path, monkeypatch):
         write_corpus([("a", "b")], tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_workers_end_with_their_parent(number):
@@ -275,6 +277,7 @@ def test_workers_end_with_their_parent(number):
             time.sleep(0.1)
 
 
+@pytest.mark.slow
 def test_workers_do_not_load_keras():
     def loaded(_):
         import sys

@@ -98,6 +98,8 @@ def search_one(step, max_length, **options):
     return found
 
 
+@pytest.mark.slow_on_jax
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "beam_size, stack_size, penalty, end_logit",
     [
@@ -164,6 +166,7 @@ class PairStep:
         return ops.take(table, ids, axis=0), states, zeros
 
 
+@pytest.mark.slow_after_first
 @tensorflow
 @pytest.mark.parametrize(
     "stack_size, penalty, best, first, first_steps",
@@ -211,6 +214,7 @@ def test_stack_keeps_the_best_or_the_first(
         )
 
 
+@pytest.mark.slow_after_first
 @tensorflow
 @pytest.mark.parametrize(
     "beam_size, stack_size, penalty, given_sizes",
@@ -343,6 +347,8 @@ def test_maximum_length_zero_gives_an_empty_translation():
     assert len(found[1]) == 2
 
 
+@pytest.mark.slow_on_jax
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "end_logit, keeps", [(1.0, "best"), (-30.0, "best"), (1.0, "first")]
 )
@@ -380,6 +386,7 @@ def test_search_settings_per_sentence(end_logit, keeps):
         )
 
 
+@pytest.mark.slow_on_jax
 def test_prefix_is_forced_and_scored():
     step = ToyStep(end_logit=-1.0, seed=4)
     prefix = np.array([[6, 4, 1], [7, 0, 0]])
@@ -490,6 +497,7 @@ def test_search_of_a_model_matches_its_training_form(
         check(found[row][:1], expected[:1], alignment_rows)
 
 
+@pytest.mark.slow
 @tensorflow
 def test_batch_search_equals_searches_of_single_sentences(translation_model):
     limits = [5, 4, 3]

@@ -38,6 +38,7 @@ def padded(phrases, max_words=3, max_phrases=2):
     return words, lengths
 
 
+@pytest.mark.slow
 @tensorflow
 def test_progress_is_the_longest_matching_prefix():
     generator = np.random.default_rng(0)
@@ -79,6 +80,7 @@ def test_forbidden_phrases_never_occur():
         check(found[row], scores)
 
 
+@pytest.mark.slow_after_first
 @tensorflow
 @pytest.mark.parametrize("strategy", [Greedy(), Beam(2), Sampling(3)])
 def test_one_list_of_phrases_serves_all_sentences(strategy):
@@ -98,6 +100,7 @@ def test_one_list_of_phrases_serves_all_sentences(strategy):
     assert any(4 in words for row in found for _, words, _ in row)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("penalty", [0.0, 1.0])
 def test_wide_beam_finds_all_translations_with_the_phrases(penalty):
     step = ToyStep(SIZE, end_logit=1.0)
@@ -122,6 +125,7 @@ def test_wide_beam_finds_all_translations_with_the_phrases(penalty):
         check(found[row], scores)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "size, end_logit", [(3, 1.0), (1, 2.0), (3, 4.0), (40, 1.0)]
 )
@@ -141,6 +145,7 @@ def test_search_without_phrases_is_a_plain_beam_search(
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "beam, end_logit",
     [
@@ -203,6 +208,7 @@ def test_phrases_may_come_before_the_last_moment():
     assert found[0][1] == (5,)
 
 
+@pytest.mark.slow
 @tensorflow
 def test_beam_sizes_and_prefixes_per_sentence():
     step = ToyStep(9, end_logit=1.0, seed=6)

@@ -111,6 +111,7 @@ def run_search(step, strategy, scorers, **limits):
     return [ops.convert_to_numpy(part) for part in hypotheses]
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.slow_on_jax
 @pytest.mark.parametrize(
     "strategy, scorers",
@@ -141,6 +142,7 @@ def test_results_equal_those_of_the_whole_batch(strategy, scorers):
         np.testing.assert_allclose(found, expected, rtol=TOLERANCE)
 
 
+@pytest.mark.slow_after_first
 @shrinks
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_step_receives_the_unfinished_sentences(strategy):
@@ -216,6 +218,7 @@ class ScorerWithoutColumns(Scorer):
     per_sentence = ()
 
 
+@pytest.mark.slow_after_first
 @shrinks
 @pytest.mark.parametrize(
     "strategy, scorers, leave",
@@ -232,6 +235,7 @@ def test_undeclared_columns_keep_the_whole_batch(strategy, scorers, leave):
     assert (len(set(step.sentences)) > 1) == leave
 
 
+@pytest.mark.slow
 @shrinks
 def test_models_of_an_ensemble_shrink_together():
     steps = [Step(), Step()]

@@ -25,6 +25,7 @@ def reference(step, sentence, max_length, min_length):
     return words, score
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "size, end_logit",
     [
@@ -78,6 +79,7 @@ def test_length_penalty_normalises_the_score(end_logit):
         np.testing.assert_allclose(score, sum_ / symbols**0.6, rtol=1e-5)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("min_lengths", [None, MIN_LENGTHS])
 @pytest.mark.parametrize("end_logit", [2.0, 6.0, -30.0])

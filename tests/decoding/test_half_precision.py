@@ -40,6 +40,7 @@ class Half:
         return ops.cast(logits, self.dtype), *rest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "long, name, dtype",
     few_at_first(
@@ -74,6 +75,7 @@ def test_scores_accumulate_in_float32(name, dtype, long):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name, kind",
     few_at_first(

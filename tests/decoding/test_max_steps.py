@@ -29,6 +29,7 @@ every_strategy = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow_after_first
 @every_strategy
 @pytest.mark.parametrize("end_logit", [1.0, -30.0])
 def test_translations_are_cut_at_the_last_step(strategy, end_logit):

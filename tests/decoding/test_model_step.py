@@ -70,6 +70,8 @@ def check_all(hypotheses, expected):
         np.testing.assert_allclose(score, expected[words], rtol=1e-4)
 
 
+@pytest.mark.slow_on_jax
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("name", few_on_jax(DECODERS, ["functional"]))
 def test_greedy_search_takes_the_best_word_of_each_step(decoders, name):
     decoder = decoders[name]
@@ -89,6 +91,7 @@ def test_greedy_search_takes_the_best_word_of_each_step(decoders, name):
         )
 
 
+@pytest.mark.slow_after_first
 @every_decoder
 @pytest.mark.parametrize("penalty", [0.0, 1.0])
 def test_exhaustive_beam_finds_all_translations(decoders, name, penalty):
@@ -104,6 +107,7 @@ def test_exhaustive_beam_finds_all_translations(decoders, name, penalty):
         check_all(row, every)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.slow_on_jax
 @every_decoder
 def test_constrained_beam_finds_all_with_the_phrase(decoders, name):
@@ -124,6 +128,7 @@ def test_constrained_beam_finds_all_with_the_phrase(decoders, name):
         )
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.slow_on_jax
 @every_decoder
 def test_sample_frequencies_match_probabilities(decoders, name):
@@ -140,6 +145,7 @@ def test_sample_frequencies_match_probabilities(decoders, name):
         np.testing.assert_allclose(score, expected, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_alignments_are_the_attention_weights(decoders):
     decoder = decoders["subclassed"]
     for sentence, row in enumerate(as_lists(run_search(decoder, Beam(3)))):
@@ -149,6 +155,7 @@ def test_alignments_are_the_attention_weights(decoders):
             np.testing.assert_allclose(alignments, expected[0], atol=1e-5)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("name", ["functional", "prefix"])
 def test_without_attention_weights_alignments_are_empty(decoders, name):
     hypotheses = run_search(decoders[name], Beam(3))
@@ -169,6 +176,7 @@ STRATEGIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "strategy, name",
     few_at_first(
@@ -222,6 +230,7 @@ def test_finished_sentences_leave_the_batch(decoders, name, strategy):
     assert rows[0][-1] == whole // B
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 @every_decoder
 def test_search_in_a_graph_of_any_batch_size(decoders, name):
@@ -300,6 +309,7 @@ def test_states_may_be_nested(decoders):
         )
 
 
+@pytest.mark.slow_on_jax
 def test_impossible_words_are_never_found():
     def decoder(ids):
         row = np.array([0.0, 0.0, 0.0, 0.5, 0.5, 0.0], "float32")
@@ -314,6 +324,7 @@ def test_impossible_words_are_never_found():
             np.testing.assert_allclose(score, symbols * np.log(0.5), rtol=1e-5)
 
 
+@pytest.mark.slow_on_jax
 @every_decoder
 def test_forced_decoding_scores_given_targets(decoders, name):
     targets = np.array([[4, 5, EOS_ID]] * B)

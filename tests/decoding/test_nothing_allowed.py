@@ -52,6 +52,7 @@ def check_empty(found, row):
     assert (alignments == 0).all()
 
 
+@pytest.mark.slow_after_first
 @every_strategy
 @pytest.mark.parametrize(
     "scorers, min_length",
@@ -92,6 +93,7 @@ def test_sentences_without_a_translation_have_empty_ranks(
         assert lists[row]
 
 
+@pytest.mark.slow_after_first
 @every_strategy
 def test_model_that_allows_only_the_end_symbol(strategy):
     # `</s>` is not allowed as the first word, and other words are impossible.

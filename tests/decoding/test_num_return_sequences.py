@@ -82,6 +82,7 @@ def check_same(limited, full, counts):
             np.testing.assert_array_equal(one[2], other[2])
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.slow_on_jax
 @pytest.mark.parametrize(
     "strategy, scorers",
@@ -135,6 +136,7 @@ def count_steps(num_return_sequences, scorers):
     return len(taken)
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_search_ends_when_no_hypothesis_can_rank_higher():
     scorers = [LengthPenalty(1.0)]

@@ -57,6 +57,7 @@ def reference_weights(temperature=1.0, top_k=None, top_p=1.0):
     return sampling_weights
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "settings",
     [
@@ -84,6 +85,7 @@ def test_sample_frequencies_match_probabilities(settings):
         )
 
 
+@pytest.mark.slow
 def test_sampling_settings_per_sentence():
     step = ToyStep(40, seed=2)
     sentences, max_lengths = [3, 5, 7, 5], [6, 4, 0, 6]

@@ -62,6 +62,7 @@ def check(found, scores):
     )
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "form, divisor",
     [
@@ -96,6 +97,7 @@ def coverage_penalty(step, sentence, words, positions=slice(None)):
     return np.log(np.minimum(attention, 1.0))[positions].sum()
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("masked", [False, True])
 def test_coverage_penalty_is_added_to_the_score(masked):
     step = ToyStep(SIZE, end_logit=1.0)
@@ -118,6 +120,7 @@ def test_coverage_penalty_is_added_to_the_score(masked):
         )
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "strategy", [Sampling(4, seeds=[1, 2, 3]), Beam(4), Greedy()]
 )
@@ -174,6 +177,7 @@ def repeats(words, size):
     return len(set(grams)) < len(grams)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("size", [1, 2])
 def test_no_ngram_is_repeated(size):
     step = ToyStep(SIZE, end_logit=-1.0, seed=1)
@@ -186,6 +190,7 @@ def test_no_ngram_is_repeated(size):
         check(found[row], kept)
 
 
+@pytest.mark.slow
 @tensorflow
 def test_repetitive_model_repeats_no_ngram():
     # Words 4 and 5 repeat for ever, as after training on too little text.
@@ -219,6 +224,7 @@ def test_ngram_size_must_be_positive(number):
     assert NoRepeatedNgrams(number(9)).size == 9
 
 
+@pytest.mark.slow
 def test_scorers_may_be_an_iterator():
     step = ToyStep(SIZE, end_logit=-1.0, seed=1)
     given = step.states(*SENTENCES), [5] * len(SENTENCES), 5

@@ -22,6 +22,7 @@ def check_top_k(values, k):
     np.testing.assert_array_equal(to_numpy(index), places)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "size, k",
     [

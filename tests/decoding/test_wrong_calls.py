@@ -36,6 +36,7 @@ def refused(*parts):
     return pytest.raises(ValueError, match=".*".join(map(re.escape, parts)))
 
 
+@pytest.mark.slow_after_first
 @every_search
 @pytest.mark.parametrize("lengths", [5, [5], [5, 5, 5], [[5, 5]]])
 def test_lengths_must_be_one_per_sentence(run_search, lengths):
@@ -47,6 +48,7 @@ def test_lengths_must_be_one_per_sentence(run_search, lengths):
     run_search(STEP, STATES, np.array([5, 5]), 5)
 
 
+@pytest.mark.slow_after_first
 @every_search
 @pytest.mark.parametrize("name", ["bos_id", "eos_id", "pad_id"])
 @pytest.mark.parametrize("value", [8, -1])

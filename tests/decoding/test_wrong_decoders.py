@@ -167,6 +167,7 @@ def test_states_must_keep_their_number_and_shapes():
             )
 
 
+@pytest.mark.slow
 def test_layers_and_sequential_models_are_decoders():
     # A language model: its one input is not a list.
     ids = keras.Input((None,), dtype="int32")

@@ -63,6 +63,7 @@ def test_sizes_must_be_positive_integers(value):
         beam_search(STEP, STATES, [5, 5], -1 if value == 0 else value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [np.int64, np.int32, ops.convert_to_tensor])
 def test_sizes_may_be_numpy_numbers_or_tensors(kind):
     two, five = kind(2), kind(5)
@@ -93,6 +94,7 @@ def test_sizes_per_sentence_are_bounded():
         Beam(2, sizes=2)
 
 
+@pytest.mark.slow
 def test_settings_of_samples_are_bounded():
     with refused("`counts`", "integers from 1 to 2, `count`", "[1, 3]"):
         Sampling(2, counts=[1, 3])
@@ -162,6 +164,7 @@ def test_prefixes_must_be_in_the_vocabulary(word):
     assert np.array(found(Beam(2), prefix).ids)[:, 0, 0].tolist() == [4, 4]
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_unknown_values_in_a_graph_are_clipped():
     import tensorflow as tf
@@ -222,6 +225,7 @@ def test_columns_must_match_the_batch(name, strategy, scorers):
         found(strategy(), *scorers)
 
 
+@pytest.mark.slow
 def test_one_row_serves_all_sentences():
     one = np.ones(1, "int32")
     phrase = np.full((1, 1, 1), 4), one[:, None]
@@ -233,6 +237,7 @@ def test_one_row_serves_all_sentences():
         found(strategy, LengthPenalty(one), CoveragePenalty(one), Prefix([[4]]))
 
 
+@pytest.mark.slow_on_jax
 @pytest.mark.parametrize("shape", [(2, 0, 0), (2, 0, 2), (2, 2, 0)])
 def test_empty_phrases_and_prefixes_change_nothing(shape):
     phrases = np.zeros(shape, "int32"), np.zeros(shape[:2], "int32")
@@ -268,6 +273,7 @@ def test_tensor_as_size_needs_a_maximum():
         tf.function(lambda size: found(Beam(size)).ids)(tf.constant(2))
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("word", [8, 100, -1, -5])
 def test_phrases_outside_the_vocabulary_are_refused(word):
     phrases = np.full((2, 1, 1), word), np.ones((2, 1), "int32")

@@ -10,6 +10,7 @@ from luong_keras.evaluation.minimum_bayes_risk import minimum_bayes_risk
 TEXTS = ["a big house .", "a house .", "the house", "a big house .", "no", ""]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "utility, measure",
     [("chrf", sacrebleu.sentence_chrf), ("bleu", sacrebleu.sentence_bleu)],

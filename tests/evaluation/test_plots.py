@@ -90,6 +90,7 @@ def test_missing_package_names_the_pip_command(tmp_path, monkeypatch):
         plot_alignment(["a"], ["x"], WEIGHTS, tmp_path / "a.png")
 
 
+@pytest.mark.slow
 def test_importing_loads_no_matplotlib_and_plotting_no_pyplot(
     tmp_path, monkeypatch
 ):

@@ -83,6 +83,7 @@ def test_equally_good_systems_do_not_differ_significantly():
     assert bleu.first_interval > 0 and bleu.second_interval > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("others", [0, 1, 3, 6])
 def test_p_value_of_few_differences_is_exact(others):
     # All n differences have the same sign: of the 2 ** n swaps, two give a

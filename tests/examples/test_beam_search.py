@@ -21,6 +21,7 @@ def compared_searches(printed):
     return tuple(re.findall(r"^(.+): [\d.]+% right", printed, re.MULTILINE))
 
 
+@pytest.mark.slow
 @pytest.mark.slow_on_jax
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_example_compares_its_searches(name, capsys):

@@ -27,6 +27,7 @@ def test_first_pairs_equal_the_packaged_ones():
     ]
 
 
+@pytest.mark.slow
 def test_each_source_has_one_translation():
     translations: dict[str, str] = {}
     for pair in itertools.islice(generate_pairs(2, 3, 12), 4000):

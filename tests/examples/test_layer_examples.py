@@ -45,6 +45,7 @@ def test_handwriting_data():
     assert (pen.sum(axis=1)[:, 0] > 0).mean() > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attention", [None, "general", "local-m"])
 def test_padding_does_not_change_handwriting_predictions(attention):
     model = handwriting.make_model(attention, every=3)
@@ -90,6 +91,7 @@ def test_speech_data():
     assert abs(first - second).max() < 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", long_speech.ATTENTIONS)
 def test_speech_example_prints_its_measurements(name, monkeypatch, capsys):
     whole = long_speech.make_data

@@ -94,6 +94,7 @@ TABLES = {
 }
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("name", NAMES)
 def test_program_compares_two_systems(name, fits, monkeypatch, capsys):
     module = program(name)

@@ -66,6 +66,7 @@ USES = [
 ]
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("target_exists", [True, False])
 @pytest.mark.parametrize("name, use", USES)
 def test_links_in_place_of_run_files_are_refused(

@@ -47,6 +47,7 @@ def concurrent(translator, monkeypatch):
     return found
 
 
+@pytest.mark.slow
 def test_concurrent_batches_equal_sequential_batches(
     translator, concurrent, monkeypatch
 ):
@@ -71,6 +72,7 @@ def test_eager_searches_use_no_threads(translator, concurrent, monkeypatch):
     assert max(concurrent) == 1
 
 
+@pytest.mark.slow
 def test_searches_in_a_distribution_strategy_use_no_threads(
     translator, concurrent, monkeypatch
 ):
@@ -81,6 +83,7 @@ def test_searches_in_a_distribution_strategy_use_no_threads(
     assert max(concurrent) == 1
 
 
+@pytest.mark.slow
 def test_errors_of_a_batch_are_raised(translator, monkeypatch):
     search = translator._line_search._configured_search
 
@@ -94,6 +97,7 @@ def test_errors_of_a_batch_are_raised(translator, monkeypatch):
         translator.translate(LINES)
 
 
+@pytest.mark.slow
 def test_endless_lines_are_translated_lazily(translator, monkeypatch):
     monkeypatch.setattr(text_translator, "_BATCHES_AHEAD", 3)
     read = []
@@ -111,6 +115,7 @@ def test_endless_lines_are_translated_lazily(translator, monkeypatch):
     assert list(translator.translate_lines([])) == []
 
 
+@pytest.mark.slow
 def test_options_and_wrong_arguments_of_translate_lines(eager, translator):
     (found,) = translator.translate_lines(iter(LINES[:1]), prefix="zwei")
     assert found.split()[0] == "zwei"
@@ -119,6 +124,7 @@ def test_options_and_wrong_arguments_of_translate_lines(eager, translator):
         translator.translate_lines(LINES[0])
 
 
+@pytest.mark.slow
 def test_line_ends_are_not_translated(translator):
     ended = [line + "\n" for line in LINES[:4]]
     assert list(translator.translate_lines(ended)) == translator.translate(
@@ -141,6 +147,7 @@ def test_cores_are_shared(monkeypatch, cores, batches, share):
     assert os.environ[name] == "3", "the setting of the user"
 
 
+@pytest.mark.slow
 def test_calls_warn_once_of_lines_that_were_cut(translator, monkeypatch):
     monkeypatch.setattr(text_translator, "_BATCHES_AHEAD", 1)
 
@@ -181,6 +188,7 @@ def test_calls_warn_once_of_lines_that_were_cut(translator, monkeypatch):
         short.translate([line for line in LINES if len(line.split()) <= 8])
 
 
+@pytest.mark.slow
 def test_phrases_that_were_left_out_are_warned_of(eager, translator):
     with pytest.warns(TruncationWarning, match="place 1.*without the phrase"):
         translator.translate(LINES[:3], required=["", "Zebra", ""])

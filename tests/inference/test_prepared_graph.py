@@ -92,6 +92,7 @@ def words(tokens):
     return [token.decode() for token in tokens.numpy().tolist() if token]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", list(PREPARED))
 def test_every_text_is_prepared_once(translator_of, settings):
     source, target, finished = PREPARED[settings]

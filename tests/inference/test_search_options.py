@@ -39,6 +39,7 @@ def test_search_options_are_complete():
     assert {*SEARCH_OPTIONS} - no_settings <= {*vars(DecodingConfig())}
 
 
+@pytest.mark.slow
 def test_samples_do_not_depend_on_the_batch(translator):
     options = {"temperature": 1.5, "seed": 7, "n_best": 3}
     found = translator.nbest(SENTENCES, **options)
@@ -77,6 +78,7 @@ def test_samples_do_not_depend_on_the_batch(translator):
         assert [t.tokens for t in mixed[row]] == [t.tokens for t in beams[row]]
 
 
+@pytest.mark.slow
 def test_beam_options_are_the_same_in_every_search(translator):
     options = {
         "beam_size": [5, 1, 2, 5],
@@ -96,6 +98,7 @@ def test_beam_options_are_the_same_in_every_search(translator):
         )
 
 
+@pytest.mark.slow
 def test_required_and_forbidden_phrases(translator):
     found = translator.nbest(
         SENTENCES,
@@ -113,6 +116,7 @@ def test_required_and_forbidden_phrases(translator):
     assert found[3][0].text == ""
 
 
+@pytest.mark.slow
 def test_required_words_outside_the_vocabulary_are_left_out(translator):
     (row,) = translator.nbest(SENTENCES[:1], required="Zebra")
     assert row[0].truncated
@@ -172,12 +176,14 @@ def test_wrong_lines_are_named_by_their_place(
     assert len(translator.translate(iter(["a cat", ""]))) == 2
 
 
+@pytest.mark.slow
 def test_control_characters_are_spaces_as_in_training_text(translator):
     text = "the\x00cat\x07 \x7fsees\x85a\u2028dog"
     (found,) = translator.nbest([text])
     assert found[0].source_tokens == one_line(text).split()
 
 
+@pytest.mark.slow
 def test_coverage_and_repetition_may_be_settings_or_options(translator):
     plain = translator.nbest(SENTENCES[:3])
     strict = with_search(
@@ -228,6 +234,7 @@ class SecondBest(Greedy):
         return taken[..., 0], words
 
 
+@pytest.mark.slow
 def test_user_defined_scorers_and_strategies(translator):
     decoding = DecodingConfig(beam_size=3, max_source_length=9, **LENGTHS)
     assert isinstance(SecondBest(), DecodingStrategy)
@@ -274,6 +281,7 @@ def test_one_translation_has_no_n_best(translator):
         next(translator.translate_lines(SENTENCES, n_best=2))
 
 
+@pytest.mark.slow
 def test_configured_n_best_raises_the_limit(translator):
     decoding = translator.decoding.with_(n_best=7, max_beam_size=7)
     (row, *_) = with_search(translator, decoding).nbest(SENTENCES, n_best=7)
@@ -288,6 +296,7 @@ def sampling(translator):
     return with_search(translator, decoding)
 
 
+@pytest.mark.slow
 def test_configured_samples_may_exceed_the_beam(sampling):
     found = sampling.nbest(SENTENCES[:1], n_best=9)
     assert [len(row) for row in found] == [9]
@@ -297,6 +306,7 @@ def test_configured_samples_may_exceed_the_beam(sampling):
         sampling.nbest(SENTENCES, n_best=9, temperature=0.0)
 
 
+@pytest.mark.slow
 def test_minimum_bayes_risk(sampling):
     found = sampling.minimum_bayes_risk(SENTENCES, "bleu", temperature=2.0)
     candidates = sampling.nbest(SENTENCES, temperature=2.0)

@@ -59,6 +59,7 @@ def test_repr_shows_the_weights_and_the_search(translator):
     assert "translate" in names and "trainable_variables" not in names
 
 
+@pytest.mark.slow
 def test_translations_are_sorted_by_score(translator):
     found = translator.nbest(SENTENCES)
     for sentence, translations in zip(SENTENCES, found, strict=True):
@@ -80,6 +81,7 @@ def test_translations_are_sorted_by_score(translator):
     check_equal([translator.nbest([s])[0] for s in SENTENCES], found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{"beam_size": 1}, {"beam_size": 2}])
 def test_score_is_the_log_probability_of_words_and_end(eager, settings):
     translator = tiny_translator(
@@ -96,6 +98,7 @@ def test_score_is_the_log_probability_of_words_and_end(eager, settings):
         )
 
 
+@pytest.mark.slow
 def test_empty_input_has_empty_output(translator):
     assert translator.translate([]) == []
     for empty in ("", "   ", "\u00a0\t"):
@@ -108,6 +111,7 @@ def test_empty_input_has_empty_output(translator):
     assert found["alignments"].shape[:2] == (0, 4)
 
 
+@pytest.mark.slow
 def test_strange_sentences_do_not_change_their_neighbours(eager, translator):
     expected = translator.nbest(SENTENCES)
     strange = ["", b"\xff\xfe caf\xe9 \xc3", "cat " * 40, "\0", "\U0001f600 "]
@@ -142,6 +146,7 @@ def test_long_sentences_are_cut(translator):
     assert cut[0].source_tokens == words[:9]
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_unknown_words_are_copied_from_the_source(eager, beam_size):
     settings = {"unknown_logit": 3.0, "beam_size": beam_size}
@@ -167,6 +172,7 @@ def test_unknown_words_are_copied_from_the_source(eager, beam_size):
     assert copied & {"zebra", "Kuala", "Lumpur", "Xylophon"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["produces", "reads"])
 def test_dictionaries_translate_words_instead_of_copying(eager, step, tmp_path):
     settings = {"unknown_logit": 3.0, "alignment_step": step}
@@ -205,6 +211,7 @@ def test_unknown_words_remain_without_attention(eager):
         translator.alignments(["the cat"], ["die"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "attention",
     [AttentionConfig(kind="none"), AttentionConfig(half_width=2)],
@@ -215,6 +222,7 @@ def test_batches_equal_single_sentences_for_other_attentions(eager, attention):
     check_equal([translator.nbest([s])[0] for s in SENTENCES], together)
 
 
+@pytest.mark.slow
 def test_alignments_of_given_translations(translator):
     targets = ["die Katze sieht einen Hund .", "Haus", ""]
     found = translator.alignments(SENTENCES, targets)
@@ -322,6 +330,7 @@ def check_rows(found, expected, rows):
         )
 
 
+@pytest.mark.slow
 def test_options_may_differ_per_sentence(eager):
     settings = {"unknown_logit": 3.0, "length_penalty": 0.5}
     serving = tiny_translator(max_beam_size=4, **settings)
@@ -350,6 +359,7 @@ def test_options_may_differ_per_sentence(eager):
     assert b"<unk>" not in b" ".join(found["translations"][:3].numpy().ravel())
 
 
+@pytest.mark.slow
 def test_stack_that_keeps_the_first_ends_the_search(eager):
     settings = {
         "stack_size": 1,
@@ -371,6 +381,7 @@ def test_stack_that_keeps_the_first_ends_the_search(eager):
         assert waits["lengths"][0, 0] > ends["lengths"][0, 0]
 
 
+@pytest.mark.slow
 def test_translations_begin_with_their_prefix(eager):
     # Long enough for the first translation to end, which scores all of it.
     translator = tiny_translator(max_length_ratio=4)
@@ -421,6 +432,7 @@ def test_encode_batch_returns_the_memory(eager, translator):
     assert nothing["memory"].shape[::2] == (0, 8)
 
 
+@pytest.mark.slow
 def test_truncated_sentences_are_reported(eager):
     translator = tiny_translator(unknown_logit=9.0)
     text = ["cat " * 9, "cat " * 10, "x" * 1_000_000, "a" + " " * 1000]
@@ -432,6 +444,7 @@ def test_truncated_sentences_are_reported(eager):
     assert max(map(len, found["translations"].numpy().ravel())) < 10_000
 
 
+@pytest.mark.slow
 def test_ensembles_average_logits(eager):
     one, other = tiny_translator(), tiny_translator()
     for variable in other.translation_model.model.trainable_variables:
@@ -459,6 +472,7 @@ def test_ensembles_average_logits(eager):
         ModelEnsemble(models[:1])
 
 
+@pytest.mark.slow
 def test_ensembles_may_mix_attentions_and_precisions(eager):
     attending = tiny_translator()
     without = tiny_translator(attention=AttentionConfig(kind="none"))
@@ -482,6 +496,7 @@ def test_ensembles_may_mix_attentions_and_precisions(eager):
     assert memory.shape == (3, 6, 24) and memory.dtype == tf.float32
 
 
+@pytest.mark.slow
 def test_wrong_and_empty_dictionaries(eager, tmp_path):
     path = tmp_path / "en-de"
     path.write_text("two fields\n")
@@ -494,6 +509,7 @@ def test_wrong_and_empty_dictionaries(eager, tmp_path):
     assert empty.translate(["Xylophon"]) == copying.translate(["Xylophon"])
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("least, words", [(0.0, 1), (0.5, 3)])
 def test_min_length_ratio_bounds_translations(eager, least, words):
     translator = tiny_translator(min_length_ratio=least)

@@ -41,11 +41,13 @@ def test_every_output_of_a_batch():
     assert model.encoded == [[[4, 5, padding], [5, 6, 1], [padding] * 3]]
 
 
+@pytest.mark.slow
 def test_unset_options_change_nothing():
     found = graph().translate_batch(tf.constant(TEXT), chosen(3))
     check_arrays(found, TRANSLATED)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     ("decoding", "expected"),
     [
@@ -67,6 +69,7 @@ def test_settings_of_the_search(decoding, expected):
     assert ranks(found) == [expected]
 
 
+@pytest.mark.slow
 def test_every_option_applies_to_its_sentence():
     changes = [
         {"beam_size": 1},
@@ -138,6 +141,7 @@ ENDLESS = ({"x": X, "y": 1 - X}, [10])
 HASTY = ({EOS: X, "x": 1 - X}, [10])
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     ("beam_size", "script", "ratios", "lengths"),
     # For sentences of 0, 1, 2, 3 and 5 words; ratios are of the length + 1.
@@ -170,6 +174,7 @@ def test_length_ratios_bound_translations(beam_size, script, ratios, lengths):
     np.testing.assert_allclose(found["scores"][:, 0], expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_prefixes_may_be_the_whole_translation():
     # Two words have at most four symbols, unless the prefix is longer.
     prefix = ["x y x", "x y x x", "x y x x Q", "x y x x x Q", "", "x"]
@@ -197,6 +202,7 @@ def test_prefixes_may_be_the_whole_translation():
 LONG = "x" * (64 * 4 + 1)  # more bytes than four tokens may have
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     ("source", "prefix", "truncated", "length"),
     [

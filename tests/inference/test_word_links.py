@@ -27,6 +27,7 @@ def translator():
     return tiny_translator(batch_size=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["produces", "reads"])
 def test_links_of_word_tokens(translator, step):
     found = translator.links(SOURCES, TARGETS, step)
@@ -40,6 +41,7 @@ def test_links_of_word_tokens(translator, step):
     assert translator.links(*given, step) == found
 
 
+@pytest.mark.slow
 def test_alignment_steps_differ(translator):
     one, other = (
         translator.links(SOURCES, TARGETS, step)
@@ -50,6 +52,7 @@ def test_alignment_steps_differ(translator):
         translator.links(["a"], ["das"], "writes")
 
 
+@pytest.mark.slow
 def test_links_refer_to_the_words_of_the_text(translator):
     """The model reads the same tokens, however they are spaced."""
     (links,) = translator.links(SOURCES[:1], TARGETS[:1])
@@ -59,6 +62,7 @@ def test_links_refer_to_the_words_of_the_text(translator):
     assert joined == sorted({(min(i, 4), min(j, 4)) for i, j in links})
 
 
+@pytest.mark.slow
 def test_links_refer_to_the_words_before_preprocessing(translator):
     moses = {"lowercase": False, "normalize_punctuation": True}
     prepared = Translator(
@@ -102,6 +106,7 @@ def test_words_beyond_the_limit_have_no_links():
     assert {i for i, _ in long.links} <= {0, 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["links", "alignments"])
 def test_calls_warn_once_of_pairs_that_were_cut(method):
     translator = tiny_translator(max_source_length=2, batch_size=1)

@@ -83,6 +83,7 @@ def check(found, expected):
             )
 
 
+@pytest.mark.slow
 def test_shortlist_has_translations_and_frequent_words(make):
     translator = make()
 
@@ -108,6 +109,7 @@ def test_shortlist_has_translations_and_frequent_words(make):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [
@@ -133,6 +135,7 @@ def test_shortlist_search_equals_full_search_without_other_words(
     check(found, expected)
 
 
+@pytest.mark.slow
 def test_shortlist_of_all_words_changes_nothing(eager, make):
     every = make(frequent=99).nbest(SENTENCES)
     check(every, make(shortlist=None).nbest(SENTENCES))
@@ -222,6 +225,7 @@ def test_ids_of_the_vocabulary_exclude_shortlists(make, parts, received):
         )
 
 
+@pytest.mark.slow
 def test_a_strategy_without_ids_may_have_a_shortlist(make):
     one = make()
     other = TextTranslator(

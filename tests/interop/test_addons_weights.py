@@ -82,6 +82,7 @@ DECODERS = {
 }
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("case", DECODERS)
 def test_decoder_matches_the_attention_wrapper(case):
     decoder = built_decoder(**DECODERS[case])

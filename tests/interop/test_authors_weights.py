@@ -48,6 +48,7 @@ def test_settings_without_an_equivalent_are_refused(changes, message):
         authors_weights(translation_model)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`")
 def test_quantized_and_lora_models_are_refused():
     for alter in (

@@ -63,6 +63,7 @@ def inputs_of(steps, source):
     ]
 
 
+@pytest.mark.slow
 @every_layer
 def test_xla_trains_at_changing_lengths(name):
     losses = {}
@@ -84,6 +85,7 @@ def test_xla_trains_at_changing_lengths(name):
     np.testing.assert_allclose(losses[True], losses[False], rtol=1e-4)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize(
     "name, batch, source",
@@ -111,6 +113,7 @@ def test_graph_of_unknown_sizes_accepts_empty_inputs(
     np.testing.assert_array_equal(found, np.zeros((batch, 3, UNITS)))
 
 
+@pytest.mark.slow_after_first
 @every_layer
 def test_onnx_model_runs_at_any_length(name, tmp_path):
     if name == "WordLosses":

@@ -37,6 +37,7 @@ def copy_of(name, model):
     return layer, copy
 
 
+@pytest.mark.slow_after_first
 @every_layer
 @pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`")
 def test_int8_model_equals_one_with_a_rounded_table(name, tmp_path):

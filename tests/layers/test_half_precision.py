@@ -70,6 +70,7 @@ def results(name, policy, dtype, side):
     return [to_numpy(output()), *gradients]
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "dtype, side", [("float16", "right"), ("bfloat16", "left")]
 )
@@ -88,6 +89,7 @@ def test_layer_is_a_few_roundings_from_float32(name, dtype, side):
     assert_near(half, single, ROUNDINGS * ROUNDOFF[dtype])
 
 
+@pytest.mark.slow_on_jax
 @pytest.mark.parametrize(
     "dtype", few_on_jax(["float16", "bfloat16"], ["bfloat16"])
 )
@@ -109,6 +111,8 @@ def test_position_weights_are_not_rounded(dtype):
     assert_near(*found, 4 * ROUNDOFF[dtype])
 
 
+@pytest.mark.slow_on_jax
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "dtype", few_on_jax(["float16", "bfloat16"], ["float16"])
 )
@@ -178,6 +182,7 @@ SCORES = {
 }
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("masked", few_on_jax([True, False], [True]))
 @pytest.mark.parametrize("name", SCORES)
 def test_scores_may_exceed_the_float16_range(name, masked):

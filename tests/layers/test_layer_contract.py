@@ -128,6 +128,7 @@ def quarters(shape, dtype=None):
     return ops.full(shape, 0.25, dtype)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "name", sorted(LAYERS.keys() - {"AttentionRNN", "WordLosses"})
 )
@@ -149,6 +150,7 @@ def test_initializers_may_be_functions(name, tmp_path):
         assert loaded_config[option] == layer.get_config()[option]
 
 
+@pytest.mark.slow_after_first
 @every_layer
 def test_functional_model_of_any_sizes(name):
     model = functional(name, (None, None))
@@ -159,6 +161,7 @@ def test_functional_model_of_any_sizes(name):
         assert model.output.shape[-1] == expected.shape[-1]
 
 
+@pytest.mark.slow_after_first
 @every_layer
 def test_subclassed_model(name):
     layer, apply = build(name)
@@ -177,6 +180,7 @@ def test_subclassed_model(name):
     np.testing.assert_array_equal(found, ids_to_output(name))
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.tensorflow
 @every_layer
 def test_graph_of_unknown_sizes(name):
@@ -247,6 +251,7 @@ class MaskProbe(keras.layers.Layer):
         return mask
 
 
+@pytest.mark.slow_after_first
 @every_layer
 @pytest.mark.parametrize("dropout_masks", [False, True])
 def test_masks_of_an_embedding_are_used_and_propagated(
@@ -282,6 +287,7 @@ def calls_with(layer, monkeypatch, **options):
     monkeypatch.setattr(kind, "__call__", call)
 
 
+@pytest.mark.slow_after_first
 @every_layer
 def test_calls_with_training_are_checked(name, monkeypatch):
     layer, apply = build(name)
@@ -295,6 +301,7 @@ def test_calls_with_training_are_checked(name, monkeypatch):
         apply(layer, wider, wider)
 
 
+@pytest.mark.slow_after_first
 @every_layer
 @pytest.mark.parametrize("any_names", [False, True])
 def test_a_subclass_may_have_another_call_argument(
@@ -382,6 +389,7 @@ def test_output_shape_is_in_the_summary_of_a_subclassed_model(make, renamed):
     assert "(2, 3, 87)" in "\n".join(lines)
 
 
+@pytest.mark.slow_after_first
 @every_layer
 def test_saved_model_gives_equal_outputs(name, tmp_path):
     functional(name).save(tmp_path / "model.keras")
@@ -390,6 +398,7 @@ def test_saved_model_gives_equal_outputs(name, tmp_path):
     assert np.abs(difference).max() == 0.0
 
 
+@pytest.mark.slow_after_first
 @every_layer
 @pytest.mark.parametrize(
     "policy", few_on_jax(POLICIES, ["float64", "mixed_bfloat16"])
@@ -408,6 +417,7 @@ def test_dtype_policies(name, policy):
     np.testing.assert_allclose(found, expected, atol=tolerance)
 
 
+@pytest.mark.slow_on_jax
 @every_layer
 def test_one_word_and_one_step(name):
     """The smallest batch; its source is shorter than any window."""
@@ -441,6 +451,7 @@ def test_gradients_in_a_remat_scope(name):
         assert_near(gradients(), expected, 1e-6)
 
 
+@pytest.mark.slow_after_first
 @every_layer
 def test_an_empty_sentence_gives_no_nan(name):
     layer, apply = build(name, "mixed_float16")
@@ -459,6 +470,7 @@ def test_an_empty_sentence_gives_no_nan(name):
         assert output[0].any() and not output[1].any()
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "name",
     few_at_first(

@@ -95,6 +95,7 @@ def test_label_smoothing_applies_only_in_training(float64):
         )
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("sampled", [None, 3])
 @pytest.mark.parametrize("pad_id", few_at_first([-1, -100, 999], [-1, 999]))
 def test_pad_id_may_be_outside_the_vocabulary(sampled, pad_id):
@@ -128,6 +129,7 @@ def test_half_precision_gives_logits_in_float32():
     assert layer(inputs).dtype == "float32"
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("sampled", [None, 400])
 @pytest.mark.parametrize("by_word", [1.0, np.linspace(0.5, 1.0, 12)])
 def test_improbable_words_have_a_gradient_in_float16(sampled, by_word):
@@ -189,6 +191,7 @@ COPIES = {
 }
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("losses", [False, True])
 @pytest.mark.parametrize("copied", COPIES.values(), ids=list(COPIES))
 def test_copy_of_a_tied_model_is_tied(copied, losses, tmp_path):
@@ -222,6 +225,7 @@ def test_copy_is_tied_after_a_call_with_training():
     assert len(again.weights) == 1
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("losses_first", [False, True])
 @pytest.mark.parametrize("copied", COPIES.values(), ids=list(COPIES))
 def test_copy_shares_the_projection_of_losses_and_logits(
@@ -259,6 +263,8 @@ def test_copy_of_a_projection_keeps_its_own_embedding(tmp_path):
         np.testing.assert_array_equal(again(VECTORS), model(VECTORS))
 
 
+@pytest.mark.slow_on_jax
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("kind", [keras.layers.Embedding, Embedding])
 def test_losses_of_a_quantized_embedding_equal_those_of_a_rounded_one(kind):
     layer, rounded = (

@@ -82,6 +82,7 @@ def attention_named(name):
     return kind(**options, dtype="float64")
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("source", [7, 90])
 @pytest.mark.parametrize(
     "name",
@@ -119,6 +120,7 @@ def test_attention_with_left_padding(name, source, float64):
     )
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("source", [7, 90])
 @pytest.mark.parametrize(
     "name",
@@ -141,6 +143,7 @@ def test_self_attention_with_left_padding(name, source, float64):
     np.testing.assert_allclose(moved_left(moved, lengths), expected, **EXACT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name, feeding, deferred",
     few_at_first(
@@ -221,6 +224,8 @@ ENCODERS = {
 }
 
 
+@pytest.mark.slow_on_jax
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("name", few_on_jax(ENCODERS, ["two layers"]))
 def test_encoder_with_left_padding(name, training, float64):
@@ -241,6 +246,8 @@ def test_encoder_with_left_padding(name, training, float64):
     assert_all_close(others, states, **EXACT)
 
 
+@pytest.mark.slow_on_jax
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("name", few_on_jax(ENCODERS, ["reverse"]))
 def test_encoder_skips_gaps(name, training, float64):
@@ -272,6 +279,8 @@ def test_gap_keeps_its_position_in_a_window(float64):
     np.testing.assert_allclose(weights[0], expected, **EXACT)
 
 
+@pytest.mark.slow_on_jax
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "attention", few_on_jax(["general", "local-p", "local-m"], ["local-p"])
 )
@@ -322,6 +331,7 @@ def translations(model, words):
     )
 
 
+@pytest.mark.slow_on_jax
 def test_left_padding_by_keras_changes_nothing():
     """Sentences are padded by `pad_sequences` and masked by `mask_zero`."""
     sentences = [[4, 5, 6], [7], [8, 9]]
@@ -337,6 +347,7 @@ def test_left_padding_by_keras_changes_nothing():
     assert_all_close(*found.values(), atol=1e-6)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.skipif(
     keras.backend.backend() == "torch",
     reason="torch trains with the loop of Keras",

@@ -9,6 +9,7 @@ from luong_keras import Bridge, Encoder
 from tests.versions import exchange
 
 
+@pytest.mark.slow
 @pytest.mark.slow_on_jax
 def test_files_of_every_format_restore_the_outputs(tmp_path):
     exchange.write(tmp_path / "files")

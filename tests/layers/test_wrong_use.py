@@ -306,6 +306,7 @@ def test_a_score_belongs_to_one_layer():
         lk.LuongAttention(score)(QUERY, MEMORY)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("score", ["dot", "scaled_dot", "cosine"])
 @pytest.mark.parametrize("attention", [lk.LuongAttention, lk.LocalAttention])
 @pytest.mark.parametrize(
@@ -920,6 +921,7 @@ WEIGHTLESS = {
 }
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("symbolic", [False, True])
 @pytest.mark.parametrize("name", [*LAYERS, *WEIGHTLESS])
 def test_every_layer_refuses_changed_widths(name, symbolic):

@@ -105,6 +105,7 @@ def trained_whole(loss):
     return trained(1, loss)
 
 
+@pytest.mark.slow
 @HAS_MICROBATCHES
 @pytest.mark.parametrize(
     "parts, loss, parallel",
@@ -149,6 +150,7 @@ def test_microbatches_give_the_loss_of_unequal_batches():
     assert found == pytest.approx([3.0, 3.0])
 
 
+@pytest.mark.slow
 @ON_TENSORFLOW
 def test_a_batch_may_have_fewer_rows_than_parts():
     """The last batch of an epoch has two rows."""
@@ -381,6 +383,7 @@ def test_training_model_is_saved_and_loaded(tmp_path):
     np.testing.assert_array_equal(again(x), model(x))
 
 
+@pytest.mark.slow
 @HAS_MICROBATCHES
 @pytest.mark.parametrize("frozen", ["decoder", "encoder", "*/kernel_0"])
 def test_frozen_weights_stay(frozen):

@@ -141,6 +141,7 @@ def test_training_form_equals_step_form(attention, changes):
     np.testing.assert_allclose(forced[REAL], weights[REAL], atol=2e-5)
 
 
+@pytest.mark.slow_on_jax
 @pytest.mark.parametrize(
     "attention, changes",
     [
@@ -172,6 +173,7 @@ def test_folded_embedding_gives_the_same_logits(attention, changes):
     assert np.abs(logits() - expected).max() > 1e-3
 
 
+@pytest.mark.slow_after_first
 @tensorflow
 @pytest.mark.parametrize("attention, changes", COMBINATIONS[:2])
 def test_padding_changes_no_logit(attention, changes):
@@ -244,6 +246,7 @@ def test_model_reverses_the_source_and_passes_the_states_on():
         )
 
 
+@pytest.mark.slow_after_first
 @tensorflow
 @pytest.mark.parametrize("recurrence", ["lstm", "gru"])
 def test_bridge_connects_stacks_of_unequal_depth(recurrence):
@@ -269,6 +272,7 @@ def test_bridge_connects_stacks_of_unequal_depth(recurrence):
     assert len(projections) == 3 * count
 
 
+@pytest.mark.slow
 @tensorflow
 def test_tied_embedding_is_one_matrix():
     free, tied = make(), make(tied_embeddings=True)
@@ -287,6 +291,7 @@ def test_tied_embedding_is_one_matrix():
     assert (after[0, :, 8] == 0).all() and (before[0, :, 8] != 0).all()
 
 
+@pytest.mark.slow
 @tensorflow
 def test_shared_embedding_serves_source_and_target():
     same = {"source_vocabulary_size": 9, "tied_embeddings": True}
@@ -374,6 +379,7 @@ def check_altered(model, expected, source):
             )
 
 
+@pytest.mark.slow
 @tensorflow
 @pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`")
 @some_altered("free")
@@ -399,6 +405,7 @@ def test_quantized_model_uses_the_rounded_tables(changes, tmp_path):
         np.testing.assert_array_equal(again([source, TARGET_IN]), after)
 
 
+@pytest.mark.slow
 @tensorflow
 @some_altered("free", "shared")
 def test_model_with_lora_uses_the_adapted_tables(changes):
@@ -422,6 +429,7 @@ def test_model_with_lora_uses_the_adapted_tables(changes):
     )
 
 
+@pytest.mark.slow
 @tensorflow
 @pytest.mark.parametrize("part", ["model", "training_model"])
 @pytest.mark.parametrize("changes", ALTERED.values(), ids=list(ALTERED))
@@ -439,6 +447,7 @@ def test_clones_have_the_same_tied_weights(part, changes):
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.slow
 @tensorflow
 def test_float_features_replace_source_words():
     translation_model = make(source_features=3)
@@ -506,6 +515,7 @@ def test_saved_model_is_loaded_unchanged(tmp_path, attention, changes):
     np.testing.assert_array_equal(logits_of(other, *inputs), expected)
 
 
+@pytest.mark.slow
 def test_losses_and_hits_match_the_logits():
     translation_model = make(label_smoothing=0.1)
     logits = logits_of(translation_model, SOURCE, TARGET_IN)
@@ -527,6 +537,7 @@ def test_losses_and_hits_match_the_logits():
     )
 
 
+@pytest.mark.slow
 @tensorflow
 @pytest.mark.parametrize("style", ["zaremba", "authors", "sequence"])
 def test_dropout_acts_only_in_training(style):
@@ -587,6 +598,7 @@ def test_initial_weights_differ():
                 drawn[start] = weight.path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "attention, changes",
     [

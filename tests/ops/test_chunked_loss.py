@@ -57,12 +57,14 @@ def compare(monkeypatch, rows, by_word, smoothing=0.1, targets=TARGETS, **kw):
     assert_all_close(gradients, expected, **TIGHT)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("rows", [1, 4, 100])
 @pytest.mark.parametrize("by_word", [0.3, random(3, 5)])
 def test_chunks_and_weights(rows, by_word, monkeypatch, float64):
     compare(monkeypatch, rows, by_word)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "smoothing, use_bias, tied",
     few_at_first(
@@ -79,6 +81,7 @@ def test_smoothing_bias_and_tied_embeddings(
     compare(monkeypatch, 4, 0.3, smoothing, tied=tied, use_bias=use_bias)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("by_word", [0.3, random(3, 5)])
 def test_batch_of_only_padding(by_word, monkeypatch, float64):
     compare(monkeypatch, 4, by_word, targets=np.zeros((3, 5), "int32"))
@@ -95,6 +98,7 @@ def test_one_word_or_padding_in_eager_mode(word):
     assert hits.shape == (1, 1) and bool(ops.all(chunked == 0)) == (word == 0)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("shape", [(0, 3), (2, 0)])
 @pytest.mark.parametrize("by_word", [0.3, 1.0])
 def test_no_words(shape, by_word, monkeypatch, float64):
@@ -102,6 +106,7 @@ def test_no_words(shape, by_word, monkeypatch, float64):
     compare(monkeypatch, 4, by_word, targets=targets)
 
 
+@pytest.mark.slow_on_jax
 @pytest.mark.parametrize("shape", [(0, 3), (2, 0)])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("sampled", [None, 4])
@@ -115,6 +120,7 @@ def test_no_words_in_eager_mode(shape, dtype, sampled, training):
     assert found.shape == hits.shape == shape
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(
     "words, count",

@@ -147,6 +147,7 @@ def test_sampled_losses_follow_their_formula(float64):
         assert float(hits[row]) == hit
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("tied", few_on_jax([None, U, 3], [3]))
 @pytest.mark.parametrize("use_bias", [False, True])
 def test_sampling_all_words_gives_the_exact_loss(tied, use_bias, float64):

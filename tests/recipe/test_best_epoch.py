@@ -83,6 +83,7 @@ def same(first, second):
     return all(np.array_equal(first[name], second[name]) for name in first)
 
 
+@pytest.mark.slow
 def test_the_loss_decides_between_equal_scores(tmp_path, quick, capsys):
     """Train on one-word targets, whose BLEU is 0 in every epoch."""
     pairs = inflected(60)
@@ -99,6 +100,7 @@ def test_the_loss_decides_between_equal_scores(tmp_path, quick, capsys):
     assert printed.count("val_bleu has been 0 in all 3 epochs") == 1
 
 
+@pytest.mark.slow
 def test_one_word_targets_are_scored_by_exact_match(tmp_path, quick, capsys):
     pairs = inflected(60)
     Translator.fit(pairs, run_dir=tmp_path, epochs=1, **TINY)

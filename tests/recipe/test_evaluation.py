@@ -58,6 +58,7 @@ def answers(translator, monkeypatch):
     return answer
 
 
+@pytest.mark.slow
 def test_perplexity_is_computed_over_the_reference_tokens(translator):
     total = words = 0
     for source, target in PAIRS:
@@ -92,6 +93,7 @@ def test_scores_of_perfect_and_lowercased_translations(translator, answers):
     assert scores["bleu_lowercase"]["score"] == pytest.approx(100)
 
 
+@pytest.mark.slow
 def test_pretokenised_text_is_scored_without_tokenisation(translator, answers):
     data = dataclasses.replace(PLAIN, pretokenized=True, target_language="zh")
     evaluation = Evaluation(translator, data, ["bleu:none"])
@@ -193,6 +195,7 @@ class Pair(NamedTuple):
 LINES = ["a b", "a", "", "a b c d", "b", "c a b", "b a"]
 
 
+@pytest.mark.slow
 def test_all_lines_are_translated_in_one_call(translator):
     """Pass all lines at once, so that several batches can run in parallel."""
     lengths = []
@@ -208,6 +211,7 @@ def test_all_lines_are_translated_in_one_call(translator):
     assert [best.text for best in found] == translator.translate(LINES)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("method", ["translate", "nbest", "score"])
 def test_progress_advances_by_batches(translator, monkeypatch, method):
     steps = []

@@ -103,6 +103,7 @@ def tune(base, **settings):
     return RunFolder(folder)
 
 
+@pytest.mark.slow
 @both_tokenizers
 def test_runs_start_with_the_weights_of_the_parent(base, capsys):
     """Keep model and vocabularies unchanged with a learning rate of 0."""
@@ -172,6 +173,7 @@ def test_resumed_runs_do_not_read_the_parent_again(base, tmp_path):
     assert not same(whole.last_weights, whole.initial_weights)
 
 
+@pytest.mark.slow
 def test_frozen_weights_do_not_change(base):
     run = tune(base, **{"training.frozen": ["encoder", "*/bias_0"]})
     before, after = weights(run.initial_weights), weights(run.last_weights)
@@ -210,6 +212,7 @@ def test_languages_that_the_parent_lacks_are_refused_only_for_rules(base):
         Translator.fit(paths, run_dir=base.parent / "rules", **call)
 
 
+@pytest.mark.slow
 @both_tokenizers
 def test_unknown_tokens_are_reported(base, capsys):
     """Report words, or the letters that the parent's subwords lack."""

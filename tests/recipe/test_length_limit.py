@@ -79,6 +79,7 @@ def test_targets_that_do_not_grow_have_a_constant_limit(prepared):
     assert (found.max_length_ratio, found.max_length_offset) == (0, 40)
 
 
+@pytest.mark.slow
 def test_pairs_excluded_from_training_are_ignored(prepared):
     pairs = [(repeat(n % 7 + 1, "a"), repeat(n % 7 + 1)) for n in range(70)]
     more = [*pairs, ("a", repeat(500)), ("a a", repeat(21))]

@@ -90,6 +90,7 @@ def test_the_disk_calls_of_the_preparation_are_counted(first_run):
     assert {name for name, _ in calls["new"]} == {"open", "fsync", "replace"}
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("stage, number", PARAMETERS)
 def test_preparation_succeeds_after_any_failed_disk_call(
     tmp_path, first_run, stage, number

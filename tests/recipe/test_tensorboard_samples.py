@@ -66,6 +66,7 @@ def test_alignments_are_images(written):
         assert np.unique(image).size > 10
 
 
+@pytest.mark.slow
 def test_results_on_jax_are_drawn_too(written):
     """Draw results of batches, some of which are NumPy arrays on JAX."""
     *_, translator = written

@@ -123,6 +123,7 @@ def test_pages_show_the_last_scores_of_the_test_set(tmp_path):
     assert read_run(run.path).results["perplexity"] == 4.25
 
 
+@pytest.mark.slow
 def test_the_metric_that_chose_the_epoch_is_shown_first(tmp_path):
     settings = {"data.source_language": None, "data.target_language": None}
     run = made_up_run(tmp_path / "mine", GOOD, **settings)
@@ -159,6 +160,7 @@ def test_two_runs_are_compared_side_by_side(two_runs):
     assert re.search(r"training\.seed\s*\d+\s*9", differing)
 
 
+@pytest.mark.slow
 def test_names_of_runs_are_not_drawn_as_formulas(tmp_path):
     names = ["a$\\bad{$", "_cost$5_vs$6"]
     folders = [tmp_path / name for name in names]
@@ -178,6 +180,7 @@ def test_names_of_runs_are_not_drawn_as_formulas(tmp_path):
         assert all(name in Elements(svg).text for svg in legends)
 
 
+@pytest.mark.slow
 def test_lowercased_runs_are_compared_without_case(tmp_path):
     lowered = {"data.lowercase": True}
     made_up_run(tmp_path / "a", [t.lower() for t in GOOD], **lowered)

@@ -389,6 +389,7 @@ def drawn_trials(row, trials, deviation, sentences, random):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("trials", "deviations"),
     [

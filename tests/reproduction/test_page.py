@@ -44,6 +44,7 @@ def plain(text):
     return html.unescape(re.sub(r"<[^>]+>", " ", text))
 
 
+@pytest.mark.slow
 def test_figures_are_shown_with_the_papers(folder):
     text, summary = written(folder)
     (table,) = (
@@ -67,6 +68,7 @@ def test_figures_are_shown_with_the_papers(folder):
     assert "39.5 ± 0.7" in shown and "12.6" in shown
 
 
+@pytest.mark.slow
 def test_rows_show_the_command_that_makes_them(folder):
     text, _ = written(folder)
     command = "--config plan=builtin rows=reverse seeds=2"
@@ -81,6 +83,7 @@ def test_rows_show_the_command_that_makes_them(folder):
     assert "rows=ensemble Settings" in shown
 
 
+@pytest.mark.slow
 def test_claims_get_verdicts(folder):
     text, summary = written(folder)
     claims = {c["claim"]: c for c in summary["claims"]}
@@ -98,6 +101,7 @@ def test_claims_get_verdicts(folder):
     assert claims["Reversing the source helps."]["verdict"] == "does not hold"
 
 
+@pytest.mark.slow
 def test_page_loads_nothing_and_escapes_texts(folder):
     text, _ = written(folder)
     assert not re.search(r'(src|href)="(?!#)', text)
@@ -112,6 +116,7 @@ def test_page_loads_nothing_and_escapes_texts(folder):
     assert "No model was trained on the real WMT14" in shown
 
 
+@pytest.mark.slow
 def test_rows_of_another_test_text_or_settings_are_left_out(folder):
     other = dataclasses.replace(record("base", 3), text={"test": "another"})
     write_rows(folder / "rows", other)
@@ -125,6 +130,7 @@ def test_rows_of_another_test_text_or_settings_are_left_out(folder):
     assert [line["trials"] for line in lines[:2]] == [2, 1]
 
 
+@pytest.mark.slow
 def test_rows_of_another_training_text_are_left_out(folder):
     for corpus, seed in (("usual", 1), ("usual", 2), ("other", 3)):
         one = record("reverse", seed)
@@ -164,6 +170,7 @@ def test_claims_on_rows_with_different_references_are_undecided(folder):
     assert "rows of other references" in plain(text)
 
 
+@pytest.mark.slow
 def test_rows_of_the_other_direction_are_shown_but_not_compared(folder):
     for name in ("turned-base", "turned-location", "turned-feed"):
         made = dataclasses.replace(record(name), text={"test": "german"})
@@ -195,6 +202,7 @@ def test_no_rows_give_no_page(tmp_path):
     assert not (tmp_path / "index.html").exists()
 
 
+@pytest.mark.slow
 def test_rows_of_no_table_are_listed_as_other_rows(tmp_path):
     rows = tmp_path / "rows"
     write_rows(rows, record("local-p", share=0.4), record("gru", share=0.3))
@@ -209,6 +217,7 @@ def test_rows_of_no_table_are_listed_as_other_rows(tmp_path):
     assert [x["row"] for x in summary["tables"][-1]["lines"]] == ["gru"]
 
 
+@pytest.mark.slow
 def test_records_that_are_no_trial_of_the_plan_are_left_out(folder):
     rows = folder / "rows"
     # An ensemble with other models than in the plan.
@@ -225,6 +234,7 @@ def test_records_that_are_no_trial_of_the_plan_are_left_out(folder):
     assert lines[0]["trials"] == 2 and lines[-1]["trials"] == 0
 
 
+@pytest.mark.slow
 def test_translations_are_shown_under_their_sentences(folder):
     made = record("base")
     made.samples[1]["text"] = "the second"

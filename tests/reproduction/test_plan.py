@@ -97,6 +97,7 @@ def test_rows_differ_from_the_previous_one_only_by_their_changes(plan):
         assert differ or row.models > 1, row.name
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "name", ["builtin", "multi30k", "multi30k_small", "wmt14"]
 )
@@ -113,6 +114,7 @@ def test_plans_override_inherited_rows():
     assert wmt14["turned-dot-unk"].config.data.source_language == "de"
 
 
+@pytest.mark.slow
 def test_user_defined_rows_inherit_a_plan(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text(INHERITING_PLAN + "settings: {training.epochs: 1}\n")
@@ -124,6 +126,7 @@ def test_user_defined_rows_inherit_a_plan(tmp_path):
     assert plan.file.claims == read_plan("builtin").file.claims
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     ("row", "message"),
     [

@@ -127,6 +127,7 @@ def test_the_model_has_every_layer(saved):
     assert public.issubset(names_in(config))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "order",
     [

@@ -123,6 +123,7 @@ def test_secrets_are_files_outside_the_repository(compose):
     assert "secrets/" in ignored
 
 
+@pytest.mark.slow
 def test_compose_file_follows_its_schema():
     pytest.importorskip("check_jsonschema")
     # The schema is part of the tool.

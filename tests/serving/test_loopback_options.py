@@ -81,6 +81,7 @@ def test_wrong_shape_fails_the_whole_batch(double):
     assert "' from different tasks have different shapes" in answer["error"]
 
 
+@pytest.mark.slow
 def test_large_requests_and_full_queues_are_refused(double):
     assert predict(double, [[1.0]] * 4) == (
         400,

@@ -223,6 +223,7 @@ def test_server_listens_only_at_127_0_0_1(double):
             socket.create_connection(("127.0.0.2", port), timeout=5)
 
 
+@pytest.mark.slow
 def test_server_needs_a_version_to_start(tmp_path, monkeypatch):
     command = ["server", "--base-path", str(tmp_path), "--name", "none"]
     monkeypatch.setattr("sys.argv", command)

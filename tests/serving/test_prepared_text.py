@@ -70,6 +70,7 @@ def prepared():
     )
 
 
+@pytest.mark.slow
 def test_translations_equal_those_of_prepared_text(
     eager, translator, plain, prepared
 ):
@@ -88,6 +89,7 @@ def test_translations_equal_those_of_prepared_text(
     assert changed  # Some words were joined.
 
 
+@pytest.mark.slow
 def test_scored_translations_are_prepared(eager, translator, plain, prepared):
     sources, targets, _ = prepared
     for one, other in zip(
@@ -167,6 +169,7 @@ def test_export_takes_unprepared_text(
                 np.testing.assert_allclose(answer[key], value, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::luong_keras.inference.TruncationWarning")
 def test_tokenized_bleu_compares_tokenized_text(
     eager, translator, plain, prepared

@@ -85,6 +85,7 @@ def test_process_ends_if_its_calls_cannot_be_computed(tmp_path, monkeypatch):
     assert processes[0].returncode is not None
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     sys.platform != "linux",
     reason="the cost of a request is read from /proc",

@@ -76,6 +76,7 @@ def test_two_inputs_work_in_rows_and_columns(server):
         assert [row[name] for row in found] == column, name
 
 
+@pytest.mark.slow
 def test_output_filter_selects_outputs(calls):
     request = calls.request(text=TEXTS)
     assert set(calls.predict(request)[1]) == BEST

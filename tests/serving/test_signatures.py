@@ -83,6 +83,7 @@ def test_translate_returns_nbest_lists_without_alignments():
     check_arrays(run("translate"), {**expected, **OK_ROWS})
 
 
+@pytest.mark.slow
 def test_unfinished_translations_are_truncated():
     settings = {"beam_size": 1, "max_length_ratio": 1.0}
     columns = {"text": ["c d", "a b", ""], "settings": settings}
@@ -120,6 +121,7 @@ def test_options_apply_per_sentence():
     ]
 
 
+@pytest.mark.slow
 def test_search_without_options_equals_beam_search():
     changes = {"length_penalty": [1.0, 0.0, -1.0], "beam_size": [1, 2, 0]}
     found, expected = (
@@ -128,6 +130,7 @@ def test_search_without_options_equals_beam_search():
     check_arrays(found, {key: values(expected, key) for key in expected})
 
 
+@pytest.mark.slow
 def test_phrases_and_sampling_apply_per_sentence():
     found = run(
         "search",
@@ -155,6 +158,7 @@ def test_phrases_and_sampling_apply_per_sentence():
     assert ranks(again)[1] == ranks(found)[1]
 
 
+@pytest.mark.slow
 def test_impossible_phrases_are_ignored_and_reported():
     found = run(
         "search",
@@ -168,6 +172,7 @@ def test_impossible_phrases_are_ignored_and_reported():
     assert ranks(found)[0] == ranks(plain)[0]
 
 
+@pytest.mark.slow
 def test_number_of_translations_is_the_largest_n_best():
     for wanted, maximum in (([1, 1, 1], 1), ([1, 2, 1], 2), ([0, 1, 1], 2)):
         found = run("translate_with_options", n_best=wanted)
@@ -176,6 +181,7 @@ def test_number_of_translations_is_the_largest_n_best():
     assert ranks(alone) == [BEST[:1]]
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     ("changes", "like"),
     [
@@ -201,6 +207,7 @@ def test_options_out_of_range_are_clipped(changes, like):
     check_arrays(found, {key: values(expected, key) for key in expected})
 
 
+@pytest.mark.slow
 def test_length_penalty_is_clipped_at_its_maximum():
     scores = [
         values(run("translate_with_options", length_penalty=[p] * 3), "scores")
@@ -228,6 +235,7 @@ def test_align_returns_words_and_weights_of_one_rank():
     check_arrays(found, {**expected, **OK_ROWS})
 
 
+@pytest.mark.slow
 def test_missing_ranks_are_empty():
     found = run("align", rank=[1, -1, 0], beam_size=[1, 1, 1])
     assert values(found, "translation") == [b"", b"y <unk>", b""]
@@ -237,6 +245,7 @@ def test_missing_ranks_are_empty():
     assert not found["alignments"][0].numpy().any()
 
 
+@pytest.mark.slow
 def test_ranks_out_of_range_are_clipped():
     found = run("align", rank=[99, 2**31 - 1, -9], beam_size=[2] * 3)
     expected = run("align", rank=[1, 1, 0], beam_size=[2] * 3)
@@ -297,6 +306,7 @@ def test_text_limit_counts_bytes():
     assert values(found, "status") == [b"OK", b"OK", b"TEXT_TOO_LONG"]
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("place", ["text", "prefix"])
 def test_every_text_of_a_row_is_limited(place):
     texts = {"text": ["a b"] * 3, "prefix": [""] * 3}
@@ -324,6 +334,7 @@ def test_pair_with_a_too_long_text_is_skipped(place):
     assert not found["word_log_probabilities"][1].numpy().any()
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "name", [name for name in INPUTS if name != "contract"]
 )
@@ -343,6 +354,7 @@ def test_rows_beyond_the_limit_are_skipped(name):
         np.testing.assert_allclose(cut[key][:2], whole[key][:2])
 
 
+@pytest.mark.slow
 def test_empty_requests_have_empty_answers():
     for name in INPUTS:
         empty = {column: [] for column in COLUMNS}

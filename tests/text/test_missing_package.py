@@ -45,6 +45,7 @@ def test_files_and_corpora_do_not_need_tensorflow():
     output_of(program)
 
 
+@pytest.mark.slow
 def test_word_tokenizers_do_not_need_tensorflow_text():
     program = (
         "import sys; sys.modules['tensorflow_text'] = None\n"

@@ -111,6 +111,7 @@ def test_every_abbreviation(language):
     )
 
 
+@pytest.mark.slow
 def test_every_character():
     texts = [
         " ".join(
@@ -156,6 +157,7 @@ TEXTS = st.lists(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["en", "de", "fr"])
 def test_random_texts(language):
     @settings(max_examples=30, deadline=None)
@@ -197,6 +199,7 @@ def test_character_classes_match_only_their_characters():
     assert matched == set(characters)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_real_text(language, real_data):
     path = real_data("multi30k", f"train.{language}.gz")

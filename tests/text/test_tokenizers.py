@@ -109,6 +109,7 @@ def test_decode_leaves_out_special_tokens(tokenizer):
     assert tokenizer.decode(marked).numpy()[0].decode() == LINES[0]
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "text",
     [
@@ -139,6 +140,7 @@ def test_no_break_spaces_separate_words(tokenizer):
     assert first == second
 
 
+@pytest.mark.slow_after_first
 def test_empty_batches_inside_a_tf_function(tokenizer):
     @tf.function(
         input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
@@ -162,6 +164,7 @@ def test_save_and_load(tokenizer, tmp_path):
     assert loaded.encode(text).to_list() == tokenizer.encode(text).to_list()
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("kind", sorted(MAKERS))
 def test_fingerprints_are_deterministic_and_depend_on_options(kind):
     make = MAKERS[kind]
@@ -172,6 +175,7 @@ def test_fingerprints_are_deterministic_and_depend_on_options(kind):
     assert ids[0] == ids[1]
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     ("options", "tokens"),
     [
@@ -256,6 +260,7 @@ def test_each_option_of_a_subword_tokenizer(tmp_path):
             pieces(**options)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("options", sorted(SUBWORDS))
 def test_ids_equal_those_of_sentencepiece_and_of_an_export(options, tmp_path):
     has_bytes = SUBWORDS[options].get("byte_fallback", False)
@@ -333,6 +338,7 @@ def test_model_types_differ_and_bpe_is_the_default():
     assert len({*found.values()}) == 3
 
 
+@pytest.mark.slow
 def test_exports_contain_tokenizers_and_their_files(tmp_path):
     folder = tmp_path / "tokenizers"
     WordTokenizer.train(LINES[:2], 9).save(folder / "b", "text")
@@ -372,6 +378,7 @@ def test_exports_contain_tokenizers_and_their_files(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_tokenizers_of_words_remove_their_file_without_a_warning():
     tokenizer = WordTokenizer.from_words(["cat"])
     file = Path(tokenizer._asset.asset_path.numpy().decode())

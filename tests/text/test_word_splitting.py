@@ -59,6 +59,7 @@ def test_joined_words_split_into_the_same_words():
     assert received(again) == received(words)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "sentence",
     [
@@ -83,6 +84,7 @@ def test_sentences_in_usual_spelling_are_restored(sentence):
     assert joined.numpy()[0].decode() == sentence
 
 
+@pytest.mark.slow
 def test_real_text(real_data):
     for language in "en", "de":
         path = real_data("multi30k", f"train.{language}.gz")

@@ -114,6 +114,7 @@ def test_a_first_value_of_nan_is_not_the_best(tmp_path, mode, sign):
 EPOCHS = [(0, 5.0), (0, 4.0), (0, 4.5), (0, 4.0), (2, 9.0), (2, 8.0), (1, 1.0)]
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("mode, sign", [("max", 1), ("min", -1)])
 @pytest.mark.parametrize("stop", [None, 2, 4, 5])
 def test_ties_are_decided_by_the_lower_loss(tmp_path, mode, sign, stop):

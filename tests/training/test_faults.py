@@ -70,6 +70,7 @@ def test_the_disk_calls_of_a_run_are_counted(first_run):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "number",
     [

@@ -132,6 +132,7 @@ def path(tmp_path):
     return tmp_path / "snapshot.npz"
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("kill_in", [(0, 3), (0, "end")])
 def test_callbacks_see_one_run_after_resuming(path, kill_in):
     # A run that is killed in validation repeats the validation.
@@ -156,6 +157,7 @@ def test_callbacks_see_one_run_after_resuming(path, kill_in):
     ]
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("stop_after, validated", [(6, [3]), (8, [3, 7])])
 def test_epochs_stopped_midway_are_not_validated(stop_after, validated):
     seen = []
@@ -239,6 +241,7 @@ def end_early(monkeypatch, tmp_path, end, counted):
 
 
 # in the first epoch, at its end, and in the second epoch
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Your input ran out of data")
 @pytest.mark.parametrize("end", [5, 7, 12])
 def test_data_ending_early_raise_before_the_epoch_is_saved(
@@ -308,6 +311,7 @@ def saved(monkeypatch):
     return positions
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "steps_per_execution, every, expected",
     [

@@ -105,6 +105,7 @@ def one_weight_model(optimizer, loss):
     return model
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("options, expected", CASES)
 @pytest.mark.parametrize("scaled", [False, True])
 def test_fit_minimises_exactly_this_loss(options, expected, scaled):

@@ -86,6 +86,7 @@ def test_configurations_round_trip(metric):
     assert float(again.tokens) == 0
 
 
+@pytest.mark.slow
 def test_evaluate_applies_metrics_per_output():
     losses, hits = keras.Input((3,)), keras.Input((3,))
     outputs = {

@@ -52,6 +52,7 @@ def run(model, bad, epochs=2, **options):
     return check
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("clip_norm", [None, 5.0])
 def test_errors_name_the_step(value, clip_norm):
@@ -75,6 +76,7 @@ def test_finite_values_raise_no_error():
     assert check.skipped == 0
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("name", ["sgd", "adam"])
 def test_skipped_steps_do_not_change_the_weights(name):
     model = make(name, "skip")
@@ -161,6 +163,7 @@ def test_overflows_of_float16_are_tolerated_while_the_scale_falls():
         run(model, dict.fromkeys(range(3, 12), np.inf))
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("name", ["sgd", "adam"])
 def test_gradients_are_clipped_after_unscaling(name):
     """Expect equal bits, because the loss scale is a power of two."""

@@ -123,6 +123,7 @@ class _PartlyUsed(keras.layers.Layer):
         return keras.ops.matmul(inputs, self.used)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "settings",
     [

@@ -170,6 +170,7 @@ def test_halving_follows_the_authors_program(steps, epoch_fraction):
     ]
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "schedule, expected",
     [

@@ -222,6 +222,7 @@ def test_free_space_is_checked_before_a_snapshot(path, monkeypatch):
     assert [p.name for p in path.parent.iterdir()] == ["snapshot.npz"]
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("call", ["fsync", "replace"])
 def test_failed_disk_calls_keep_both_snapshots(path, monkeypatch, call):
     callback = write_three_snapshots(path)
@@ -236,6 +237,7 @@ def test_failed_disk_calls_keep_both_snapshots(path, monkeypatch, call):
     assert callback.restore(make_model()) == 3
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("links", [True, False])
 @pytest.mark.parametrize("fails", [True, False])
 def test_damaged_snapshots_do_not_replace_the_previous_one(

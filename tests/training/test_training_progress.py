@@ -86,6 +86,7 @@ def test_remaining_times_exclude_compilation(monkeypatch):
     progress._display.close()
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("mode, best", [("max", "30.00"), ("min", "5.00")])
 def test_resumed_runs_show_the_best_score(tmp_path, capsys, mode, best):
     path = tmp_path / "snapshot.npz"
@@ -131,6 +132,7 @@ def test_files_have_more_lines_in_long_epochs(capsys, monkeypatch):
     ]
 
 
+@pytest.mark.slow
 def test_terminals_redraw_one_line(monkeypatch):
     class Slow(keras.callbacks.Callback):
         def on_train_batch_end(self, batch, logs=None):

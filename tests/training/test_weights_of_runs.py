@@ -155,6 +155,7 @@ def mean(folder, numbers):
     ]
 
 
+@pytest.mark.slow
 def test_more_epochs_can_be_kept_than_averaged(tmp_path):
     run(tmp_path, keep=4)
     assert epochs_kept(tmp_path) == [4, 5, 6, 7]
@@ -173,6 +174,7 @@ def test_the_last_epochs_are_averaged_and_kept(tmp_path):
     check_equal(read(last), arrays(model.layers[0].weights))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kill",
     [
@@ -196,6 +198,7 @@ def test_killed_runs_resume_to_the_same_files_and_epoch(
     check_equal_runs(tmp_path, folder, again, model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [pytest.param("save_weights", marks=pytest.mark.slow), "write_mean"],

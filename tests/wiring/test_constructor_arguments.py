@@ -467,6 +467,7 @@ SEEDED = {
 }
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("name", SEEDED)
 def test_equal_seeds_give_equal_dropout(name):
     make, call = SEEDED[name]

@@ -225,6 +225,7 @@ def test_all_fields_are_tested():
     assert {*ROWS, *TESTED_ELSEWHERE} - {"no length"} == fields
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("row", ["defaults", *ROWS])
 def test_settings_change_only_these_arguments(translators, searches, row):
     settings, differences = ROWS.get(row, ({}, {}))
@@ -233,6 +234,7 @@ def test_settings_change_only_these_arguments(translators, searches, row):
     assert searches == [EXPECTED | differences]
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "settings, name",
     [
@@ -355,6 +357,7 @@ CONSTRAINED_OPTIONS = {
 }
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("name", CONSTRAINED_OPTIONS)
 def test_options_per_sentence_reach_the_constrained_beam(
     translators, searches, name
@@ -424,6 +427,7 @@ def test_options_per_sentence_reach_sampling(translators, searches):
     assert choice["seeds"] == mixed
 
 
+@pytest.mark.slow
 def test_lines_are_translated_in_batches_of_batch_size(
     translators, monkeypatch
 ):
@@ -442,6 +446,7 @@ def test_lines_are_translated_in_batches_of_batch_size(
     assert sorted(sizes) == [1, 3, 3]
 
 
+@pytest.mark.slow
 def test_number_of_translations_equals_beam_outputs(translators, searches):
     translator = translators(DecodingConfig(beam_size=3))
     tf.config.run_functions_eagerly(True)

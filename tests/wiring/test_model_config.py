@@ -433,6 +433,7 @@ def test_default_layers():
     assert values_at(Parts(make()), EXPECTED) == EXPECTED
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.tensorflow  # does not depend on the backend
 @pytest.mark.parametrize("row", ROWS)
 def test_settings_change_only_these_attributes(row):

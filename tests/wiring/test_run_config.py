@@ -360,6 +360,7 @@ def test_final_weights_are_loaded_for_scoring_and_export(monkeypatch, tmp_path):
     assert loaded == [(tmp_path, "last")]
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("changes, differences", ROWS)
 def test_settings_change_only_these_parts_of_a_run(
     run_of, changes, differences

@@ -100,6 +100,7 @@ def variable(*shape, seed):
 # Public layers, as all tests of layers call them.
 
 
+@pytest.mark.slow_after_first
 @tensorflow
 @pytest.mark.parametrize("name", LAYERS)
 def test_public_layers(name):
@@ -138,6 +139,7 @@ ENCODERS = {
 }
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "name", only_one_on_jax(ENCODERS, "lstm, bidirectional")
 )
@@ -204,6 +206,7 @@ DECODERS = {
 }
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "name", only_one_on_jax(DECODERS, "no attention, gradient clip")
 )
@@ -304,6 +307,7 @@ TARGET_IN = np.array([[2, 4, 5, 6], [2, 7, 8, 0], [2, 0, 0, 0]], "int32")
 TARGET_OUT = np.array([[4, 5, 6, 3], [7, 8, 3, 0], [3, 0, 0, 0]], "int32")
 
 
+@pytest.mark.slow
 @tensorflow
 @pytest.mark.parametrize("name", MODELS)
 def test_models(name):

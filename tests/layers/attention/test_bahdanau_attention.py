@@ -70,6 +70,7 @@ def reference_path(cell, inputs, states, memory):
     return np.stack(vectors, 1), np.stack(alignments, 1), states
 
 
+@pytest.mark.slow_on_jax
 @pytest.mark.parametrize(
     "layer_class, num_layers, num_states",
     [

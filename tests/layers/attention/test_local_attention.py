@@ -149,6 +149,7 @@ def test_padding_changes_nothing(alignment, float64):
     np.testing.assert_allclose(to_numpy(padded)[1:], short, **EXACT)
 
 
+@pytest.mark.slow_on_jax
 @pytest.mark.parametrize(
     "query, window", [(50.0, [6, 7, 8]), (-50.0, [0, 1, 2])]
 )
@@ -169,6 +170,7 @@ def test_predicted_position_stays_inside_the_sentence(query, window):
 # One step at a time.
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("position", ["scalar", "row"])
 @pytest.mark.parametrize("alignment", ALIGNMENTS)
 def test_single_steps_equal_those_of_the_whole_sequence(
@@ -206,6 +208,7 @@ def test_a_dropout_mask_multiplies_the_weights(float64):
 # Gradients and empty sentences.
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("gaussian", GAUSSIANS)
 def test_gradients(gaussian, float64):
     layer = make("predictive", score_mode="general", gaussian=gaussian)
@@ -221,6 +224,7 @@ def test_gradients(gaussian, float64):
     assert gradient.any() == (gaussian != "none")
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("gaussian", GAUSSIANS)
 @pytest.mark.parametrize("alignment", ALIGNMENTS)
 def test_empty_sentence_gives_zeros(alignment, gaussian):
@@ -321,6 +325,7 @@ def test_window_matches_the_weights(alignment, float64):
 # Gathered windows.
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("gaussian", GAUSSIANS)
 @pytest.mark.parametrize(
     "alignment, half_width, steps, clamped",
@@ -395,6 +400,7 @@ def record_gathers(monkeypatch):
     return gathered
 
 
+@pytest.mark.slow_on_jax
 @pytest.mark.parametrize("source", [8, 10, 500])
 def test_monotonic_alignment_of_any_source_length(source, monkeypatch, float64):
     layer = make("monotonic", 2, score_mode="dot")
@@ -413,6 +419,7 @@ def test_monotonic_alignment_of_any_source_length(source, monkeypatch, float64):
     np.testing.assert_allclose(context, expected @ memory, **EXACT)
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("source", [47, 48])
 def test_dynamic_source_length_selects_the_route(source, monkeypatch):
@@ -446,6 +453,7 @@ def test_dynamic_source_length_selects_the_route(source, monkeypatch):
     np.testing.assert_allclose(found, layer(query, memory), atol=1e-6)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("steps, source", [(5, 90), (45, 90), (90, 30)])
 def test_blocks_of_dynamic_lengths(steps, source):
@@ -486,6 +494,7 @@ def test_blocks_of_dynamic_lengths(steps, source):
         np.testing.assert_allclose(found[1][:, t], weights, **EXACT)
 
 
+@pytest.mark.slow_on_jax
 @pytest.mark.parametrize("source, masked", [(5, True), (6, True), (6, False)])
 def test_hypotheses_share_one_position(source, masked, monkeypatch, float64):
     layer = make("monotonic", half_width=1)
@@ -501,6 +510,8 @@ def test_hypotheses_share_one_position(source, masked, monkeypatch, float64):
         np.testing.assert_allclose(found[:, k], single, **EXACT)
 
 
+@pytest.mark.slow_on_jax
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "alignment, gaussian",
     few_at_first(

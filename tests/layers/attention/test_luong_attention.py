@@ -140,6 +140,7 @@ def test_keys_are_used_and_are_the_value_without_a_projection():
     np.testing.assert_allclose(weights, np.full((2, 3, 5), 0.2), rtol=1e-6)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("mode", MODES)
 def test_gradients(mode, float64):
     layer = make(mode, use_scale=True)
@@ -153,6 +154,7 @@ def test_gradients(mode, float64):
     check_gradients(loss, [query, memory, *layer.trainable_variables])
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("mode", MODES)
 def test_empty_sentence_gives_zeros(mode):
     layer = LuongAttention(mode)

@@ -44,6 +44,7 @@ def stack(steps):
     return np.stack([to_numpy(step) for step in steps], 1)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("input_feeding", [True, False])
 @pytest.mark.parametrize("attention", ["general", "monotonic", "predictive"])
 @pytest.mark.parametrize(
@@ -106,6 +107,7 @@ def test_without_attention_it_equals_the_layer_of_keras(
     np.testing.assert_allclose(found[-1], to_numpy(found[0])[:, -1], **EXACT)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("return_sequences", [True, False])
 @pytest.mark.parametrize("input_feeding", [True, False])
 @pytest.mark.parametrize("attention", ["general", "monotonic"])
@@ -180,6 +182,7 @@ def test_returned_values(sequences, states, scores, count):
         np.testing.assert_allclose(results[0], results[-1], rtol=1e-6)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("input_feeding", [True, False])
 def test_gradients(input_feeding, float64):
     layer = make(lk.InputFeedingLSTMCell, input_feeding=input_feeding)
@@ -200,6 +203,7 @@ def test_gradients(input_feeding, float64):
 # Dropout.
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("steps", [STEPS, 1])
 @pytest.mark.parametrize("input_feeding", [True, False])
 def test_dropout_masks(input_feeding, steps, float64):
@@ -248,6 +252,7 @@ def memoryless_layer(style, dropout=0.5):
     return layer
 
 
+@pytest.mark.slow_on_jax
 @pytest.mark.parametrize("style", ["zaremba", "authors", "sequence"])
 def test_dropout_styles(style):
     layer = memoryless_layer(style)
@@ -352,6 +357,8 @@ def in_parts(layer, ends, start, mask=None, **options):
     return [*together, *map(to_numpy, states)]
 
 
+@pytest.mark.slow_on_jax
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "training, masked",
     few_at_first(
@@ -400,6 +407,7 @@ def test_start_position_must_be_a_nonnegative_integer(start):
         monotonic_decoder()(INPUTS, memory=MEMORY, start_position=start)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "start", ["a number", "one per sentence", "one for all"]
 )
@@ -442,6 +450,7 @@ def test_model_with_a_start_position_is_saved(start, tmp_path):
         assert_all_close(found, expected, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_model_with_a_start_position_is_exported(tmp_path):
     import tensorflow as tf

@@ -36,6 +36,7 @@ SOME = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "attention",
     few_at_first(ATTENTIONS, SOME, ["cosine", "user-score-in-windows"]),
@@ -44,6 +45,7 @@ def test_every_attention(attention, float64):
     assert_equal(attention=attention, drop=STEPS)
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("alignment", ["monotonic", "predictive"])
 def test_windows_in_one_graph_of_short_and_long_sources(alignment, float64):
@@ -81,11 +83,13 @@ def test_windows_in_one_graph_of_short_and_long_sources(alignment, float64):
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_continued_sequence(float64):
     attention = "monotonic-renormalized-1"
     assert_equal(attention=attention, start=np.array([1, 0, 2]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "cell",
     few_at_first(
@@ -101,6 +105,7 @@ def test_every_cell(attention, cell, float64):
     assert_equal(attention=attention, cell=cell)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "cell, masked, drop",
     few_at_first(
@@ -119,10 +124,12 @@ def test_masks_and_dropout(cell, masked, drop, float64):
     assert_equal(cell=cell, mask=STEP_MASK if masked else None, drop=drop)
 
 
+@pytest.mark.slow
 def test_loss_of_the_alignments(float64):
     assert_equal(with_alignments=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "score, options",
     few_at_first(
@@ -151,6 +158,7 @@ def test_half_precision_stays_near_single(score, options):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_model_with_deferred_gradients_is_exported(tmp_path):
     import tensorflow as tf

@@ -36,6 +36,7 @@ def states_of(cell, *rows):
     ]
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "options",
     [
@@ -90,6 +91,7 @@ def test_dropout_masks(cell_class, float64):
         assert_all_close(new_states, expected[1], **EXACT)
 
 
+@pytest.mark.slow_on_jax
 @pytest.mark.parametrize("cell_class", ALL_CELLS)
 def test_cells_apply_only_given_dropout_masks(cell_class, float64):
     attention = lk.LuongAttention("dot", dropout=0.5, dtype="float64")
@@ -114,6 +116,7 @@ def test_keys_are_projected_once(score_mode, float64, monkeypatch):
     assert not np.allclose(to_numpy(other), to_numpy(plain))
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("alignment", [None, "monotonic", "predictive"])
 @pytest.mark.parametrize("cell_class", ALL_CELLS)
 def test_hypotheses_of_a_beam_are_separate_steps(
@@ -141,6 +144,7 @@ def test_hypotheses_of_a_beam_are_separate_steps(
         np.testing.assert_allclose(to_numpy(weights)[:, k], one[2], **EXACT)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("cell_class", CELLS)
 def test_gradients(cell_class, float64):
     cell = make(cell_class, num_layers=2)

@@ -108,6 +108,7 @@ DECODERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "decoder, attention",
     few_at_first(
@@ -130,6 +131,7 @@ def test_every_attention(decoder, attention, float64):
     assert_equal(decoder=DECODERS[decoder], attention=attention, drop=STEPS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "decoder, cell",
     few_at_first(
@@ -160,6 +162,7 @@ def test_every_cell(decoder, cell, float64):
     assert_equal(decoder=DECODERS[decoder], cell=cell)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "drop", few_at_first([None, 1, STEPS], [None, STEPS], [STEPS])
 )
@@ -170,6 +173,7 @@ def test_without_input_feeding(drop, float64):
     assert_equal(decoder=decoder, drop=drop)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "decoder, drop, padding",
     few_at_first(
@@ -203,6 +207,7 @@ def inner(units, dtype):
     return lk.AttentionRNN(Inner(units, dtype=dtype), dtype=dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "decoder",
     few_on_jax([lk.InputFeedingGRU, lk.BahdanauGRU, inner], [inner]),
@@ -239,6 +244,7 @@ def products_in_loops(layer, width):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(
     "decoder, attention",
@@ -259,6 +265,7 @@ def test_no_step_computes_a_kernel_gradient(decoder, attention):
     assert (7, 21) in products(False)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("in_graph", [False, True])
 @pytest.mark.tensorflow
 def test_second_derivatives_are_refused(in_graph):
@@ -287,6 +294,7 @@ def test_second_derivatives_are_refused(in_graph):
         second("auto")
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_gradients_inside_a_map():
     encoder, decoder = lk.Encoder(4), lk.InputFeedingLSTM(4)
