@@ -93,6 +93,7 @@ def samples():
     )
 
 
+@pytest.mark.slow_on_jax
 def test_words_are_drawn_once_each_and_frequent_ones_more_often(samples):
     ids, _ = samples
     assert all(len(set(row)) == C for row in ids)
@@ -100,6 +101,7 @@ def test_words_are_drawn_once_each_and_frequent_ones_more_often(samples):
     assert counts.min() > 0 and counts[0] > 2 * counts[V - 1]
 
 
+@pytest.mark.slow_on_jax
 def test_sums_over_drawn_words_are_unbiased(samples):
     ids, log_drawn = samples
     values = np.exp(random(V, seed=3))

@@ -53,6 +53,7 @@ def predict(double, rows):
     return post(f"{double.rest_url}:predict", {"instances": rows})
 
 
+@pytest.mark.slow
 def test_rest_and_grpc_requests_share_a_batch(double):
     with ThreadPoolExecutor(2) as threads, Grpc(double) as calls:
         one = threads.submit(predict, double, [[1.0]])
@@ -67,6 +68,7 @@ def test_rest_and_grpc_requests_share_a_batch(double):
             )
 
 
+@pytest.mark.slow
 def test_wrong_shape_fails_the_whole_batch(double):
     with ThreadPoolExecutor(3) as threads:
         responses = [
