@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 from itertools import islice
 from pathlib import Path
 
@@ -31,6 +32,22 @@ def test_listed_mutations_apply_in_exactly_one_place():
 def test_tests_of_listed_mutations_exist():
     tests = {test for mutation in MUTATIONS for test in mutation.tests}
     assert [test for test in sorted(tests) if not (ROOT / test).exists()] == []
+
+
+def test_cases_of_listed_mutations_exist():
+    absent = []
+    for mutation in MUTATIONS:
+        # Cases of golden tests are names of recorded numbers.
+        if "golden" in "".join(mutation.tests):
+            continue
+        text = "".join(
+            file.read_text(encoding="utf-8")
+            for path in (ROOT / test for test in mutation.tests)
+            for file in ([path] if path.suffix else path.glob("*.py"))
+        )
+        words = {*re.findall(r"\w+", mutation.cases)} - {"and", "or", "not"}
+        absent += [(mutation.name, word) for word in words if word not in text]
+    assert absent == []
 
 
 def test_seeds_draw_reproducible_mutants():

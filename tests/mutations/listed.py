@@ -891,7 +891,7 @@ MUTATIONS = [
         '_TRANSIENT_CODES = ("UNAVAILABLE", ',
         '_TRANSIENT_CODES = ("UNAVAILABLE", "DEADLINE_EXCEEDED", ',
         REFUSALS,
-        "late_answer or stays_wrong",
+        "timeouts_are_not_retried",
     ),
     Mutation(
         "the error of another request is asked again for ever",
@@ -899,7 +899,7 @@ MUTATIONS = [
         "tenacity.stop_after_attempt(self._attempts)\n            | ",
         "",
         REFUSALS,
-        "another_request",
+        "joined_batch or attempts_are_limited",
     ),
     Mutation(
         "what was answered beside a failure is lost",
@@ -907,7 +907,7 @@ MUTATIONS = [
         "error.results = self._results",
         "error.results = None",
         REFUSALS,
-        "one_failing_batch",
+        "a_failing_request_keeps",
     ),
     Mutation(
         "a proxy to this machine",
@@ -915,7 +915,7 @@ MUTATIONS = [
         "trust_env=not address.is_loopback",
         "trust_env=True",
         ACCESS,
-        "no_proxy",
+        "bypass_proxies",
     ),
     Mutation(
         "an error shows what the server says again of a token",
@@ -923,7 +923,7 @@ MUTATIONS = [
         "hide(str(self))",
         "str(self)",
         ACCESS,
-        "no_failure",
+        "errors_of_the_server_hide",
     ),
     Mutation(
         "a stream that reads far ahead",
@@ -931,7 +931,7 @@ MUTATIONS = [
         "1 if self._concurrency == 1 else 2",
         "1 if self._concurrency == 1 else 20",
         STREAMS,
-        "million",
+        "reading_ahead_is_bounded",
     ),
     Mutation(
         "a bar hides the cursor of who is killed",
@@ -1143,7 +1143,7 @@ MUTATIONS = [
         "links_of_words(pair, sources[place], targets[place], step)",
         'links_of_words(pair, sources[place], targets[place], "produces")',
         ("tests/inference/test_word_links.py",),
-        "tokens_have",
+        "links_of_word_tokens or steps_differ",
     ),
     Mutation(
         "sampled words with the threshold of one word more",
@@ -1329,7 +1329,7 @@ MUTATIONS = [
         "os.write(2, _END)",
         'os.write(2, b"")',
         ("tests/cli/test_startup_noise.py",),
-        "prepared_by_processes",
+        "end_after_their_worker_processes",
     ),
     Mutation(
         "equal rows of a gradient are those that differ",
