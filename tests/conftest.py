@@ -61,6 +61,8 @@ def pytest_collection_modifyitems(items):
         slow_here = item.get_closest_marker("slow_on_jax")
         if jax and (path.parts[0] == "golden" or slow_here):
             item.add_marker(pytest.mark.slow)
+        if item.get_closest_marker("slow"):
+            continue
         function = item.path, item.originalname
         if item.get_closest_marker("slow_after_first") and function in seen:
             item.add_marker(pytest.mark.slow)

@@ -211,8 +211,8 @@ class Tape:
 class _Window(NamedTuple):
     """Rows of a product, as the step reads them and without a gradient.
 
-    They are the parameter of the tape with this index, or gathered from it:
-    then `first` is the position (B, 1, 1) of the first row.
+    They are a parameter of the tape, with the index `parameter`, or gathered
+    from it: then `first` is the position (B, 1, 1) of the first row.
     """
 
     rows: Any
