@@ -29,7 +29,10 @@ import sys
 from speed import batches, driver, trained
 from speed.configurations import CONFIGURATIONS
 
-from luong_keras.inference.word_lists import FREQUENT, TRANSLATIONS
+from luong_keras.inference.word_lists import (
+    MAX_TRANSLATIONS,
+    MIN_FREQUENT_WORDS,
+)
 
 SEARCHES = {"beam 10": (10, 32), "beam 5, one": (5, 1), "greedy": (1, 32)}
 PARTS = ("training", "search")
@@ -137,7 +140,7 @@ def search_programs(options, models, beam_size, batch_size):
     except driver.ProgramFailed as failure:
         print(f"left out: {failure}", file=sys.stderr)
         return programs
-    words = FREQUENT, TRANSLATIONS, 0
+    words = MIN_FREQUENT_WORDS, MAX_TRANSLATIONS, 0
     programs += [
         marian("marian", model),
         marian("marian shortlist", model, "--shortlist", table, *words),

@@ -5,6 +5,7 @@ unknown words by the most probable translation of each source word. A lexicon
 has all translations of each token.
 """
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -25,8 +26,9 @@ def read_dictionary(path: str | Path) -> dict[str, str]:
 
     Raises:
         FileNotFoundError: if the file does not exist.
-        ValueError: if a line does not have three fields, or if a probability
-            is not a number; the message has the line number.
+        ValueError: if a line is not UTF-8 or does not have three fields, or
+            if a probability is not a number; the message has the line number.
+            A byte order mark is skipped.
 
     Example:
         >>> import tempfile
@@ -82,8 +84,9 @@ def read_entries(path: str | Path) -> Iterator[tuple[str, str, float]]:
             f"There is no dictionary {path}. Expected lines `source target "
             "probability`; `write_dictionary` writes them."
         )
-    with path.open(encoding="utf-8", newline="\n") as file:
-        for number, line in enumerate(file, start=1):
+    with path.open("rb") as file:
+        for number, raw_line in enumerate(file, start=1):
+            line = _decode_line(raw_line, number, path)
             # Subwords may have other white space, such as a no-break space.
             fields = re.findall(r"[^ \t\r\n]+", line)
             if not fields:
@@ -121,11 +124,25 @@ def write_dictionary(path: str | Path, pairs: Iterable[WordPair]) -> None:
             print(source, target, f"{probability:g}", file=file)
 
 
+def _decode_line(line: bytes, number: int, path: Path) -> str:
+    try:
+        return line.decode("utf-8-sig" if number == 1 else "utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"Expected: a dictionary in UTF-8. Received: {error.reason} in "
+            f"line {number} of {path}. Convert the file, for example with "
+            "`iconv`."
+        ) from error
+
+
 def _parse_probability(text: str, number: int, path: Path) -> float:
     try:
-        return float(text)
+        probability = float(text)
     except ValueError:
+        probability = math.nan
+    if math.isnan(probability):
         raise ValueError(
             "The third field of a dictionary must be a number. Received: "
             f"{text!r} in line {number} of {path}. Correct the line."
-        ) from None
+        )
+    return probability

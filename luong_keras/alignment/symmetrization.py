@@ -6,7 +6,7 @@ word. Symmetrised links can be many to many.
 """
 
 from collections.abc import Iterable, Set
-from typing import Literal
+from typing import Literal, get_args
 
 from luong_keras.alignment.links import Link
 
@@ -17,13 +17,7 @@ Method = Literal[
     "grow-diag-final",
     "grow-diag-final-and",
 ]
-METHODS: tuple[Method, ...] = (
-    "intersection",
-    "union",
-    "grow-diag",
-    "grow-diag-final",
-    "grow-diag-final-and",
-)
+METHODS: tuple[Method, ...] = get_args(Method)
 # Offsets (source, target) from a link to its neighbours: above, left, below
 # and right, then the corners, in the order of the Moses manual.
 _NEIGHBOURS = (

@@ -15,15 +15,17 @@ from luong_keras.ops.masking import shapes_compatible
 
 def check_kinds(example, kind, objects):
     """Return the objects as a list; refuse other types and a single object."""
-    if isinstance(objects, str | kind) or not hasattr(objects, "__iter__"):
+    is_list = hasattr(objects, "__iter__") and not isinstance(objects, str)
+    if not is_list:
         objects = wrong = [objects]
     else:
         objects = list(objects)  # A generator can be read only once.
         wrong = [item for item in objects if not isinstance(item, kind)]
     if wrong:
         raise ValueError(
-            f"Expected: a {kind.__name__} of luong_keras.decoding, as in "
-            f"{example}. Received: {wrong[0]!r}."
+            f"Expected: {'a' if is_list else 'a list, each item a'} "
+            f"{kind.__name__} of luong_keras.decoding, as in {example}. "
+            f"Received: {wrong[0]!r}."
         )
     return objects
 
@@ -66,20 +68,25 @@ def known_values(value):
 def check_positive(**settings):
     """Check that numbers, or arrays of numbers, are all positive."""
     advice = " For the most probable words search greedily or with a beam."
-    _check_signs(settings, operator.gt, "positive", advice)
+    _compare(settings, operator.gt, 0, "positive", advice)
 
 
 def check_not_negative(reason="", **settings):
     """Check that numbers, or arrays of numbers, are at least 0."""
-    _check_signs(settings, operator.ge, f"0 or more{reason}")
+    _compare(settings, operator.ge, 0, f"0 or more{reason}")
 
 
-def _check_signs(settings, compare, expected, advice=""):
-    """Check numbers, or arrays of numbers, by a comparison with 0."""
+def check_at_most_1(**settings):
+    """Check that probabilities, or arrays of them, are at most 1."""
+    _compare(settings, operator.le, 1, "at most 1")
+
+
+def _compare(settings, operation, limit, expected, advice=""):
+    """Check numbers, or arrays of numbers, by comparing them to a limit."""
     for name, value in settings.items():
         values = known_values(value)
         if values is not None and (
-            values.dtype.kind in "OSU" or not compare(values, 0).all()
+            values.dtype.kind in "OSU" or not operation(values, limit).all()
         ):
             raise ValueError(
                 f"`{name}` must be {expected}. Received: {name}={value!r}."
@@ -97,31 +104,35 @@ def check_integer(name, value, least=1, optional=False):
     return number
 
 
-def check_counts(name, counts, least, most, means):
+def check_counts(name, counts, minimum, maximum, description):
     """Return counts (B, ...) as int32; check them if values are known.
 
-    Unknown counts are clipped to `most`, which `means` names in the error.
+    Counts without known values are clipped to `maximum`. `description`
+    explains the maximum in the error.
     """
     if counts is None:
         return None
-    values, limit = known_values(counts), known_values(most)
+    values, limit = known_values(counts), known_values(maximum)
     is_known = values is not None and limit is not None
     if is_known and (
         values.ndim == 0
-        or ((values < least) | (values > limit) | (values % 1 > 0)).any()
+        or values.dtype.kind in "OSU"
+        or ((values < minimum) | (values > limit) | (values % 1 > 0)).any()
     ):
         raise ValueError(
-            f"Expected: `{name}`, an array of integers from {least} to {most}, "
-            f"{means}. Received: {name}={counts}."
+            f"Expected: `{name}`, an array of integers from {minimum} to "
+            f"{maximum}, {description}. Received: {name}={counts}."
         )
-    return ops.minimum(ops.cast(counts, "int32"), ops.cast(most, "int32"))
+    return ops.minimum(ops.cast(counts, "int32"), ops.cast(maximum, "int32"))
 
 
-def check_one_or_each(name, counts, least=1, means="or one int for all"):
+def check_one_or_each(
+    name, counts, minimum=1, description="or one int for all"
+):
     """Check and return None, a count, or one count per sentence, (B,)."""
     if np.ndim(counts):
-        return check_counts(name, counts, least, 2**31 - 1, means)
-    return check_integer(name, counts, least, optional=True)
+        return check_counts(name, counts, minimum, 2**31 - 1, description)
+    return check_integer(name, counts, minimum, optional=True)
 
 
 def check_rows(owner, batch):

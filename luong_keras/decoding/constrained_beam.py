@@ -1,5 +1,6 @@
 """Forbidden phrases, and a beam search with required phrases."""
 
+import numpy as np
 from keras import ops
 
 from luong_keras.decoding.argument_checks import check_counts, check_words
@@ -13,6 +14,7 @@ from luong_keras.decoding.top_words import (
 )
 from luong_keras.ops.backends import take_last
 from luong_keras.ops.batch_compaction import PerSentence
+from luong_keras.ops.masking import shapes_compatible
 
 
 class PhraseProgress(PerSentence):
@@ -31,6 +33,15 @@ class PhraseProgress(PerSentence):
 
     def __init__(self, words, lengths):
         words = ops.cast(words, "int32")
+        shapes = tuple(words.shape), tuple(np.shape(lengths))
+        if len(shapes[0]) != 3 or not shapes_compatible(
+            shapes[1], shapes[0][:2]
+        ):
+            raise ValueError(
+                "Expected: `words` (B, P, L), the ids of P phrases per "
+                "sentence, and `lengths` (B, P), their numbers of words. "
+                f"Received: shapes {shapes[0]} and {shapes[1]}."
+            )
         self.lengths = check_counts(
             "lengths", lengths, 0, ops.shape(words)[2], "those of `words`"
         )
@@ -241,8 +252,9 @@ class ConstrainedBeam(Beam):
         members = ops.cast(bank[:, :, None] == banks, "int32")
         # The rank of each candidate within its bank.
         rank = ops.sum(members * ops.cumsum(members, axis=1), axis=-1) - 1
-        turns = ops.where(is_active, rank * n + places, n * n)
-        _, order = largest(-turns, self.num_hypotheses)
+        # Inactive candidates come last.
+        priority = ops.where(is_active, rank * n + places, n * n)
+        _, order = largest(-priority, self.num_hypotheses)
         order = ops.cast(order, "int32")
         totals = ops.where(is_active, candidates.totals, NEVER)
         (live,) = gather_beams([totals], order)

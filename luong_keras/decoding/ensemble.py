@@ -121,22 +121,19 @@ class ModelEnsemble:
 
     Args:
         models: two or more `TranslationModel`s.
-        average: the kind of mean, as in `ensemble_step`.
 
     Attributes:
         config: the configuration of the first model.
 
     Raises:
-        ValueError: for fewer than two models, models with different
-            vocabularies, or an unknown average.
+        ValueError: for fewer than two models, or models with different
+            vocabularies.
     """
 
-    def __init__(self, models: Sequence[Any], average: str = "logits") -> None:
-        if len(models) < 2 or average not in AVERAGES:
+    def __init__(self, models: Sequence[Any]) -> None:
+        if len(models) < 2:
             raise ValueError(
-                "Expected: two models or more, and an average of "
-                f"{AVERAGES}. Received: {len(models)} models and "
-                f"average={average!r}."
+                f"Expected: two models or more. Received: {len(models)}."
             )
         for name in _SHARED:
             values = [getattr(model.config, name) for model in models]
@@ -146,7 +143,6 @@ class ModelEnsemble:
                     f"Received: {values}. Train them on the same vocabularies."
                 )
         self.models = list(models)
-        self.average = average
 
     @property
     def config(self) -> ModelConfig:
@@ -188,7 +184,7 @@ class ModelEnsemble:
         # Models without attention return zero weights.
         num_attending = sum(model.has_attention for model in self.models)
         scale = len(self.models) / max(num_attending, 1)
-        return _EnsembleStep(steps, counts, self.average, scale)
+        return _EnsembleStep(steps, counts, "logits", scale)
 
     @staticmethod
     def joined_memory(memories):

@@ -4,8 +4,12 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from luong_keras.decoding.argument_checks import check_lengths
-from luong_keras.decoding.model_step import call_step, first_states
+from luong_keras.decoding.argument_checks import check_lengths, check_words
+from luong_keras.decoding.model_step import (
+    call_step,
+    first_states,
+    refuse_model,
+)
 from luong_keras.decoding.search import write_rows
 from luong_keras.ops import masking
 from luong_keras.ops.cross_entropy import masked_cross_entropy
@@ -41,6 +45,10 @@ def forced_decoding(
     Returns:
         `ForcedDecoding`.
 
+    Raises:
+        ValueError: for a Keras model as step, targets of another rank, or ids
+            outside the vocabulary.
+
     Example:
     >>> import numpy as np
     >>> def always(ids, states, position):
@@ -51,7 +59,13 @@ def forced_decoding(
     >>> [f"{p:.1f}" for p in np.exp(result.log_probabilities)[0]]
     ['0.5', '0.3']
     """
+    refuse_model(step)
     targets = ops.convert_to_tensor(targets, dtype="int32")
+    if len(targets.shape) != 2:
+        raise ValueError(
+            "Expected: `targets` (B, T), the ids of B translations. Received: "
+            f"shape {tuple(targets.shape)}."
+        )
     batch, steps = ops.shape(targets)
     lengths = check_lengths("lengths", lengths, batch)
     first_ids = ops.full((batch, 1), bos_id, dtype="int32")
@@ -59,6 +73,7 @@ def forced_decoding(
     states = first_states(step, states, batch, steps)
     # One call outside the loop gives the shape of the attention weights.
     logits, _, weights = call_step(step, first_ids, states, 0)
+    check_words("targets", targets, lengths, logits.shape[-1])
     dtype = masking.wider_dtype(logits.dtype)
     width = ops.shape(weights)[-1]
 

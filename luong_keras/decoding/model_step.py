@@ -22,7 +22,7 @@ from luong_keras.special_tokens import PAD_ID
 
 
 def refuse_model(step):
-    """Check that `step` is no Keras layer, which would take no `position`."""
+    """Refuse a Keras layer, which does not accept a `position`."""
     if isinstance(step, keras.Layer):
         raise ValueError(
             "Expected: a step function of (ids, states, position) that "
@@ -305,6 +305,6 @@ def _check_scale(outputs, from_logits):
         raise ValueError(
             f"Expected: {names[not from_logits]}, as from_logits="
             f"{from_logits} promises. Received: outputs that are "
-            f"{'' if from_logits else 'no '}probabilities. Write "
+            f"{'' if from_logits else 'not '}probabilities. Write "
             f"`from_logits={not from_logits}`."
         )

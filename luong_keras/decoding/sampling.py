@@ -6,9 +6,12 @@ random number is a hash of the seed of the sentence, the hypothesis and the
 step.
 """
 
+import numpy as np
 from keras import backend, ops
 
 from luong_keras.decoding.argument_checks import (
+    check_at_most_1,
+    check_counts,
     check_one_or_each,
     check_positive,
 )
@@ -44,7 +47,7 @@ class Sampling(IndependentSampler):
         top_p: draw from the smallest set of words with this total probability
             (Holtzman et al. 2020), at the given temperature and after
             `top_k`; 1 for all. Words that tie with the last are included.
-        seeds: (B,) int32 seeds; 0 for all sentences when None.
+        seeds: (B,) int32 seeds, or one for all sentences; 0 when None.
         counts: (B,) number of samples of each sentence; K when None.
 
     Example:
@@ -68,8 +71,16 @@ class Sampling(IndependentSampler):
         check_positive(temperature=temperature, top_p=top_p)
         self.temperature = column(temperature)
         self.top_k = check_one_or_each("top_k", top_k, 0, "0 for all")
+        check_at_most_1(top_p=top_p)
         self.top_p = column(top_p)
-        self.seeds = column(0 if seeds is None else seeds)
+        seeds = 0 if seeds is None else seeds
+        self.seeds = check_counts(
+            "seeds",
+            seeds if np.ndim(seeds) else [seeds],
+            -(2**31),
+            2**31 - 1,
+            "one per sentence, or one for all",
+        )
 
     def pick(self, state, barred):
         gains = log_probabilities(state.logits, state.bonus)

@@ -249,7 +249,7 @@ class NoRepeatedNgrams(Scorer):
         self.size = size if np.ndim(size) else check_integer("size", size)
 
     def start(self, batch, source_length, max_steps):
-        # -1, which is no word, fills the places after the last word.
+        # -1, which is not a word id, fills the places after the last word.
         return [ops.full((batch, 1, max_steps + 1), -1, dtype="int32")]
 
     def add(self, states, words, position):

@@ -35,6 +35,7 @@ def minimum_bayes_risk(texts: Sequence[str], utility: str = "chrf") -> int:
         >>> minimum_bayes_risk(["ein Haus", "das Haus", "das Auto", "das Haus"])
         1
     """
+    check_utility(utility)
     if not texts:
         raise ValueError("Expected: one text or more. Received: none.")
     utility_of = _utility_function(utility, texts)
@@ -48,16 +49,33 @@ def minimum_bayes_risk(texts: Sequence[str], utility: str = "chrf") -> int:
     return max(range(len(texts)), key=lambda place: mean[texts[place]])
 
 
-def _utility_function(
-    utility: str, texts: Sequence[str]
-) -> Callable[[str, str], float]:
+def check_utility(utility: str) -> None:
+    """Check that a utility exists and that its package is installed.
+
+    Args:
+        utility: as in `minimum_bayes_risk`.
+
+    Raises:
+        ValueError: for an unknown utility.
+        ImportError: if sacreBLEU is not installed.
+
+    Example:
+        >>> check_utility("chrf")
+    """
     if utility not in UTILITIES:
         raise ValueError(
             f"`utility` must be one of {', '.join(UTILITIES)}. Received: "
             f"utility={utility!r}."
         )
     with needs("sacrebleu"):
-        import sacrebleu
+        import sacrebleu  # noqa: F401
+
+
+def _utility_function(
+    utility: str, texts: Sequence[str]
+) -> Callable[[str, str], float]:
+    import sacrebleu
+
     metric = (
         sacrebleu.CHRF()
         if utility == "chrf"

@@ -12,7 +12,7 @@ import os
 import unicodedata
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -73,12 +73,7 @@ def plot_alignment(
     ax.set_ylabel("target words")
     ax.figure.colorbar(image, ax=ax, label="weight", shrink=0.8)
     ax.set_title(title or "Attention weights")
-    texts = [*ax.get_xticklabels(), *ax.get_yticklabels(), ax.title]
-    families, missing = fonts_for("".join(text.get_text() for text in texts))
-    for text in texts:
-        text.set_fontfamily(families)
-    warn_of_boxes(missing, "the drawing" if path is None else str(path))
-    return _save_figure(ax, path)
+    return _finish_figure(ax, path)
 
 
 def alignment_image(
@@ -109,7 +104,7 @@ def alignment_image(
     figure: Any = ax.figure
     figure.set_dpi(100)
     canvas = FigureCanvasAgg(figure)
-    with without_warnings_of_glyphs():
+    with _suppress_glyph_warnings():
         canvas.draw()
     return np.asarray(canvas.buffer_rgba())
 
@@ -163,7 +158,7 @@ def plot_length_analysis(
     for text, name in zip(ax.legend().get_texts(), systems, strict=True):
         text.set_text(_escape_dollars(name))
     ax.set_title(title or "BLEU by source length")
-    return _save_figure(ax, path)
+    return _finish_figure(ax, path)
 
 
 def _new_axes(width: float, height: float, with_pyplot: bool = False) -> Axes:
@@ -224,11 +219,18 @@ def _link_frame(i: int, j: int) -> Rectangle:
     return Rectangle(corner, 0.9, 0.9, fill=False, edgecolor="tab:red")
 
 
-def _save_figure(ax: Axes, path: str | os.PathLike[str] | None) -> Axes:
-    """Write the figure to `path`, if given, and return the axes."""
+def _finish_figure(ax: Axes, path: str | os.PathLike[str] | None) -> Axes:
+    """Select fonts, write the figure to `path`, if given; return the axes."""
+    from matplotlib.text import Text
+
+    texts = cast("list[Text]", ax.findobj(Text))
+    families, missing = fonts_for("".join(text.get_text() for text in texts))
+    for text in texts:
+        text.set_fontfamily(families)
+    _warn_missing_glyphs(missing, "the drawing" if path is None else str(path))
     if path is not None:
         figure: Any = ax.figure
-        with atomic_path(path) as temporary, without_warnings_of_glyphs():
+        with atomic_path(path) as temporary, _suppress_glyph_warnings():
             figure.savefig(temporary, dpi=150)
     return ax
 
@@ -269,7 +271,7 @@ def fonts_for(text: str) -> tuple[list[str], str]:
     return families, "".join(sorted(missing))
 
 
-def warn_of_boxes(missing: str, drawing: str) -> None:
+def _warn_missing_glyphs(missing: str, drawing: str) -> None:
     """Warn of characters that could not be drawn, once per script.
 
     Args:
@@ -287,12 +289,12 @@ def warn_of_boxes(missing: str, drawing: str) -> None:
         f"replace them in {drawing}. Install a font that has these characters, "
         "such as Noto Sans CJK, and remove matplotlib's list of fonts "
         "(fontlist-*.json in `matplotlib.get_cachedir()`).",
-        stacklevel=3,
+        stacklevel=4,
     )
 
 
 @contextlib.contextmanager
-def without_warnings_of_glyphs() -> Iterator[None]:
+def _suppress_glyph_warnings() -> Iterator[None]:
     """Silence the warnings of matplotlib about characters drawn as boxes."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from font")

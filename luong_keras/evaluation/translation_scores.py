@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from luong_keras.missing_package import needs, private_name
+from luong_keras.suggestions import did_you_mean
 
 #: One reference per sentence, or a list of several references per sentence.
 References = Sequence[str] | Sequence[Sequence[str]]
+METRICS = ("BLEU", "chrF", "TER")
 
 
 class BleuScore(NamedTuple):
@@ -77,7 +79,8 @@ def corpus_bleu(
         The score and its signature.
 
     Raises:
-        ValueError: if the lists are empty or of different lengths.
+        ValueError: if the lists are empty or of different lengths, or for an
+            unknown metric or tokenizer.
         ImportError: if sacreBLEU is not installed.
 
     Example:
@@ -113,7 +116,8 @@ def translation_scores(
             punctuation as words.
 
     Raises:
-        ValueError: if the lists are empty or of different lengths.
+        ValueError: if the lists are empty or of different lengths, or for an
+            unknown metric or tokenizer.
         ImportError: if sacreBLEU is not installed.
 
     Example:
@@ -126,7 +130,7 @@ def translation_scores(
     """
     return [
         translation_score(hypotheses, references, metric, lowercase, tokenize)
-        for metric in _make_metrics(lowercase)
+        for metric in METRICS
     ]
 
 
@@ -147,7 +151,8 @@ def translation_score(
         tokenize: as in `translation_scores`.
 
     Raises:
-        ValueError: if the lists are empty or of different lengths.
+        ValueError: if the lists are empty or of different lengths, or for an
+            unknown metric or tokenizer.
         ImportError: if sacreBLEU is not installed.
 
     Example:
@@ -155,7 +160,7 @@ def translation_score(
         0.0
     """
     check_sentences(hypotheses, references)
-    scorer = _make_metrics(lowercase, tokenize)[metric]
+    scorer = _make_metric(metric, lowercase, tokenize)
     result = scorer.corpus_score(list(hypotheses), by_position(references))
     signature = str(scorer.get_signature())
     return TranslationScore(result.name, result.score, signature)
@@ -178,7 +183,7 @@ def sentence_chrf(
         [100, 0]
     """
     check_sentences(hypotheses, references)
-    metric = _make_metrics(False)["chrF"]
+    metric = _make_metric("chrF")
     return [
         metric.sentence_score(hypothesis, [reference]).score
         for hypothesis, reference in zip(hypotheses, references, strict=True)
@@ -210,7 +215,8 @@ def paired_test(
         tokenize: as in `translation_scores`.
 
     Raises:
-        ValueError: if the lists are empty or of different lengths.
+        ValueError: if the lists are empty or of different lengths, or for an
+            unknown metric or tokenizer.
         ImportError: if sacreBLEU is not installed.
 
     Example:
@@ -227,9 +233,11 @@ def paired_test(
     """
     check_sentences(first, references)
     check_sentences(second, references)
-    from sacrebleu.significance import PairedTest
-
-    metrics = _make_metrics(lowercase, tokenize)
+    with needs("sacrebleu"):
+        from sacrebleu.significance import PairedTest
+    metrics = {
+        metric: _make_metric(metric, lowercase, tokenize) for metric in METRICS
+    }
     test = PairedTest(
         [("first", list(first)), ("second", list(second))],
         metrics,
@@ -303,19 +311,31 @@ def _randomisation_p_value(
     return (sum(exceeds) + 1) / (len(exceeds) + 1)
 
 
-def _make_metrics(lowercase: bool, tokenize: str = "13a") -> dict[str, Any]:
+def _make_metric(
+    name: str, lowercase: bool = False, tokenize: str = "13a"
+) -> Any:
     with needs("sacrebleu"):
         from sacrebleu.metrics.bleu import BLEU
         from sacrebleu.metrics.chrf import CHRF
         from sacrebleu.metrics.ter import TER
+    _check_name("metric", name, METRICS)
+    _check_name("tokenize", tokenize, BLEU.TOKENIZERS)
+    if name == "BLEU":
+        # `force` silences the warning about text that looks tokenised.
+        return BLEU(lowercase=lowercase, tokenize=tokenize, force=True)
+    if name == "chrF":
+        return CHRF(lowercase=lowercase)
     # TER then counts Chinese characters and punctuation as words.
     asian = tokenize not in ("13a", "intl", "none")
-    return {
-        # `force` silences the warning about text that looks tokenised.
-        "BLEU": BLEU(lowercase=lowercase, tokenize=tokenize, force=True),
-        "chrF": CHRF(lowercase=lowercase),
-        "TER": TER(normalized=asian, asian_support=asian),
-    }
+    return TER(normalized=asian, asian_support=asian)
+
+
+def _check_name(argument: str, name: str, names: Iterable[str]) -> None:
+    if name not in names:
+        raise ValueError(
+            f"`{argument}` must be one of {', '.join(sorted(names))}. "
+            f"Received: {argument}={name!r}.{did_you_mean(name, names)}"
+        )
 
 
 def by_position(references: References) -> list[list[str]]:
@@ -325,7 +345,8 @@ def by_position(references: References) -> list[list[str]]:
         references: one reference per sentence, or a list of several.
 
     Raises:
-        ValueError: if sentences have different numbers of references.
+        ValueError: if sentences have different numbers of references, or
+            none.
 
     Example:
         >>> by_position([["a", "b"], ["c", "d"]]), by_position(["a", "c"])
@@ -333,9 +354,10 @@ def by_position(references: References) -> list[list[str]]:
     """
     lists = [[r] if isinstance(r, str) else list(r) for r in references]
     counts = {len(alternatives) for alternatives in lists}
-    if len(counts) > 1:
+    if len(counts) > 1 or 0 in counts:
         raise ValueError(
-            "Every sentence must have the same number of references. "
+            "Every sentence must have the same number of references, at least "
+            "one. "
             f"Received: {' and '.join(map(str, sorted(counts)))}. Repeat one "
             "where there are fewer."
         )

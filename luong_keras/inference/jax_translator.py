@@ -9,6 +9,7 @@ import numpy as np
 
 from luong_keras.data.padding import FEW_WIDTHS, padded_width
 from luong_keras.decoding.greedy import greedy_search
+from luong_keras.decoding.scorers import NoRepeatedNgrams
 from luong_keras.decoding.strategy import Hypotheses
 from luong_keras.inference.translation import places_by_length
 from luong_keras.inference.translation_graph import TranslationGraph
@@ -106,6 +107,7 @@ class JaxTranslator(TranslationGraph):
 
     def _greedy_search(self, values, ids, max_lengths, min_lengths, max_steps):
         model = self.translation_model
+        ngram = self.decoding.no_repeat_ngram
         mapping = list(zip(self._variables, values, strict=True))
         with keras.StatelessScope(state_mapping=mapping):
             memory, mask, states = model.encode(ids)
@@ -119,4 +121,5 @@ class JaxTranslator(TranslationGraph):
                 model.config.bos_id,
                 model.config.eos_id,
                 model.config.target_pad_id,
+                [NoRepeatedNgrams(ngram)] if ngram else (),
             )

@@ -118,6 +118,8 @@ class LineSearch:
             name: option_column(name, options.get(name), count)
             for name in (BEAM_OPTIONS if is_beam_only else SEARCH_OPTIONS)
         }
+        for name, column in columns.items():
+            _check_range(name, column)
         self._check_counts(columns)
         return list(columns.values())
 
@@ -175,3 +177,16 @@ class LineSearch:
             )
             for count in (len(BEAM_OPTIONS), len(SEARCH_OPTIONS))
         }
+
+
+def _check_range(name, column):
+    """Check that an option is unset or within its range, for each line."""
+    option = SEARCH_OPTIONS[name]
+    if option.kind == "string":
+        return
+    outside = (column < option.low) | (column > option.high)
+    for value in column[outside & (column != option.unset)][:1]:
+        raise ValueError(
+            f"Expected: `{name}` from {option.low} to {option.high}, or None "
+            f"for the setting. Received: {value}."
+        )

@@ -11,7 +11,7 @@ from luong_keras.with_tensorflow import tf
 class SearchOptions(NamedTuple):
     """Search options of a batch, (B,) each.
 
-    `SEARCH_OPTIONS` has the value that leaves the configured setting, and the
+    `SEARCH_OPTIONS` has the value that keeps the configured setting, and the
     range to which values are clipped. The options after `replace_unknown` are
     either all given or all None, which makes a smaller graph.
 

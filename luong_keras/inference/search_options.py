@@ -17,10 +17,10 @@ class SearchOption(NamedTuple):
 
     Attributes:
         kind: `"int32"`, `"float32"` or `"string"`.
-        unset: the value that leaves the configured setting; numbers below 0
-            and NaN leave it, too.
-        low: lower limit, to which smaller values from 0 on are raised.
-        high: upper limit, to which larger values are reduced.
+        unset: the value that keeps the configured setting; in an export,
+            other numbers below 0 and NaN also keep it.
+        low: lower limit; an export raises values between 0 and it to it.
+        high: upper limit, to which an export reduces larger values.
     """
 
     kind: str
@@ -65,17 +65,15 @@ SEARCH_OPTIONS = {
 }
 # The options of a beam. The older signatures have only these.
 BEAM_OPTIONS = tuple(SEARCH_OPTIONS)[:5]
-# `rank` selects a translation of a sentence; it does not change the search.
-_COLUMNS = {**SEARCH_OPTIONS, "rank": SearchOption("int32", 0)}
 LEAST_TEMPERATURE = 0.01  # below, the most probable word is drawn anyway
 Option = Any  # one value, or one per line
 Lines = Iterable[str | bytes]
 
 
-class BeamSettings(TypedDict, total=False):
-    """Options of a beam.
+class SearchSettings(TypedDict, total=False):
+    """Options of any search.
 
-    Each is one value, or one per line; None or no value leaves the setting.
+    Each is one value, or one per line; None or no value keeps the setting.
     """
 
     # number of hypotheses, at most the configured maximum
@@ -86,11 +84,6 @@ class BeamSettings(TypedDict, total=False):
     prefix: Option
     # whether unknown words are replaced
     replace_unknown: Option
-
-
-class SearchSettings(BeamSettings, total=False):
-    """Options of any search."""
-
     # strength of the penalty for source words without attention
     coverage_penalty: Option
     # no translation repeats an n-gram of this many words
@@ -125,7 +118,7 @@ def text_column(lines: Lines, name: str, first: int = 0) -> np.ndarray:
         first: the place of the first text.
 
     Raises:
-        TypeError: for an object that is no text, with its place.
+        TypeError: for an object that is not text, with its place.
         ValueError: for a text with lone surrogates, with its place.
     """
     refuse_one_line(lines, name)
@@ -147,6 +140,23 @@ def text_column(lines: Lines, name: str, first: int = 0) -> np.ndarray:
     return texts
 
 
+def pair_columns(sources: Lines, targets: Lines) -> tuple[list, list]:
+    """Return the texts of both sides of sentence pairs, checked.
+
+    Raises:
+        TypeError: as in `text_column`.
+        ValueError: as in `text_column`, and for different numbers of texts.
+    """
+    sources = [*text_column(sources, "sources")]
+    targets = [*text_column(targets, "targets")]
+    if len(sources) != len(targets):
+        raise ValueError(
+            "Expected: as many targets as sources. Received: "
+            f"{len(targets)} and {len(sources)}."
+        )
+    return sources, targets
+
+
 def refuse_one_line(lines: object, name: str = "lines") -> None:
     """Check that `lines` is a list, and no string, a sequence of letters."""
     has_items = hasattr(lines, "__iter__") or hasattr(lines, "__getitem__")
@@ -161,7 +171,7 @@ def refuse_one_line(lines: object, name: str = "lines") -> None:
 
 def option_column(name: str, value: Option, count: int) -> np.ndarray:
     """Return the (B,) values of an option."""
-    option = _COLUMNS[name]
+    option = SEARCH_OPTIONS[name]
     dtype = option.type
     try:
         values = np.asarray(value, object)
@@ -175,7 +185,8 @@ def option_column(name: str, value: Option, count: int) -> np.ndarray:
     if not is_exact or column.shape not in ((), (count,)):
         raise ValueError(
             f"Expected: `{name}` as one value or {count}, one for each line, "
-            f"of type {np.dtype(dtype)}. Received: {value!r}."
+            f"of type {'str' if dtype is object else np.dtype(dtype)}. "
+            f"Received: {value!r}."
         )
     column = np.broadcast_to(column, (count,))
     return text_column(column, name) if dtype is object else column

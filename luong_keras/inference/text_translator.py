@@ -13,11 +13,15 @@ from luong_keras.config import DecodingConfig
 from luong_keras.decoding.ensemble import ModelEnsemble
 from luong_keras.decoding.scorers import Scorer
 from luong_keras.decoding.strategy import DecodingStrategy
-from luong_keras.evaluation.minimum_bayes_risk import minimum_bayes_risk
+from luong_keras.evaluation.minimum_bayes_risk import (
+    check_utility,
+    minimum_bayes_risk,
+)
 from luong_keras.inference.line_search import LineSearch
 from luong_keras.inference.search_options import (
     NbestSettings,
     SearchSettings,
+    pair_columns,
     refuse_one_line,
     text_column,
 )
@@ -191,13 +195,13 @@ class TextTranslator(TranslationGraph):
 
     def _best_translations(self, lines, options, cuts, advance=None, first=0):
         names = {name for name, value in options.items() if value is not None}
+        if "n_best" in names:
+            raise TypeError(
+                "`translate` returns the best translation of each line. "
+                f"Received: n_best={options['n_best']!r}. Use `nbest` for "
+                "several."
+            )
         if names and self.decoding.search == "beam":
-            if "n_best" in names:
-                raise TypeError(
-                    "`translate` returns the best translation of each line. "
-                    f"Received: n_best={options['n_best']!r}. Use `nbest` for "
-                    "several."
-                )
             # If a sentence chooses samples, draw only one.
             options = options | {"n_best": 1}
         lines = text_column(lines, "lines", first)
@@ -291,6 +295,7 @@ class TextTranslator(TranslationGraph):
             utility: `"chrf"` or `"bleu"`.
             **options: as in `nbest`.
         """
+        check_utility(utility)
         choices, cuts = [], self._truncated_places()
         for nbest in self._nbest_translations(lines, options, cuts):
             texts = [translation.text for translation in nbest] or [""]
@@ -311,25 +316,19 @@ class TextTranslator(TranslationGraph):
         texts are cut at `max_source_length`, which `truncated` of a result
         reports. `advance` is as in `translate`.
         """
-        sources = [*text_column(sources, "sources")]
-        targets = [*text_column(targets, "targets")]
-        if len(sources) != len(targets):
-            raise ValueError(
-                "Expected: as many targets as sources. Received: "
-                f"{len(targets)} and {len(sources)}."
-            )
+        source_texts, target_texts = pair_columns(sources, targets)
         results: dict[int, ScoredTranslation] = {}
-        for places in places_by_length(targets, self.decoding.batch_size):
+        for places in places_by_length(target_texts, self.decoding.batch_size):
             outputs = self._score(
-                tf.constant([sources[i] for i in places]),
-                tf.constant([targets[i] for i in places]),
+                tf.constant([source_texts[i] for i in places]),
+                tf.constant([target_texts[i] for i in places]),
             )
             arrays = {name: t.numpy() for name, t in outputs.items()}
             for row, place in enumerate(places):
                 results[place] = scored_translation_of(arrays, row)
             if advance is not None:
                 advance(len(places))
-        return [results[place] for place in range(len(sources))]
+        return [results[place] for place in range(len(results))]
 
     def alignments(
         self,

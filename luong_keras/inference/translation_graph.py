@@ -38,7 +38,7 @@ from luong_keras.with_tensorflow import tf
 
 # A text is cut at this many bytes per token of the limit, so that a line of
 # megabytes costs no more than any other line.
-BYTES_OF_A_TOKEN = 64
+MAX_BYTES_PER_TOKEN = 64
 # Limits of the required and of the forbidden phrases of a sentence.
 MAX_PHRASES = 8
 MAX_PHRASE_TOKENS = 16
@@ -248,7 +248,7 @@ class TranslationGraph(tf.Module):
 
     def _read(self, text, moses, tokenizer):
         limit = self.decoding.max_source_length
-        size = BYTES_OF_A_TOKEN * limit
+        size = MAX_BYTES_PER_TOKEN * limit
         truncated = tf.strings.length(text) > size
         text = tf.strings.substr(text, 0, size)
         # As `one_line` with training text; readers remove byte order marks.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from luong_keras.alignment.aer import best_links
 from luong_keras.alignment.links import Link
-from luong_keras.inference.search_options import text_column
+from luong_keras.inference.search_options import pair_columns
 from luong_keras.inference.translation import (
     ScoredTranslation,
     places_by_length,
@@ -58,15 +58,10 @@ def aligned_pairs(
     sources, targets = (
         [
             text if isinstance(text, str) else text.decode(errors="replace")
-            for text in text_column(texts, name)
+            for text in texts
         ]
-        for texts, name in ((sources, "sources"), (targets, "targets"))
+        for texts in pair_columns(sources, targets)
     )
-    if len(sources) != len(targets):
-        raise ValueError(
-            "Expected: as many targets as sources. Received: "
-            f"{len(targets)} and {len(sources)}."
-        )
     step = step or translator.decoding.alignment_step
     pairs: dict[int, AlignedPair] = {}
     # `score` would make the same batches; here only the weights of one batch

@@ -15,8 +15,8 @@ from luong_keras.with_tensorflow import tf
 
 # A shortlist has at least this many first words of the vocabulary, and at most
 # this many translations, the most probable ones, per source word.
-FREQUENT = 256
-TRANSLATIONS = 32
+MIN_FREQUENT_WORDS = 256
+MAX_TRANSLATIONS = 32
 
 
 class UnknownWords(tf.Module):
@@ -110,9 +110,9 @@ class Shortlist(tf.Module):
         # The first words include the special tokens, so that their places in
         # the shortlist are their ids.
         min_words = (decoding.max_beam_size or decoding.beam_size) + 2
-        self.first = max(FREQUENT, max(special) + 1, min_words)
-        self.first = min(self.first, self.size)
-        if self.first < min_words:
+        self.num_frequent = max(MIN_FREQUENT_WORDS, max(special) + 1, min_words)
+        self.num_frequent = min(self.num_frequent, self.size)
+        if self.num_frequent < min_words:
             raise ValueError(
                 "A shortlist must have more words than a beam has hypotheses. "
                 f"Expected: a vocabulary of at least {min_words} tokens. "
@@ -122,7 +122,7 @@ class Shortlist(tf.Module):
             read_lexicon(str(decoding.shortlist)),
             vocabulary_of(source_tokenizer),
             {word: i for i, word in enumerate(vocabulary_of(target_tokenizer))},
-            TRANSLATIONS,
+            MAX_TRANSLATIONS,
         )
         if not any(rows):
             raise ValueError(
@@ -154,7 +154,7 @@ class Shortlist(tf.Module):
             *extra_ids: ids of words that the result must contain.
         """
         rows = tf.gather(self._table, tf.reshape(sources, [-1]))
-        id_lists = [tf.range(self.first), tf.reshape(rows, [-1])]
+        id_lists = [tf.range(self.num_frequent), tf.reshape(rows, [-1])]
         id_lists += [tf.reshape(ids, [-1]) for ids in extra_ids]
         ids = tf.concat(id_lists, axis=0)
         marks = tf.tensor_scatter_nd_update(

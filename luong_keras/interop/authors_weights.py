@@ -176,6 +176,11 @@ def _attention_conversions(attention) -> dict[str, _ArrayConversion]:
         conversions["v_a"] = _identity_conversion(
             attention.score.attention_vector
         )
+    elif attention.score_mode != "dot":
+        raise ValueError(
+            "The authors' program has the scores dot, general, concat and "
+            f"location. Received: score_mode={attention.score_mode!r}."
+        )
     if getattr(attention, "alignment", None) == "predictive":
         conversions["W_pos"] = _transpose_conversion(attention.position_kernel)
         conversions["v_pos"] = _identity_conversion(attention.position_vector)

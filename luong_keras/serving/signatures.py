@@ -15,7 +15,7 @@ from luong_keras.inference.search_options import (
 from luong_keras.inference.search_runner import ALL
 from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.inference.translation_graph import (
-    BYTES_OF_A_TOKEN,
+    MAX_BYTES_PER_TOKEN,
     TranslationGraph,
 )
 from luong_keras.serving.limits import (
@@ -150,7 +150,7 @@ def contract_numbers(
     return {
         "version": CONTRACT_VERSION,
         "max_rows": limits.max_rows,
-        "max_text_bytes": BYTES_OF_A_TOKEN * decoding.max_source_length,
+        "max_text_bytes": MAX_BYTES_PER_TOKEN * decoding.max_source_length,
         "max_source_tokens": decoding.max_source_length,
         "max_beam_size": maximum,
         # Without `stack_size`, a sentence has as many as its beam.

@@ -37,12 +37,24 @@ def test_written_dictionary_can_be_read(tmp_path):
     assert read_dictionary(path) == expected
 
 
+def test_byte_order_mark_belongs_to_no_word(tmp_path):
+    path = tmp_path / "dictionary"
+    path.write_text("door Tür 0.5\ncat Katze 1\n", "utf-8-sig")
+    assert read_dictionary(path) == {"door": "Tür", "cat": "Katze"}
+
+
 def test_invalid_files_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="no dictionary"):
         read_dictionary(tmp_path / "absent")
     path = tmp_path / "dictionary"
     path.write_text("a x 0.5\nb y much\n")
     with pytest.raises(ValueError, match="'much' in line 2"):
+        read_dictionary(path)
+    path.write_text("a x 0.5\nb y nan\n")
+    with pytest.raises(ValueError, match="'nan' in line 2"):
+        read_dictionary(path)
+    path.write_bytes("a x 0.5\nTür y 0.5\n".encode("latin-1"))
+    with pytest.raises(ValueError, match="UTF-8.* in line 2 of"):
         read_dictionary(path)
     for line in ("a v 0.9 0.9", "c v"):
         path.write_text(f"a x 0.5\n\n{line}\n")

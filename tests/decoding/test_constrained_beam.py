@@ -80,6 +80,18 @@ def test_forbidden_phrases_never_occur():
         check(found[row], scores)
 
 
+@pytest.mark.parametrize(
+    "words, lengths", [([[1, 2]], [2]), ([[[1], [5]]], [1, 1]), ([[[1]]], 1)]
+)
+def test_shapes_of_phrases_are_checked(words, lengths):
+    for kind in (
+        ForbiddenPhrases,
+        lambda *phrases: ConstrainedBeam(2, *phrases),
+    ):
+        with pytest.raises(ValueError, match=r"`lengths` \(B, P\).*Received"):
+            kind(words, lengths)
+
+
 @pytest.mark.slow_after_first
 @tensorflow
 @pytest.mark.parametrize("strategy", [Greedy(), Beam(2), Sampling(3)])

@@ -1,3 +1,4 @@
+import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -55,3 +56,22 @@ def test_forced_score_equals_the_score_of_the_search():
         np.testing.assert_allclose(
             forced.alignments, alignments[:, rank], atol=1e-6
         )
+
+
+@pytest.mark.parametrize(
+    "targets, lengths, message",
+    [
+        ([[3, 99]], [2], "`targets` in the vocabulary.*Received: 99"),
+        ([[3, -1]], [2], "`targets` in the vocabulary.*Received: -1"),
+        ([3, 4], [2], r"`targets` \(B, T\).*shape \(2,\)"),
+    ],
+)
+def test_wrong_targets_are_refused(targets, lengths, message):
+    step = ToyStep()
+    with pytest.raises(ValueError, match=message):
+        forced_decoding(step, step.states(1), targets, lengths)
+
+
+def test_keras_model_as_step_is_refused():
+    with pytest.raises(ValueError, match="Wrap it: `ModelStep"):
+        forced_decoding(keras.layers.Dense(8), [], [[3]], [1])

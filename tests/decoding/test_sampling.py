@@ -193,3 +193,17 @@ def test_nonpositive_temperature_and_top_p_are_refused(value):
         Sampling(1, temperature=value)
     with pytest.raises(ValueError, match="`top_p` must be positive"):
         Sampling(1, top_p=value)
+
+
+@pytest.mark.parametrize(
+    "seeds", [1.2, [1.5, 1.7], 2**40, [2**40, 1], ["a", "b"]], ids=repr
+)
+def test_seeds_are_integers_of_32_bits(seeds):
+    with pytest.raises(ValueError, match="`seeds`, an array of integers from"):
+        Sampling(1, seeds=seeds)
+
+
+def test_top_p_is_a_probability():
+    for value in (90, [0.5, 1.5]):
+        with pytest.raises(ValueError, match="`top_p` must be at most 1"):
+            Sampling(1, top_p=value)

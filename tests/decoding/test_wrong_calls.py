@@ -71,7 +71,10 @@ def test_invalid_strategy_is_refused(given):
 )
 def test_scorers_must_be_a_list_of_scorers(run_search, scorers):
     received = scorers[0] if isinstance(scorers, list) else scorers
-    with refused("a Scorer", "scorers=[NoRepeatedNgrams(3)]", repr(received)):
+    each = "a" if isinstance(scorers, list) else "a list, each item a"
+    with refused(
+        f"{each} Scorer", "scorers=[NoRepeatedNgrams(3)]", repr(received)
+    ):
         run_search(STEP, STATES, [5, 5], 5, scorers=scorers)
 
 

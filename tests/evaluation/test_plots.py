@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from matplotlib import pyplot
 
+from luong_keras.evaluation import plots
 from luong_keras.evaluation.length_analysis import LengthGroup
 from luong_keras.evaluation.plots import plot_alignment, plot_length_analysis
 
@@ -105,3 +106,16 @@ def test_importing_loads_no_matplotlib_and_plotting_no_pyplot(
     # Without this the package imports Keras, which loads both.
     monkeypatch.setenv("LUONG_KERAS_LAZY", "1")
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_characters_without_a_font_are_warned_of(monkeypatch):
+    monkeypatch.setattr(plots, "_fallback_fonts", list)
+    for draw in (
+        lambda: plot_length_analysis({"系统": GROUPS}),
+        lambda: plot_length_analysis({"a": GROUPS}, title="系统"),
+        lambda: plot_alignment(["系统", "b", "c"], ["x", "y"], WEIGHTS),
+    ):
+        monkeypatch.setattr(plots, "_reported_scripts", set())
+        with pytest.warns(UserWarning, match="No font") as caught:
+            draw()
+        assert caught[0].filename == __file__

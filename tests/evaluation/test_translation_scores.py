@@ -1,12 +1,16 @@
 """Scores of translations and tests of their differences."""
 
+import sys
+
 import numpy as np
 import pytest
 import sacrebleu
 
 from luong_keras.evaluation.translation_scores import (
+    corpus_bleu,
     paired_test,
     sentence_chrf,
+    translation_score,
     translation_scores,
 )
 
@@ -138,3 +142,31 @@ def test_sentences_must_pair_up(wrong):
         translation_scores(wrong, REFERENCES)
     with pytest.raises(ValueError):
         paired_test(GOOD, wrong, REFERENCES)
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: corpus_bleu(["a"], ["a"], "13A"), "one of 13a, char.*'13A'"),
+        (lambda: paired_test(*[["a"]] * 3, tokenize="x"), "tokenize='x'"),
+        (lambda: translation_score(["a"], ["a"], "bleu"), "metric='bleu'"),
+        (lambda: corpus_bleu(["a"], [[]]), "at least one. Received: 0"),
+    ],
+)
+def test_unknown_names_and_absent_references_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_only_bleu_needs_the_packages_of_its_tokenizer(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mecab_ko", None)
+    with pytest.raises((ImportError, RuntimeError)):
+        translation_score(GOOD, REFERENCES, "BLEU", tokenize="ko-mecab")
+    found = translation_score(GOOD, REFERENCES, "chrF", tokenize="ko-mecab")
+    assert found == translation_score(GOOD, REFERENCES, "chrF")
+
+
+def test_missing_package_names_the_pip_command(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sacrebleu.significance", None)
+    with pytest.raises(ImportError, match="pip install"):
+        paired_test(GOOD, GOOD, REFERENCES)

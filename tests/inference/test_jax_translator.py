@@ -6,6 +6,7 @@ import pytest
 
 from luong_keras.config import AttentionConfig, DecodingConfig, ModelConfig
 from luong_keras.decoding.greedy import greedy_search
+from luong_keras.decoding.scorers import NoRepeatedNgrams
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.truncation import TruncationWarning
@@ -37,7 +38,7 @@ def model():
     return TranslationModel(config)
 
 
-def one_by_one(model, decoding):
+def one_by_one(model, decoding, scorers=()):
     """Translate each line by itself, without padding or compilation."""
     names = ["<pad>", "<unk>", "<s>", "</s>", "x", "y", "z", "w"]
     found = []
@@ -55,6 +56,7 @@ def one_by_one(model, decoding):
             np.array([maximum]),
             maximum,
             np.array([int((len(ids) + 1) * decoding.min_length_ratio)]),
+            scorers=scorers,
         )
         length = int(best.lengths[0, 0])
         weights = np.asarray(best.alignments)[0, 0]
@@ -83,6 +85,21 @@ def test_batches_equal_searches_of_single_lines(model):
     bias = model.projection.bias
     bias.assign(bias + np.eye(bias.shape[0])[4] * 30)
     assert translator.translate(["a b c"]) == [" ".join(["x"] * 6)]
+
+
+def test_repetition_is_limited_as_in_other_translators(model):
+    from luong_keras.inference.jax_translator import JaxTranslator
+
+    settings = DecodingConfig(
+        beam_size=1,
+        max_source_length=9,
+        max_length_ratio=1.5,
+        no_repeat_ngram=1,
+    )
+    with pytest.warns(TruncationWarning, match="place 5"):
+        found = JaxTranslator(model, SOURCE, TARGET, settings).translate(LINES)
+    assert found == one_by_one(model, settings, [NoRepeatedNgrams(1)])
+    assert found != one_by_one(model, settings)
 
 
 def test_lines_that_were_cut_are_warned_of(model):

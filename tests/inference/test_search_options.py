@@ -131,6 +131,12 @@ def test_required_words_outside_the_vocabulary_are_left_out(translator):
         ({"beam_size": 7}, ValueError, "at most 6"),
         ({"top_k": [1, 2]}, ValueError, "one value or 4"),
         ({"temperature": "hot"}, ValueError, "float32"),
+        ({"required": ["a", "b"]}, ValueError, "of type str"),
+        ({"length_penalty": 3.0}, ValueError, "from 0 to 2.0.*Received: 3.0"),
+        ({"no_repeat_ngram": 20}, ValueError, "from 0 to 8.*Received: 20"),
+        ({"top_p": [0.9, 90, 1, 1]}, ValueError, "to 1.0.*Received: 90.0"),
+        ({"top_p": 0.0}, ValueError, "`top_p` from 1e-06"),
+        ({"beam_size": -5}, ValueError, "`beam_size` from 0"),
     ],
 )
 def test_wrong_options_are_refused(translator, options, error, message):
@@ -279,6 +285,9 @@ def test_one_translation_has_no_n_best(translator):
         translator.translate(SENTENCES, n_best=2)
     with pytest.raises(TypeError, match="Received: n_best=2. Use `nbest`"):
         next(translator.translate_lines(SENTENCES, n_best=2))
+    decoding = translator.decoding.with_(search="sampling")
+    with pytest.raises(TypeError, match="Received: n_best=2. Use `nbest`"):
+        with_search(translator, decoding).translate(SENTENCES, n_best=2)
 
 
 @pytest.mark.slow
@@ -304,6 +313,12 @@ def test_configured_samples_may_exceed_the_beam(sampling):
         sampling.nbest(SENTENCES, n_best=10)
     with pytest.raises(ValueError, match="n_best of at most 8"):
         sampling.nbest(SENTENCES, n_best=9, temperature=0.0)
+
+
+def test_wrong_utility_is_refused_before_the_search(translator):
+    for lines in (SENTENCES, []):
+        with pytest.raises(ValueError, match="utility='chrF'"):
+            translator.minimum_bayes_risk(lines, "chrF")
 
 
 @pytest.mark.slow

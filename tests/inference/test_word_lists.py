@@ -45,8 +45,8 @@ def lexicon(tmp_path):
 @pytest.fixture
 def make(lexicon, monkeypatch):
     def make(frequent=4, translations=2, **settings):
-        monkeypatch.setattr(word_lists, "FREQUENT", frequent)
-        monkeypatch.setattr(word_lists, "TRANSLATIONS", translations)
+        monkeypatch.setattr(word_lists, "MIN_FREQUENT_WORDS", frequent)
+        monkeypatch.setattr(word_lists, "MAX_TRANSLATIONS", translations)
         settings = {
             "beam_size": 2,
             "shortlist": lexicon,

@@ -38,6 +38,10 @@ def test_model_like_the_authors_has_weights():
             {"attention": AttentionConfig("global", "concat")},
             "Received: concat_form=None",
         ),
+        (
+            {"attention": AttentionConfig("global", "cosine")},
+            "dot, general, concat and location.*score_mode='cosine'",
+        ),
     ],
 )
 def test_settings_without_an_equivalent_are_refused(changes, message):

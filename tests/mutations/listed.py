@@ -326,16 +326,16 @@ MUTATIONS = [
     Mutation(
         "one temperature that is positive is enough",
         "decoding/argument_checks.py",
-        "not compare(values, 0).all()",
-        "not compare(values, 0).any()",
+        "not operation(values, limit).all()",
+        "not operation(values, limit).any()",
         ("tests/decoding/test_sampling.py",),
         "nonpositive",
     ),
     Mutation(
         "sizes above the size of the beam",
         "decoding/argument_checks.py",
-        "(values < least) | (values > limit)",
-        "(values < least)",
+        "(values < minimum) | (values > limit)",
+        "(values < minimum)",
         ("tests/decoding/test_wrong_numbers.py",),
     ),
     Mutation(

@@ -612,7 +612,7 @@ def test_paths_with_wildcards_are_refused(tmp_path):
 
 @pytest.mark.slow
 def test_shortlist_is_exported(tmp_path, monkeypatch):
-    monkeypatch.setattr(word_lists, "FREQUENT", 5)
+    monkeypatch.setattr(word_lists, "MIN_FREQUENT_WORDS", 5)
     lexicon = tmp_path / "lexicon"
     lexicon.write_text("the die 0.6\ncat Katze 1\na einen 1\n. . 1\n")
     translator = tiny_translator(shortlist=str(lexicon), max_source_length=6)

@@ -96,7 +96,7 @@ def register_metric(metric: Metric | Score, name: str | None = None) -> str:
         The value of `training.metric` that selects the metric.
 
     Raises:
-        ValueError: for a name that is no identifier, that is the name of a
+        ValueError: for a name that is not an identifier, that is the name of a
             metric of this library, or that differs from the name of a
             `Metric`.
         TypeError: for an object that is neither a `Metric` nor callable.
@@ -162,6 +162,11 @@ def find_metric(setting: str, target: Target = Target()) -> Metric:  # noqa: B00
             "first: luong_keras.evaluation.register_metric."
         )
     metric = _FACTORIES[name](target._replace(variant=variant or None))
+    if colon and not variant:
+        raise ValueError(
+            "Expected: a variant after the colon, as in 'bleu:zh'. Received: "
+            f"{setting!r}."
+        )
     if colon and metric.variant != variant:
         raise ValueError(
             f"The metric {name} has no variants. Received: {setting!r}."
