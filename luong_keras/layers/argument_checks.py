@@ -67,6 +67,21 @@ def check_choice(choices, **arguments):
             )
 
 
+def check_layer(kind, optional=False, **arguments):
+    """Check that every argument is a layer of a class.
+
+    `optional` also allows None.
+    """
+    for name, layer in arguments.items():
+        is_absent = optional and layer is None
+        if not is_absent and not isinstance(layer, kind):
+            raise ValueError(
+                f"`{name}` must be a layer of class {kind.__name__}"
+                f"{', or None' if optional else ''}. Received: "
+                f"{name}={layer!r}."
+            )
+
+
 def check_mask(name, mask, of, x):
     """Check that a mask (B, L) fits `x` (B, L, ...), which it masks.
 
@@ -97,6 +112,16 @@ def check_mask(name, mask, of, x):
             f"shape {expected}. Received: {tuple(mask.shape)}, with "
             f"{of}.shape={tuple(x.shape)}."
         )
+
+
+def check_mask_names(dropout_masks, names):
+    """Check that each dropout mask has one of the names that are read."""
+    for name in dropout_masks or {}:
+        if name not in names:
+            raise ValueError(
+                "`dropout_masks` has a mask that nothing reads. Expected: "
+                f"some of {names}. Received: dropout_masks[{name!r}]."
+            )
 
 
 def check_floats(name, x, ranks=None):

@@ -7,6 +7,7 @@ from luong_keras.layers.argument_checks import (
     check_choice,
     check_floats,
     check_mask,
+    check_mask_names,
     check_numbers,
     check_share,
 )
@@ -207,7 +208,16 @@ class Encoder(NumberedLayer):
         states = self._states_per_layer * self.num_layers
         return (previous_mask, *[None] * states)
 
-    def _check_call(self, inputs, mask=None, inputs_mask=None, **others):
+    def _check_call(
+        self,
+        inputs,
+        mask=None,
+        dropout_masks=None,
+        inputs_mask=None,
+        **others,
+    ):
+        inner = [f"layer_{i}" for i in range(1, self.num_layers)]
+        check_mask_names(dropout_masks, ["inputs", *inner, "outputs"])
         check_floats("inputs", inputs, ranks=(3,))
         check_mask("mask", mask, "inputs", inputs)
         check_mask("inputs_mask", inputs_mask, "inputs", inputs)

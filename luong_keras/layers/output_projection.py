@@ -3,7 +3,11 @@
 import keras
 from keras import ops
 
-from luong_keras.layers.argument_checks import check_floats, check_numbers
+from luong_keras.layers.argument_checks import (
+    check_floats,
+    check_layer,
+    check_numbers,
+)
 from luong_keras.layers.checked_layer import CheckedLayer, fresh_initializer
 from luong_keras.layers.embedding import embedding_table
 from luong_keras.missing_package import private_name
@@ -16,6 +20,7 @@ from luong_keras.ops.cross_entropy import (
     sampled_word_losses,
     word_losses,
 )
+from luong_keras.ops.masking import shapes_compatible
 from luong_keras.ops.products import product
 from luong_keras.special_tokens import PAD_ID
 
@@ -65,6 +70,7 @@ class OutputProjection(CheckedLayer):
     ):
         check_numbers(vocabulary_size=vocabulary_size)
         super().__init__(name=name, dtype=dtype, trainable=trainable)
+        check_layer(keras.layers.Embedding, optional=True, embedding=embedding)
         if embedding is not None and embedding.input_dim != vocabulary_size:
             raise ValueError(
                 "A tied embedding needs one row per word. Expected: "
@@ -173,6 +179,7 @@ class OutputProjection(CheckedLayer):
         so that the logits are never all held at once.
         """
         check_smoothing(label_smoothing)
+        _check_targets(vectors, targets)
         if not training:
             logits = self.call(vectors)
             return word_losses(logits, targets, label_smoothing, pad_id)
@@ -195,6 +202,7 @@ class OutputProjection(CheckedLayer):
 
         `seed` is a `keras.random.SeedGenerator`: each call draws new words.
         """
+        _check_targets(vectors, targets)
         sampled_words, log_pi = draw_words(self.vocabulary_size, count, seed)
         (*inner_kernels, kernel), bias = self.loop_weights(sampled_words)
 
@@ -237,6 +245,17 @@ class OutputProjection(CheckedLayer):
         layer = cls(embedding=embedding, **config)
         layer._tie_may_be_lost = True
         return layer
+
+
+def _check_targets(vectors, targets):
+    """Check that there is one target (B, T) per vector (B, T, U)."""
+    expected, shape = tuple(vectors.shape)[:-1], tuple(targets.shape)
+    if not shapes_compatible(shape, expected):
+        raise ValueError(
+            "`targets` must have one id per vector. Expected: shape "
+            f"{expected}. Received: {shape}. Shift the words that the decoder "
+            "reads and the words that it predicts by one, to equal lengths."
+        )
 
 
 def _replace_layer(layer, name, other):

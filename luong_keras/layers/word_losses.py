@@ -2,9 +2,12 @@
 
 import keras
 
-from luong_keras.layers.argument_checks import check_numbers
+from luong_keras.layers.argument_checks import check_layer, check_numbers
 from luong_keras.layers.checked_layer import CheckedLayer
-from luong_keras.layers.output_projection import share_again
+from luong_keras.layers.output_projection import (
+    OutputProjection,
+    share_again,
+)
 from luong_keras.ops.cross_entropy import check_smoothing
 from luong_keras.special_tokens import PAD_ID
 
@@ -63,6 +66,7 @@ class WordLosses(CheckedLayer):
                     f"Received: sampled={sampled}, "
                     f"label_smoothing={label_smoothing}. Leave one of them out."
                 )
+        check_layer(OutputProjection, projection=projection)
         super().__init__(name=name, dtype=dtype, trainable=trainable)
         self.supports_masking = True
         self.projection = projection

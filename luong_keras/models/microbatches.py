@@ -122,6 +122,14 @@ def _run_in_sequence(run, parts: int):
         return jnp.moveaxis(x, 0, 1).reshape(-1, *x.shape[2:])
 
     def run_all(trainable, other_state, rows):
+        count = jax.tree.leaves(rows)[0].shape[0]
+        if count % parts:
+            raise ValueError(
+                "On JAX `microbatches` must divide the number of rows of each "
+                f"batch on a device. Received: {count} rows, "
+                f"microbatches={parts}. Leave out the last, smaller batch of "
+                "an epoch, or pad it."
+            )
         rows = jax.tree.map(split, rows)
 
         def step(carry, rows):
@@ -199,6 +207,8 @@ def train_step(
     """
     import tensorflow as tf
 
+    rows = tf.nest.flatten(data)[0].shape[0]
+    parts = min(parts, rows or parts)
     compute_part = functools.partial(_compute_part, model)
     if parallel_microbatches == 1 and replica_count() == 1:
         # Trace one part, and call it for each. Parallel parts need copies,

@@ -3,6 +3,7 @@
 import keras
 
 from luong_keras.models import microbatches
+from luong_keras.ops import microbatch_normalization
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
@@ -25,8 +26,9 @@ class TrainingModel(keras.Model):
 
     Raises:
         ValueError: In `fit`, with several parts or devices and a loss from
-            outside this library, with several parts on torch, and with
-            several parts at once on another backend than TensorFlow.
+            outside this library or losses of layers (regularizers,
+            `add_loss`), with several parts on torch, and with several parts
+            at once on another backend than TensorFlow.
 
     Example:
         >>> inputs = keras.Input((None,), dtype="int32")
@@ -53,6 +55,18 @@ class TrainingModel(keras.Model):
                 "microbatches=1, and smaller batches if memory is short."
             )
         return super().train_step(*data)
+
+    def compute_loss(self, *args, **kwargs):
+        """Compute the loss of a batch or of a part; see `keras.Model`."""
+        if microbatch_normalization.is_open() and self.losses:
+            raise ValueError(
+                "A batch that is processed in parts cannot have losses of "
+                "layers, such as regularizers: they would be divided by its "
+                f"number of words. Received: {len(self.losses)} of them in "
+                "`model.losses`. Use `weight_decay` of the optimizer, or "
+                "microbatches=1 on one device."
+            )
+        return super().compute_loss(*args, **kwargs)
 
     def compute_loss_and_updates(
         self,

@@ -56,6 +56,11 @@ def sum_losses() -> Iterator[MicrobatchDivisor]:
         )
 
 
+def is_open() -> bool:
+    """Test whether this thread is within `sum_losses`."""
+    return _open_part.get() is not None
+
+
 def divisor(number: Any, constant: bool = False) -> Any:
     """Return the number by which a loss divides its sum now.
 

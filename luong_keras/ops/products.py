@@ -345,8 +345,9 @@ def spread_windows(windows, first, length):
     """Put windows (B, T, W) into zeros (B, T, S), from `first` (B, T, 1) on."""
     batch, steps, width = ops.shape(windows)
     sums = _add_windows(
-        ops.reshape(windows, (-1, 1, width)),
-        ops.reshape(first, (-1, 1, 1)),
+        # Not -1, which an empty axis does not determine.
+        ops.reshape(windows, (batch * steps, 1, width)),
+        ops.reshape(first, (batch * steps, 1, 1)),
         length,
     )
     return ops.reshape(sums, (batch, steps, length))

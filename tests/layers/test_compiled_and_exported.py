@@ -1,9 +1,12 @@
 """Every public layer compiled by XLA on TensorFlow and exported to ONNX."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
 
+from luong_keras import LocalAttention
 from tests.layer_checks import (
     LAYERS,
     UNITS,
@@ -111,6 +114,23 @@ def test_graph_of_unknown_sizes_accepts_empty_inputs(
     run(*inputs_of(3, 5))
     found = run(*(x[:batch] for x in inputs_of(3, source)))
     np.testing.assert_array_equal(found, np.zeros((batch, 3, UNITS)))
+
+
+@pytest.mark.parametrize("alignment", ["monotonic", "predictive"])
+def test_graph_of_unknown_sizes_accepts_an_empty_memory(alignment):
+    import tensorflow as tf
+
+    layer = LocalAttention(alignment, half_width=1)
+    query, memory, _ = inputs_of(3, 5)
+    layer(query, memory)
+    run = tf.function(
+        functools.partial(layer, return_attention_scores=True),
+        input_signature=[tf.TensorSpec((None, None, UNITS))] * 2,
+    )
+    for batch, steps, source in ((2, 3, 0), (2, 0, 5), (0, 3, 5)):
+        context, weights = run(query[:batch, :steps], memory[:batch, :source])
+        np.testing.assert_array_equal(context, np.zeros((batch, steps, UNITS)))
+        assert weights.shape == (batch, steps, source)
 
 
 @pytest.mark.slow_after_first

@@ -296,3 +296,16 @@ def test_embedding_must_have_one_row_per_word():
         ValueError, match="input_dim=7.*Received: .*input_dim=8"
     ):
         OutputProjection(7, embedding=keras.layers.Embedding(8, 4))
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("sampled", [None, 5])
+@pytest.mark.parametrize("shape", [(2, 2), (1, 3), (3,), (2, 3, 1)])
+def test_targets_must_have_one_id_per_vector(shape, sampled, training):
+    losses = WordLosses(OutputProjection(9), sampled=sampled)
+    with pytest.raises(ValueError, match=r"Expected: shape \(2, 3\)"):
+        losses(
+            np.ones((2, 3, 4), "float32"),
+            np.ones(shape, "int32"),
+            training=training,
+        )

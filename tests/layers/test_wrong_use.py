@@ -44,6 +44,11 @@ def decode(layer=None, **options):
     return layer(INPUTS, **{"memory": MEMORY, **options})
 
 
+def step_without_attention(**options):
+    cell = lk.InputFeedingLSTMCell(4, attention=None)
+    return cell(QUERY[:, 0], [QUERY[:, 0]] * 3, **options)
+
+
 WRONG = {
     # Masks.
     "mask of another length": (
@@ -222,6 +227,43 @@ WRONG = {
     "odd units for two directions": (
         lambda: lk.Encoder(9, bidirectional=True),
         "needs even `units`.*Received: units=9",
+    ),
+    "a misspelt dropout mask of the encoder": (
+        lambda: lk.Encoder(4)(INPUTS, dropout_masks={"input": INPUTS}),
+        r"a mask that nothing reads.*'inputs', 'outputs'.*masks\['input'\]",
+    ),
+    "a mask of no memory": (
+        lambda: lk.InputFeedingLSTM(4, attention=None)(
+            INPUTS, memory_mask=SHORT
+        ),
+        "Received: `memory_mask`, with attention=None",
+    ),
+    "keys of no memory": (
+        lambda: step_without_attention(keys=MEMORY),
+        "Received: `keys`, with attention=None",
+    ),
+    "symbolic weights of no attention": (
+        lambda: lk.InputFeedingLSTMCell(4, attention=None)(
+            *(keras.Input((4,)), [keras.Input((4,))] * 3),
+            return_attention_scores=True,
+        ),
+        "needs a cell with an attention layer",
+    ),
+    "steps of other sentences": (
+        lambda: lk.InputFeedingLSTMCell(4, attention="local-m")(
+            *(QUERY[:, 0], [QUERY[:, 0]] * 3),
+            memory=MEMORY,
+            position=np.array([0, 1, 2]),
+        ),
+        r"`position` must be one decoder step.*\(\) or \(2,\)",
+    ),
+    "losses of another layer": (
+        lambda: lk.WordLosses(keras.layers.Dense(9)),
+        "`projection` must be a layer of class OutputProjection",
+    ),
+    "a table as embedding": (
+        lambda: lk.OutputProjection(9, embedding=np.ones((9, 4))),
+        "`embedding` must be a layer of class Embedding, or None",
     ),
     "a score without __call__": (
         lambda: lk.LuongAttention(Score())(QUERY, MEMORY),
@@ -458,6 +500,12 @@ def test_an_empty_memory_has_no_weights_to_drop(kind, given):
         *(QUERY[:, 0], [QUERY[:, 0]] * 3), dropout_masks=masks, **nothing
     )
     assert np.isfinite(to_numpy(vector)).all()
+    again, _ = decoder.cell(
+        *(QUERY[:, 0], [QUERY[:, 0]] * 3),
+        keys=attention.project_keys(nothing["memory"]),
+        **nothing,
+    )
+    np.testing.assert_array_equal(again, vector)
 
 
 # Variables instead of tensors.
@@ -560,6 +608,13 @@ def test_self_attention_uses_the_query_mask():
         _, weights = layer(embedded, return_attention_scores=True)
         _, expected = layer(embedded, embedded, return_attention_scores=True)
         np.testing.assert_array_equal(weights, expected)
+        assert not to_numpy(weights)[..., 2:].any()
+        _, weights = layer(
+            QUERY,
+            query_mask=np.array([[True, True, False]] * 2),
+            value_mask=None,
+            return_attention_scores=True,
+        )
         assert not to_numpy(weights)[..., 2:].any()
 
 

@@ -127,6 +127,20 @@ def test_microbatches_give_the_step_of_the_whole(parts, loss, parallel):
         np.testing.assert_allclose(found_logs[name], value, rtol=1e-5)
 
 
+def dense_model(parts, parallel=1, rate=0.5, **options):
+    """Return a compiled model whose outputs, as losses, are its inputs."""
+    inputs = keras.Input((2,))
+    same = keras.layers.Dense(2, kernel_initializer="identity", **options)
+    model = TrainingModel(inputs, same(inputs))
+    model.microbatches, model.parallel_microbatches = parts, parallel
+    model.compile(
+        make_optimizer("sgd", rate),
+        TranslationLoss(normalization="word"),
+        jit_compile=ON_JAX,
+    )
+    return model
+
+
 @HAS_MICROBATCHES
 def test_microbatches_give_the_loss_of_unequal_batches():
     """Each batch is weighted by its rows, as without micro-batches."""
@@ -134,18 +148,11 @@ def test_microbatches_give_the_loss_of_unequal_batches():
     losses = np.array([[1.0, 1.0]] * 4 + [[7.0, 7.0]] * 2)
     found = []
     for parts in (1, 2):
-        inputs = keras.Input((2,))
-        same = keras.layers.Dense(2, kernel_initializer="identity")
-        model = TrainingModel(inputs, same(inputs))
-        model.microbatches = parts
-        model.compile(
-            make_optimizer("sgd", 0.0),
-            TranslationLoss(normalization="word"),
-            jit_compile=ON_JAX,
+        history = (
+            dense_model(parts, rate=0.0)
+            .fit(losses, ids, batch_size=4, shuffle=False, verbose=0)
+            .history
         )
-        history = model.fit(
-            losses, ids, batch_size=4, shuffle=False, verbose=0
-        ).history
         found += history["loss"]
     assert found == pytest.approx([3.0, 3.0])
 
@@ -155,11 +162,11 @@ def test_microbatches_give_the_loss_of_unequal_batches():
 def test_a_batch_may_have_fewer_rows_than_parts():
     """The last batch of an epoch has two rows."""
     found = []
-    for parts in (1, 3):
+    for parts, parallel in ((1, 1), (3, 1), (3, 3)):
         model = small_model(
             attention=AttentionConfig(kind="global"), dropout=0.0
         ).training_model
-        model.microbatches = parts
+        model.microbatches, model.parallel_microbatches = parts, parallel
         model.compile(
             make_optimizer("sgd", 0.5),
             {"word": TranslationLoss(), "hits": None},
@@ -167,8 +174,38 @@ def test_a_batch_may_have_fewer_rows_than_parts():
         x, y = batch()
         model.fit(x, y, batch_size=4, epochs=2, shuffle=False, verbose=0)
         found.append([v.numpy() for v in model.trainable_variables])
-    for one, other in zip(*found, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-6)
+    for one, *others in zip(*found, strict=True):
+        for other in others:
+            np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+@ON_TENSORFLOW
+def test_one_row_may_be_a_batch_of_parallel_parts():
+    import tensorflow as tf
+
+    found = []
+    for parts in (1, 2):
+        model = dense_model(parts, parallel=parts)
+        rows = np.ones((1, 2), "float32"), np.array([[4, 3]])
+        model.fit(tf.data.Dataset.from_tensors(rows), verbose=0)
+        found.append(keras.ops.convert_to_numpy(model.trainable_variables[0]))
+    np.testing.assert_allclose(*found, rtol=1e-6)
+
+
+@pytest.mark.skipif(not ON_JAX, reason="TensorFlow has parts of any size")
+def test_microbatches_must_divide_the_rows_on_jax():
+    with pytest.raises(ValueError, match="Received: 5 rows, microbatches=2"):
+        dense_model(2).fit(
+            np.ones((5, 2)), np.array([[4, 3]] * 5), batch_size=8, verbose=0
+        )
+
+
+@HAS_MICROBATCHES
+def test_losses_of_layers_are_refused_in_microbatches():
+    rows = np.ones((4, 2)), np.array([[4, 3]] * 4)
+    dense_model(1, kernel_regularizer="l2").fit(*rows, verbose=0)
+    with pytest.raises(ValueError, match="Received: 1 of them"):
+        dense_model(2, kernel_regularizer="l2").fit(*rows, verbose=0)
 
 
 @HAS_MICROBATCHES

@@ -141,6 +141,19 @@ def test_training_form_equals_step_form(attention, changes):
     np.testing.assert_allclose(forced[REAL], weights[REAL], atol=2e-5)
 
 
+@pytest.mark.parametrize("score_mode", ["general", "concat"])
+def test_half_precision_projects_the_same_keys_in_a_step(score_mode):
+    translation_model = make(
+        {"kind": "global", "score_mode": score_mode},
+        precision="mixed_bfloat16",
+    )
+    memory, mask, _ = translation_model.encode(SOURCE)
+    step = translation_model.decoding_step(memory, mask)
+    keys, _ = step.projected_memory
+    assert keras.backend.standardize_dtype(memory.dtype) == "bfloat16"
+    assert keras.backend.standardize_dtype(keys.dtype) == "bfloat16"
+
+
 @pytest.mark.slow_on_jax
 @pytest.mark.parametrize(
     "attention, changes",

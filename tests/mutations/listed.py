@@ -143,8 +143,8 @@ MUTATIONS = [
     Mutation(
         "W_a of the general score transposed",
         "layers/attention/scores.py",
-        "return ops.matmul(value, self.attention_kernel)",
-        "return ops.matmul(value, ops.transpose(self.attention_kernel))",
+        "ops.matmul(value, ops.cast(self.attention_kernel, value.dtype))",
+        "ops.matmul(value, ops.transpose(self.attention_kernel))",
         LAYER,
         "float64-global_general_rev1_b1",
     ),

@@ -367,8 +367,8 @@ class LuongAttention(CheckedLayer):
             # Passed twice, so that Keras fills in both masks.
             value = query
             mask = args[0] if args else kwargs.get("query_mask")
-            if mask is not None and len(args) < 2:
-                kwargs = {"value_mask": mask, **kwargs}
+            if len(args) < 2 and kwargs.get("value_mask") is None:
+                kwargs = {**kwargs, "value_mask": mask}
         return super().__call__(query, value, *args, **kwargs)
 
     def get_config(self):

@@ -163,7 +163,7 @@ class GeneralScore(Score):
         )
 
     def project_keys(self, value):
-        return ops.matmul(value, self.attention_kernel)
+        return ops.matmul(value, ops.cast(self.attention_kernel, value.dtype))
 
     __call__ = DotScore.__call__
 
@@ -236,8 +236,8 @@ class ConcatScore(Score):
         if self.concat_form == "query_only":
             return value
         if self.concat_form == "separate":
-            return ops.matmul(value, self.key_kernel)
-        kernel = ops.convert_to_tensor(self.attention_kernel)
+            return ops.matmul(value, ops.cast(self.key_kernel, value.dtype))
+        kernel = ops.cast(self.attention_kernel, value.dtype)
         return ops.matmul(value, kernel[self._query_units :])
 
     def __call__(self, query, keys):

@@ -6,8 +6,10 @@ from keras import ops
 from luong_keras.layers.argument_checks import (
     check_floats,
     check_mask,
+    check_mask_names,
     check_same_batch,
     check_states,
+    check_step,
     counts_steps,
 )
 from luong_keras.layers.rnn.cell_weights import CellWeights
@@ -236,12 +238,7 @@ class AttentionCell(CellWeights):
         names = [*self.dropout_mask_shapes(1, 1, 1, 1), *others]
         if self.attention is not None and "attention" not in names:
             names.append("attention")
-        for name in masks or {}:
-            if name not in names:
-                raise ValueError(
-                    "`dropout_masks` has a mask that nothing reads. Expected: "
-                    f"some of {names}. Received: dropout_masks[{name!r}]."
-                )
+        check_mask_names(masks, names)
 
     @property
     def needs_context(self):
@@ -290,6 +287,8 @@ class AttentionCell(CellWeights):
             position = _add_hypothesis_axis(position, 1)
             masks = {k: _add_hypothesis_axis(m, 2) for k, m in masks.items()}
         source_length = None if memory is None else ops.shape(memory)[1]
+        if source_length == 0:
+            keys = None  # those of the padding, which follow, have one place
         memory, memory_mask, masks = pad_empty_memory(
             memory, memory_mask, masks
         )
@@ -316,11 +315,12 @@ class AttentionCell(CellWeights):
         states,
         memory=None,
         memory_mask=None,
+        keys=None,
         position=None,
         dropout_masks=None,
         **others,
     ):
-        self._check_memory(memory)
+        self._check_memory(memory, memory_mask=memory_mask, keys=keys)
         self.check_dropout_masks(dropout_masks)
         check_floats("inputs", inputs, ranks=(2, 3))
         check_states("states", states, self.state_size, inputs.shape[:-1])
@@ -328,7 +328,11 @@ class AttentionCell(CellWeights):
             check_floats("memory", memory, ranks=(3,))
             check_same_batch(inputs=inputs, memory=memory)
             check_mask("memory_mask", memory_mask, "memory", memory)
-        if position is None and counts_steps(self.attention):
+        if not counts_steps(self.attention):
+            return
+        if position is not None:
+            check_step("position", position, inputs)
+        else:
             raise ValueError(
                 "Monotonic attention needs to know the decoder step t of a "
                 "single step. Expected: `position=t`. Received: "
@@ -354,6 +358,11 @@ class AttentionCell(CellWeights):
         ]
         if not return_attention_scores:
             return outputs, new_states
+        if self.attention is None:
+            raise ValueError(
+                "In a functional model, `return_attention_scores=True` needs "
+                "a cell with an attention layer. Received: attention=None."
+            )
         dtype = self.attention.compute_dtype
         weights = keras.KerasTensor((*rows, memory.shape[1]), dtype=dtype)
         return outputs, new_states, weights

@@ -239,7 +239,7 @@ class AttentionRNN(CheckedLayer):
         start_position=None,
         **others,
     ):
-        self.cell._check_memory(memory)
+        self.cell._check_memory(memory, memory_mask=memory_mask)
         self.cell.check_dropout_masks(dropout_masks, "outputs")
         check_floats("inputs", inputs, ranks=(3,))
         check_mask("mask", mask, "inputs", inputs)

@@ -159,14 +159,16 @@ class CellWeights(CheckedLayer):
         """Return the shapes of the attention's query and value."""
         return (memory_shape[0], None, self.units), tuple(memory_shape)
 
-    def _check_memory(self, memory):
-        if memory is not None and self.attention is None:
-            raise ValueError(
-                f"`{type(self).__name__}` has no attention and cannot read a "
-                "memory. Received: `memory`, with attention=None. Leave "
-                "`memory` out, or give the cell an attention, such as "
-                '`attention="general"`.'
-            )
+    def _check_memory(self, memory, **others):
+        if self.attention is None:
+            for name, value in {"memory": memory, **others}.items():
+                if value is not None:
+                    raise ValueError(
+                        f"`{type(self).__name__}` has no attention and cannot "
+                        f"read a memory. Received: `{name}`, with "
+                        f"attention=None. Leave `{name}` out, or give the "
+                        'cell an attention, such as `attention="general"`.'
+                    )
         if memory is None and self.attention is not None:
             raise ValueError(
                 f"`{type(self).__name__}` has an attention layer and needs "
