@@ -18,7 +18,6 @@ from luong_keras.files.atomic_file import write_text
 from luong_keras.files.path_checks import safe_join
 from luong_keras.missing_package import needs
 from luong_keras.progress import progress_bar, with_bar
-from luong_keras.special_tokens import SPECIAL_TOKENS
 from luong_keras.text.loading import load_tokenizer
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.text.sentencepiece_tokenizer import (
@@ -26,7 +25,7 @@ from luong_keras.text.sentencepiece_tokenizer import (
     VocabularySizeError,
 )
 from luong_keras.text.tokenizer import Tokenizer
-from luong_keras.text.word_tokenizer import WordTokenizer, read_vocabulary
+from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
 
 # SentencePiece holds all its lines in memory, so it learns from a sample of a
@@ -73,9 +72,8 @@ def prepare_tokenizers(corpus: Corpus, config: RunConfig, run: RunFolder):
         if data.joint_vocabulary and tokenizers:
             tokenizer = tokenizers[0]
         elif is_saved and inherited:
-            # No tokenizer is loaded: TensorFlow shares tables by file name.
             path = safe_join(run.path, f"{name}{WordTokenizer.file_suffix}")
-            old = read_vocabulary(path)[len(SPECIAL_TOKENS) :]
+            old = WordTokenizer(path).words
             text_tokenizer = _train_word_tokenizer(corpus, parts, None, data)
             old_words = set(old)
             new = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 from typing import Any
 
 from luong_keras.config import DataConfig
@@ -19,8 +20,9 @@ class Preprocessor:
     the same in the graph of a translator.
 
     Args:
-        language: The code of the language, such as `"de"`. For an unknown
-            language, None, the rules of English apply, as in Moses.
+        language: The code of the language, such as `"de"` or `"de-AT"`. None
+            has the rules of English. A language that sacremoses does not know
+            has English abbreviations, and every apostrophe becomes a word.
         lowercase: Whether to lower-case.
         normalize_punctuation: Whether to unify quotation marks, dashes and
             spaces.
@@ -108,7 +110,7 @@ def preprocessors(
 @functools.cache
 def moses_tools(language: str | None) -> dict[str, Any]:
     """Load the normalizer, tokenizer and detokenizer of a language, once."""
-    language = language or "en"
+    language = re.split("[-_]", (language or "en").lower())[0]
     with needs("sacremoses"):
         import sacremoses
     return {

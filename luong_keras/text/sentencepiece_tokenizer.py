@@ -32,6 +32,7 @@ from luong_keras.with_tensorflow import tf
 _SPACE = "\u2581"  # SentencePiece's mark for a space
 # A byte that valid UTF-8, and therefore a token, never contains.
 _CUT = b"\xff"
+_MAX_LINE_BYTES = 100_000
 
 
 class VocabularySizeError(ValueError):
@@ -192,6 +193,9 @@ class SentencePieceTokenizer(Tokenizer):
                 unk_piece=UNK,
                 bos_piece=BOS,
                 eos_piece=EOS,
+                # In bytes: longer lines would be skipped silently, and those
+                # of a corpus are shorter.
+                max_sentence_length=_MAX_LINE_BYTES,
                 # The number of threads is written into the model.
                 num_threads=1,
                 minloglevel=2,

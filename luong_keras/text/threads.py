@@ -41,8 +41,11 @@ def map_in_threads(
     if threads == 1:
         yield from map(function, batches)
         return
-    with ThreadPoolExecutor(threads) as pool:
+    pool = ThreadPoolExecutor(threads)
+    try:
         yield from map_in_order(pool, function, batches, 2 * threads)
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def map_in_order(

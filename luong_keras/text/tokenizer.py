@@ -129,12 +129,14 @@ class Tokenizer(tf.Module, abc.ABC):
         folder = Path(folder)
         with atomic_path(folder / f"{name}{self.file_suffix}") as temporary:
             temporary.write_bytes(self.file_bytes())
+            # Without this file, which is written last, the folder has no
+            # tokenizer.
+            (folder / f"{name}.json").unlink(missing_ok=True)
         description = {
             "kind": self.kind,
             "options": self.options,
             "fingerprint": self.fingerprint,
         }
-        # Written last: without this file, the folder has no tokenizer.
         write_json(folder / f"{name}.json", description)
 
     def clean(self, text: tf.Tensor) -> tf.Tensor:

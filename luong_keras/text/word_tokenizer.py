@@ -56,8 +56,14 @@ class WordTokenizer(Tokenizer):
         self.pretokenized = bool(pretokenized)
         self._size = len(read_vocabulary(vocabulary_file))
         self._bytes = Path(vocabulary_file).read_bytes()
+        # TensorFlow shares tables by file name for the life of the process, so
+        # each tokenizer reads a file of its own.
+        folder = tempfile.TemporaryDirectory(prefix="luong_keras_words_")
+        weakref.finalize(self, folder.cleanup)
+        file = Path(folder.name) / Path(vocabulary_file).name
+        file.write_bytes(self._bytes)
         # The file is an asset, so an export contains a copy.
-        self._asset = tf.saved_model.Asset(str(vocabulary_file))
+        self._asset = tf.saved_model.Asset(str(file))
         index = tf.lookup.TextFileIndex
         self._ids = tf.lookup.StaticHashTable(
             tf.lookup.TextFileInitializer(
@@ -165,15 +171,23 @@ class WordTokenizer(Tokenizer):
 
         Returns:
             The tokenizer; `save` it to keep it.
+
+        Raises:
+            ValueError: If a word is repeated, a special token or empty, or
+                contains white space.
         """
-        # The tables read a file, which exists as long as the tokenizer.
-        folder = tempfile.TemporaryDirectory(prefix="luong_keras_words_")
-        file = Path(folder.name) / "words.vocab"
         lines = [*SPECIAL_TOKENS, *words]
-        file.write_bytes("".join(line + "\n" for line in lines).encode())
-        tokenizer = cls(file, pretokenized, lowercase)
-        weakref.finalize(tokenizer, folder.cleanup)
-        return tokenizer
+        for word, count in Counter(lines).items():
+            if count > 1 or word.split() != [word]:
+                raise ValueError(
+                    "`words` must be different words without white space, and "
+                    f"none of {list(SPECIAL_TOKENS)}. Received: {word!r}"
+                    f"{' twice' if count > 1 else ''}. Leave it out."
+                )
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "words.vocab"
+            file.write_bytes("".join(line + "\n" for line in lines).encode())
+            return cls(file, pretokenized, lowercase)
 
     @property
     def words(self) -> list[str]:

@@ -64,6 +64,18 @@ def test_each_step(language, settings, expected):
     assert Preprocessor(language, **{**off, **settings})(TEXT) == expected
 
 
+@pytest.mark.parametrize(
+    ("code", "language"),
+    [("en-US", "en"), ("EN", "en"), ("fr_CA", "fr"), ("zh-Hant-TW", "zh")],
+)
+def test_countries_and_capitals_leave_the_rules_of_a_language(code, language):
+    text = "It's l'eau « 5 % » of Mr. Co. (5)。"
+    regional, plain = Preprocessor(code), Preprocessor(language)
+    assert regional(text) == plain(text)
+    words = "it 's l' eau 5 % 漢 字 ?"
+    assert regional.postprocess(words) == plain.postprocess(words)
+
+
 def test_default_steps():
     assert Preprocessor("en")(TEXT) == 'It \'s " A & B " Co . , well-known'
 

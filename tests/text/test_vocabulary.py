@@ -1,12 +1,14 @@
 """Files of vocabularies and models, and their errors."""
 
 import io
+import re
 
 import pytest
 import sentencepiece
 import tensorflow as tf
 
-from luong_keras.special_tokens import SPECIAL_TOKENS
+from luong_keras.special_tokens import SPECIAL_TOKENS, UNK_ID
+from luong_keras.text.loading import load_tokenizer
 from luong_keras.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from luong_keras.text.word_tokenizer import WordTokenizer
 
@@ -71,6 +73,56 @@ def test_a_vocabulary_may_lack_the_last_line_end(tmp_path):
     tokenizer = WordTokenizer(path)
     assert tokenizer.vocabulary_size == 5
     assert tokenizer.encode(tf.constant(["x"])).to_list() == [[4]]
+
+
+def test_each_tokenizer_reads_its_file_as_it_is(tmp_path, monkeypatch):
+    text = tf.constant(["b a"])
+    WordTokenizer.from_words(["a", "b"]).save(tmp_path, "words")
+    first = load_tokenizer(tmp_path, "words")
+    WordTokenizer.from_words(["c", "a", "b"]).save(tmp_path, "words")
+    second = load_tokenizer(tmp_path, "words")
+    assert second.encode(text).to_list() == [[6, 5]]
+    assert second.lookup([4]).numpy().tolist() == [b"c"]
+    assert first.encode(text).to_list() == [[5, 4]]
+    # A relative path is that of the folder of the call.
+    for folder, words in (("one", ["a", "b"]), ("two", ["b", "a"])):
+        WordTokenizer.from_words(words).save(tmp_path / folder, "words")
+        monkeypatch.chdir(tmp_path / folder)
+        ids = WordTokenizer("words.vocab").encode(text).to_list()
+        assert ids == [[4 + words.index("b"), 4 + words.index("a")]]
+
+
+@pytest.mark.parametrize(
+    ("word", "received"),
+    [
+        *(("a\nb", r"'a\nb'."), ("a b", "'a b'."), ("a\r", r"'a\r'.")),
+        *(("", "''."), ("x", "'x' twice."), ("<s>", "'<s>' twice.")),
+    ],
+)
+def test_words_that_are_no_line_of_their_own_are_refused(word, received):
+    with pytest.raises(ValueError, match=re.escape(f"Received: {received}")):
+        WordTokenizer.from_words(["x", "y", word])
+
+
+def test_subwords_are_learned_from_long_lines():
+    long_line = "Ω " * 20_000
+    made = SentencePieceTokenizer.train(["a b c", long_line], 10)
+    assert UNK_ID not in made.encode(["Ω"]).to_list()[0]
+
+
+def test_a_tokenizer_that_is_half_replaced_does_not_exist(
+    tmp_path, monkeypatch
+):
+    WordTokenizer.from_words(["a"]).save(tmp_path, "words")
+
+    def fail(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("luong_keras.text.tokenizer.write_json", fail)
+    with pytest.raises(KeyboardInterrupt):
+        WordTokenizer.from_words(["b"]).save(tmp_path, "words")
+    with pytest.raises(FileNotFoundError, match="no tokenizer"):
+        load_tokenizer(tmp_path, "words")
 
 
 def test_missing_files():

@@ -1,5 +1,6 @@
 """Words counted on several threads."""
 
+import time
 from collections import Counter
 
 import pytest
@@ -32,3 +33,17 @@ def test_batches_in_progress_are_bounded():
         assert result == str(number)
         assert len(given) - number <= 2 * 2 + 2
     assert number == 49
+
+
+def test_batches_in_the_queue_are_cancelled_at_the_end():
+    started = []
+
+    def function(batch):
+        started.append(batch)
+        if batch:
+            time.sleep(0.5)
+
+    results = map_in_threads(function, range(50), 2)
+    next(results)
+    results.close()  # as an error or Ctrl-C does
+    assert len(started) <= 3
