@@ -65,7 +65,8 @@ def write_corpus(
         pairs: Source and target sentences. Messages name a pair by its
             attribute `place`, such as `train.en:7`, or else by its number
             from 1. A pair with a `part` counts for that source.
-        folder: The folder, made if absent. A corpus there is replaced.
+        folder: The folder, made if absent. A corpus there is replaced; other
+            files stay.
         preprocess_source: Applied to each source sentence, for example a
             `luong_keras.text.preprocessing.Preprocessor`.
         preprocess_target: Applied to each target sentence.
@@ -259,8 +260,9 @@ def _open_texts(folder: Path) -> Iterator[list[BinaryIO]]:
     (folder / COUNTS_FILE).unlink(missing_ok=True)
     # Old files are removed, not overwritten: an open corpus maps them.
     for side in SIDES:
-        for old in folder.glob(f"{side}.*"):
-            old.unlink()
+        for name in ("txt", "ids*.bin", "offsets*.npy"):
+            for old in folder.glob(f"{side}.{name}"):
+                old.unlink()
     paths = [text_path(folder, side) for side in SIDES]
     with contextlib.ExitStack() as stack:
         files: list[BinaryIO] = []

@@ -240,10 +240,8 @@ def without_compression(path: str | Path) -> str:
         ('pairs.tsv', 'a.tsv')
     """
     name = str(path)
-    for suffix in SUFFIXES:
-        if name.endswith(suffix):
-            return name.removesuffix(suffix)
-    return name
+    suffix = Path(name).suffix
+    return name.removesuffix(suffix) if suffix.lower() in _OPENERS else name
 
 
 @contextlib.contextmanager
@@ -260,7 +258,8 @@ def open_decompressed(path: Path) -> Iterator[BinaryIO]:
         ValueError: If the compressed data is damaged or truncated.
         ImportError: If the package that decompresses it is not installed.
     """
-    opener = _OPENERS.get(path.suffix)
+    suffix = path.suffix.lower()
+    opener = _OPENERS.get(suffix)
     if opener is None:
         with open(path, "rb") as file:
             yield file
@@ -268,10 +267,10 @@ def open_decompressed(path: Path) -> Iterator[BinaryIO]:
     with opener(path) as file:
         try:
             yield cast(BinaryIO, file)
-        except _damage_errors(path.suffix) as error:
+        except _damage_errors(suffix) as error:
             raise ValueError(
-                f"{path} is not a whole {_NAMES[path.suffix]} file ({error}). "
-                "Get it again."
+                f"{path} is not a whole {_NAMES[suffix]} file ({error}). Get "
+                "it again."
             ) from error
 
 

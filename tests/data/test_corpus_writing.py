@@ -217,6 +217,15 @@ def test_writing_starts_over_after_a_kill(tmp_path, small_chunks):
     assert file_contents(write(tmp_path / "killed")) == expected
 
 
+def test_other_files_of_the_folder_stay(tmp_path):
+    (tmp_path / "source.en").write_text("mine")
+    write(tmp_path)
+    (tmp_path / "source.ids.1.bin").touch()  # of the old corpus
+    write(tmp_path)
+    assert (tmp_path / "source.en").read_text() == "mine"
+    assert not (tmp_path / "source.ids.1.bin").exists()
+
+
 def test_full_shared_memory_is_reported(monkeypatch):
     import loky
 

@@ -430,7 +430,13 @@ def test_columns_of_files_by_content(tmp_path, name, content, columns, pairs):
         (
             "a.jsonl",
             b'["x", "y"]\n["x", "y", "z"]\n',
-            "Line 2 of .* has 3 texts. Expected: a source and a target",
+            "Line 2 of .* is neither a .* Expected: a source and a target",
+            "no record",
+        ),
+        (
+            "a.jsonl",
+            b'["x", "y"]\n"hello"\n',
+            "Line 2 of .* is neither a record nor a pair.*Received: 'hello'",
             "no record",
         ),
         # The first readable line determines the fields.
@@ -542,6 +548,18 @@ def test_named_html_entities_of_tmx_files_are_read(tmp_path):
         read(tmp_path / "a.tmx", content.replace(declared, b""))
 
 
+def test_segments_without_numbers_are_paired_in_order(tmp_path):
+    content = re.sub(rb" id='\d+'", b"", file_content(PAIRS[:9], ".xml"))
+    _, found = read(tmp_path / "a.xml", content)
+    assert [tuple(pair) for pair in found] == PAIRS[:9]
+    content = content.replace(b"<src lang='en'>", b"<src>")
+    with pytest.raises(ValueError, match="lacks one.*Received: src, de"):
+        read(tmp_path / "a.xml", content)
+    columns = RequestedColumns(columns=("src", "de"))
+    _, found = read(tmp_path / "a.xml", content, columns)
+    assert [tuple(pair) for pair in found] == PAIRS[:9]
+
+
 def test_control_characters_become_spaces_before_preprocessing(tmp_path):
     (tmp_path / "a.en").write_bytes(b"old\x00teacher\n")
     (tmp_path / "a.de").write_bytes(b"alter\x7fLehrer\n")
@@ -608,9 +626,15 @@ def test_missing_packages_are_named(tmp_path, monkeypatch, blocked, name):
         read(tmp_path / name, b"x")
 
 
-def test_file_kind_depends_on_the_suffix():
+def test_file_kind_depends_on_the_suffix(tmp_path):
     assert file_kind("A.TSV") is file_kind("a.tsv.zst") is FILE_KINDS[".tsv"]
+    assert file_kind("A.TSV.ZST") is FILE_KINDS[".tsv"]
     assert file_kind("a.json") is None
+    content = compressed(b"x\ty\n", ".gz")
+    _, found = read(tmp_path / "A.TSV.GZ", content)
+    assert [tuple(pair) for pair in found] == [("x", "y")]
+    with pytest.raises(ValueError, match="not a whole gzip file"):
+        read(tmp_path / "A.TSV.GZ", content[:-9])
 
 
 def test_dataset_dicts_are_refused(tmp_path):
@@ -618,6 +642,25 @@ def test_dataset_dicts_are_refused(tmp_path):
     splits = datasets.DatasetDict(train=hugging_face(None))
     with pytest.raises(ValueError, match=r"such as dataset\['train'\]"):
         text_settings(RunFolder(tmp_path), splits)
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_labels_of_a_tensorflow_dataset_are_no_text(tmp_path, batched):
+    import tensorflow as tf
+
+    dataset = tf.data.Dataset.from_tensor_slices((["good", "bad"], [1, 0]))
+    dataset = dataset.batch(2) if batched else dataset
+    with pytest.raises(ValueError, match="pairs of strings.*int32"):
+        text_settings(RunFolder(tmp_path), dataset)
+
+
+def test_records_may_have_numbers_as_keys(tmp_path):
+    settings = text_settings(
+        RunFolder(tmp_path), [{0: "a cat", 1: "eine Katze"}, {0: "a", 1: "b"}]
+    )
+    sources = text_sources(settings["data.train"], RequestedColumns())
+    found = [tuple(pair) for pair in read_text(sources, False)]
+    assert found == [("a cat", "eine Katze"), ("a", "b")]
 
 
 def test_named_columns_apply_to_objects_and_files(tmp_path):

@@ -80,6 +80,12 @@ def test_file_names_are_passed_on_unchanged(tmp_path, train, expected):
         ([("a", "b"), ("c",)], r"Received: \('c',\) as pair 2"),
         ([("a", "b"), "cd", "ef"], "Received: 'cd' as pair 2"),
         ([("a", 3)], "both str"),
+        ([{"a", "b"}], "both str"),
+        ([("a", "b"), {"en": "c", "de": "d"}], "Received: {.* as pair 2"),
+        (
+            [{"en": "c", "de": "d"}, ("a", "b")],
+            r"Received: \('a'.* as record 2",
+        ),
         ([("a", "\udcff")], "Pair 1 cannot be written as UTF-8"),
         ([["a.tsv", "b.en"], "c.tsv"], "Received: a.tsv and b.en"),
         (3, "Received: int"),

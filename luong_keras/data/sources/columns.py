@@ -325,7 +325,7 @@ def choose_fields(
 def _choose_among_fields(
     paths: Sequence[tuple[str, ...]], requested: RequestedColumns, origin: str
 ) -> Fields:
-    names = [".".join(path) for path in paths]
+    names = [".".join(map(str, path)) for path in paths]
     source, target, note, languages = choose_columns(names, requested, origin)
     return Fields(paths[source], paths[target], note, languages)
 

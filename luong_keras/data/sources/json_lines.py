@@ -24,7 +24,6 @@ from luong_keras.data.sources.source_kinds import (
     TextSource,
     make_pair,
 )
-from luong_keras.tables import pluralize
 
 _LINES_SEARCHED = 20  # lines searched for the first readable record
 
@@ -61,11 +60,11 @@ def _read_json_lines(
             if not line.strip():
                 continue
             record = json.loads(line)
-            if isinstance(record, list) and not is_pair(record):
+            if not isinstance(record, dict) and not is_pair(record):
                 raise ValueError(
-                    f"{location} has {pluralize(len(record), 'text')}. "
-                    "Expected: a source and a target. Received: "
-                    f"{record!r:.80}. Correct it, or remove it."
+                    f"{location} is neither a record nor a pair. Expected: a "
+                    f"source and a target. Received: {record!r:.80}. Correct "
+                    "it, or remove it."
                 )
         except (ValueError, RecursionError) as error:
             if skip_bad_lines:

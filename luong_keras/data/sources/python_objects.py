@@ -101,11 +101,11 @@ def _read_tensorflow(
     fields = choose_fields(
         _example_of_spec(dataset.element_spec), requested, "the tf.data.Dataset"
     )
-    specs = [
+    specs: list[Any] = [
         field(dataset.element_spec, side)
         for side in (fields.source, fields.target)
     ]
-    ranks = {getattr(getattr(s, "shape", None), "rank", None) for s in specs}
+    ranks = {spec.shape.rank if _is_text(spec) else None for spec in specs}
     if ranks == {0}:
         dataset = dataset.batch(_ROWS_PER_CALL)
     elif ranks != {1}:
@@ -127,8 +127,11 @@ def _example_of_spec(spec: Any) -> Any:
         }
     if isinstance(spec, tuple):
         return tuple(map(_example_of_spec, spec))
-    is_text = getattr(getattr(spec, "dtype", None), "name", "") == "string"
-    return "" if is_text else None
+    return "" if _is_text(spec) else None
+
+
+def _is_text(spec: Any) -> bool:
+    return getattr(getattr(spec, "dtype", None), "name", "") == "string"
 
 
 def _pairs_of_tensorflow(
@@ -166,21 +169,27 @@ def _read_iterable(
 def _check_pairs(rows: Iterable[Any]) -> Iterator[tuple[str, str]]:
     for number, row in enumerate(rows, start=1):
         try:
+            texts = row[0], row[1]
             is_pair = not isinstance(row, str) and len(row) == 2
-        except TypeError:
+        except (TypeError, KeyError, IndexError):
             is_pair = False
-        if not is_pair or not all(isinstance(text, str) for text in row):
+        if not is_pair or not all(isinstance(text, str) for text in texts):
             raise ValueError(
                 "Expected: pairs of a source and a target sentence, both str. "
                 f"Received: {row!r:.200} as pair {number}."
             )
-        yield row[0], row[1]
+        yield texts
 
 
 def _pairs_of_records(
     rows: Iterable[Any], fields: Fields
 ) -> Iterator[tuple[Any, Any]]:
-    for row in rows:
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, Mapping):
+            raise ValueError(
+                "Expected: records with named fields, as the first one. "
+                f"Received: {row!r:.200} as record {number}."
+            )
         yield field(row, fields.source), field(row, fields.target)
 
 

@@ -175,11 +175,11 @@ def _wmt_segments(document: Any) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield WMT's segments by number: the source and first references."""
     units: dict[str, tuple[int, dict[str, str]]] = {}
     for side in document.iterchildren("src", "ref"):
-        for segment in side.iter("seg"):
-            line = segment.sourceline
-            _, texts = units.setdefault(segment.get("id"), (line, {}))
-            text = one_line("".join(_text_runs(segment)))
-            texts.setdefault(side.get("lang"), text)
+        name = side.get("lang", side.tag)
+        for number, segment in enumerate(side.iter("seg"), start=1):
+            place = segment.get("id", str(number))
+            _, texts = units.setdefault(place, (segment.sourceline, {}))
+            texts.setdefault(name, one_line("".join(_text_runs(segment))))
     yield from units.values()
 
 
