@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import glob
 import json
 import os
 import shutil
@@ -64,7 +65,7 @@ def atomic_path(
     with explain_disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_partial_files(path.parent, path.name)
-        owner = f"{socket.gethostname()}-{os.getpid()}-"
+        owner = f"{socket.gethostname()}@{os.getpid()}-"
         temporary = path.with_name(f"{_PREFIX}{owner}{path.name}")
         try:
             yield temporary
@@ -110,16 +111,19 @@ def check_free_space(path: str | os.PathLike[str], size: int) -> None:
             )
 
 
-def remove_partial_files(folder: Path, name: str = "*") -> None:
+def remove_partial_files(folder: Path, name: str | None = None) -> None:
     """Remove temporary files left by killed processes of this machine.
 
     Args:
         folder: The folder of the files.
-        name: The name of the intended file, or a pattern of names.
+        name: The name of the intended file; any name when None.
     """
-    for partial in folder.glob(f"{_PREFIX}{socket.gethostname()}-*-{name}"):
-        number = partial.name.removeprefix(f"{_PREFIX}{socket.gethostname()}-")
-        number = number.partition("-")[0]
+    # The name of another machine may begin with that of this one, a "-" and
+    # digits, but not with an "@" after it.
+    prefix = f"{_PREFIX}{socket.gethostname()}@"
+    ending = "*" if name is None else glob.escape(name)
+    for partial in folder.glob(f"{glob.escape(prefix)}*-{ending}"):
+        number = partial.name.removeprefix(prefix).partition("-")[0]
         if number.isdecimal() and not is_running(int(number)):
             partial.unlink(missing_ok=True)
 
@@ -146,6 +150,8 @@ def is_running(process: int) -> bool:
 def explain_disk_errors(path: Path, atomic: bool = True) -> Iterator[None]:
     """Explain disk errors within the context, with the name of the file.
 
+    An error of a file in another folder is raised unchanged.
+
     Args:
         path: The file.
         atomic: Whether the old file stays until the new one is complete. A file
@@ -161,7 +167,11 @@ def explain_disk_errors(path: Path, atomic: bool = True) -> Iterator[None]:
         yield
     except OSError as error:
         reason = _REASONS.get(error.errno or 0)
-        if reason is None:
+        # Within the context the caller may also read files elsewhere.
+        named = error.filename if isinstance(error.filename, str) else path
+        file, folder = Path(named).absolute(), path.absolute().parent
+        is_here = file.is_relative_to(folder) or folder.is_relative_to(file)
+        if reason is None or not is_here:
             raise
         old = "is as it was" if path.exists() else "was not written"
         if not atomic:

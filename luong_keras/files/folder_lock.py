@@ -78,7 +78,7 @@ process ... on ... since ...
         }
         with explain_disk_errors(owner_path):
             owner_path.write_text(json.dumps(owner), encoding="utf-8")
-        remove_partial_files(folder, name or "*")
+        remove_partial_files(folder, name)
         yield
     finally:
         with contextlib.suppress(OSError):

@@ -61,16 +61,18 @@ def test_temporary_files_of_killed_processes_are_removed(tmp_path):
     ended.wait()
     host = socket.gethostname()
     keeps = {
-        f".partial-{host}-{ended.pid}-a.txt": False,
-        f".partial-{host}-{ended.pid}-b.txt": True,  # of another file
-        f".partial-{host}-{os.getppid()}-a.txt": True,  # still running
-        f".partial-elsewhere-{ended.pid}-a.txt": True,
+        f".partial-{host}@{ended.pid}-a [1].txt": False,
+        f".partial-{host}@{ended.pid}-a 1.txt": True,  # of another file
+        f".partial-{host}@{os.getppid()}-a [1].txt": True,  # still running
+        f".partial-elsewhere@{ended.pid}-a [1].txt": True,
+        # The name of another machine begins as that of this one.
+        f".partial-{host}-{ended.pid}-x@{os.getppid()}-a [1].txt": True,
     }
     for name in keeps:
         (tmp_path / name).write_text("half")
-    write_text(tmp_path / "a.txt", "whole")
+    write_text(tmp_path / "a [1].txt", "whole")
     kept = {name for name, keep in keeps.items() if keep}
-    assert set(file_names(tmp_path)) == kept | {"a.txt"}
+    assert set(file_names(tmp_path)) == kept | {"a [1].txt"}
 
 
 @pytest.mark.parametrize(
@@ -89,7 +91,9 @@ def test_disk_errors_name_the_file_and_the_reason(
     write_text(path, "old")
 
     def fail(*arguments):
-        raise OSError(number, os.strerror(number), str(arguments[0]))
+        # As in Python, an error of `fsync` names no file.
+        file = None if place == "sync" else str(arguments[0])
+        raise OSError(number, os.strerror(number), file)
 
     if place == "replace":
         monkeypatch.setattr(os, "replace", fail)
@@ -105,6 +109,27 @@ def test_disk_errors_name_the_file_and_the_reason(
     assert raised.value.errno == number
     assert f"{path} is as it was" in str(raised.value)
     assert path.read_text() == "old" and file_names(tmp_path) == ["note.txt"]
+
+
+@pytest.mark.parametrize("file", ["input.txt", "other/input.txt"])
+def test_disk_errors_of_files_elsewhere_are_raised_unchanged(tmp_path, file):
+    error = PermissionError(errno.EACCES, "no", str(tmp_path / file))
+    with (
+        pytest.raises(PermissionError) as caught,
+        atomic_path(tmp_path / "outputs" / "out.txt"),
+    ):
+        raise error
+    assert caught.value is error
+
+
+def test_disk_errors_of_the_folder_are_explained(tmp_path):
+    folder = tmp_path / "outputs"
+    error = PermissionError(errno.EACCES, "no", str(folder))
+    with (
+        pytest.raises(PermissionError, match="out.txt was not written: there"),
+        atomic_path(folder / "out.txt"),
+    ):
+        raise error
 
 
 def test_other_errors_are_raised_unchanged(tmp_path):

@@ -50,7 +50,7 @@ def test_errors_of_a_locked_folder_name_the_owner(tmp_path, holder):
 
 
 def test_locks_of_killed_processes_are_released(tmp_path, holder):
-    (tmp_path / f".partial-{socket.gethostname()}-{holder.pid}-a").touch()
+    (tmp_path / f".partial-{socket.gethostname()}@{holder.pid}-a").touch()
     holder.send_signal(signal.SIGKILL)
     holder.wait(30)
     with lock_folder(tmp_path):
@@ -78,7 +78,7 @@ def test_errors_release_the_lock(tmp_path):
 
 def test_files_are_locked_separately(tmp_path):
     one, other = tmp_path / "one.npz", tmp_path / "other.npz"
-    prefix = f".partial-{socket.gethostname()}-{2**22 + 1}-"
+    prefix = f".partial-{socket.gethostname()}@{2**22 + 1}-"
     for path in (one, other):
         (tmp_path / (prefix + path.name)).touch()
     with lock_folder(tmp_path), lock_folder(tmp_path, one.name):

@@ -45,7 +45,9 @@ def failing(folder, number=None):
                 return original(*arguments, **options)
             calls.append((name, path))
             if len(calls) - 1 == number:
-                raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+                # As in Python, an error of `fsync` names no file.
+                file = None if name == "fsync" else path
+                raise OSError(errno.EIO, os.strerror(errno.EIO), file)
             return original(*arguments, **options)
 
         return call
