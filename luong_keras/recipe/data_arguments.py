@@ -16,7 +16,7 @@ from luong_keras.config import RunConfig
 from luong_keras.config.values import convert_values, with_values
 from luong_keras.data.parallel_text import without_compression
 from luong_keras.data.sources.columns import RequestedColumns
-from luong_keras.data.sources.registry import FILE_NAMES, object_kind
+from luong_keras.data.sources.registry import FILE_NAMES, object_reader
 from luong_keras.data.sources.source_kinds import text_or_none
 from luong_keras.data.text_files import (
     is_columns,
@@ -180,7 +180,7 @@ def _is_source(item: Any, has_files: bool) -> bool:
         return True
     if isinstance(item, list | tuple):
         return bool(item) and (has_files or not isinstance(item[0], str))
-    return type(item) is not dict and object_kind(item) is not None
+    return type(item) is not dict and object_reader(item) is not None
 
 
 def _text_files(
@@ -202,14 +202,14 @@ def _text_files(
                         f"{target}."
                     )
                 return (str(source), str(target)), None
-    kind = object_kind(text)
-    if kind is None:
+    read = object_reader(text)
+    if read is None:
         raise ValueError(
             "Expected: sentence pairs, as a list or an iterator, a "
             "pandas.DataFrame, a datasets.Dataset, a tf.data.Dataset, or "
             f"files. Received: {type(text).__name__}."
         )
-    pairs, fields = kind.read(text, requested)
+    pairs, fields = read(text, requested)
     path = run.pairs / f"{part}.jsonl"
     if fields is None:
         return _write_pairs(pairs, path, run), None

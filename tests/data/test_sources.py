@@ -26,11 +26,12 @@ from luong_keras.data.sources.columns import (
     choose_columns,
     guess_columns,
 )
+from luong_keras.data.sources.python_objects import read_iterable
 from luong_keras.data.sources.registry import (
     FILE_KINDS,
-    OBJECT_KINDS,
+    OBJECT_READERS,
     file_kind,
-    object_kind,
+    object_reader,
 )
 from luong_keras.data.sources.source_kinds import one_line
 from luong_keras.data.text_files import read_text, text_sources
@@ -247,11 +248,11 @@ def test_same_batches_from_every_source(name, tmp_path, expected):
 
 def test_all_registered_kinds_are_tested(tmp_path):
     assert set(FILE_KINDS) <= set(SOURCES)
-    objects = [
-        object_kind(SOURCES[name](tmp_path))
+    readers = {
+        object_reader(SOURCES[name](tmp_path))
         for name in ("list", "data_frame", "hugging_face", "tf_data")
-    ]
-    assert set(map(id, objects)) == set(map(id, OBJECT_KINDS))
+    }
+    assert readers == {*OBJECT_READERS.values(), read_iterable}
 
 
 @pytest.mark.parametrize(

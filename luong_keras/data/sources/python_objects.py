@@ -13,15 +13,9 @@ from luong_keras.data.sources.columns import (
     choose_fields,
     field,
 )
-from luong_keras.data.sources.source_kinds import ObjectKind, has_class
 
 
-def _is_frame(data: Any) -> bool:
-    """Test whether an object is a `pandas.DataFrame`."""
-    return has_class(data, "pandas", "DataFrame")
-
-
-def _read_frame(
+def read_frame(
     frame: Any, requested: RequestedColumns
 ) -> tuple[Iterable[tuple[Any, Any]], Fields | None]:
     """Return the pairs of two columns; missing values are not text."""
@@ -34,24 +28,10 @@ def _read_frame(
     return zip(*sides, strict=True), fields
 
 
-DATA_FRAME = ObjectKind(_is_frame, _read_frame)
-
-
 _ROWS_PER_CALL = 1000
 
 
-def _is_hugging_face(data: Any) -> bool:
-    """Test whether an object is one or several Hugging Face splits."""
-    return any(
-        has_class(data, "datasets", name)
-        for name in (
-            *("Dataset", "IterableDataset"),
-            *("DatasetDict", "IterableDatasetDict"),
-        )
-    )
-
-
-def _read_hugging_face(
+def read_hugging_face(
     dataset: Any, requested: RequestedColumns
 ) -> tuple[Iterable[tuple[Any, Any]], Fields | None]:
     """Return the pairs of two columns, or of a column of both languages."""
@@ -86,15 +66,7 @@ def _pairs_of_hugging_face(
         )
 
 
-HUGGING_FACE = ObjectKind(_is_hugging_face, _read_hugging_face)
-
-
-def _is_tensorflow(data: Any) -> bool:
-    """Test whether an object is a `tf.data.Dataset`."""
-    return has_class(data, "tensorflow", "DatasetV2")
-
-
-def _read_tensorflow(
+def read_tensorflow(
     dataset: Any, requested: RequestedColumns
 ) -> tuple[Iterable[tuple[Any, Any]], Fields | None]:
     """Return the pairs of a data set of single elements or batches."""
@@ -145,15 +117,7 @@ def _pairs_of_tensorflow(
         )
 
 
-TENSORFLOW = ObjectKind(_is_tensorflow, _read_tensorflow)
-
-
-def _is_iterable(data: Any) -> bool:
-    """Test whether an object is iterable and not a string."""
-    return isinstance(data, Iterable) and not isinstance(data, str | bytes)
-
-
-def _read_iterable(
+def read_iterable(
     pairs: Iterable[Any], requested: RequestedColumns
 ) -> tuple[Iterable[tuple[Any, Any]], Fields | None]:
     """Return the pairs, in the form of the first pair or record."""
@@ -191,6 +155,3 @@ def _pairs_of_records(
                 f"Received: {row!r:.200} as record {number}."
             )
         yield field(row, fields.source), field(row, fields.target)
-
-
-PAIRS = ObjectKind(_is_iterable, _read_iterable)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from luong_keras.data.sources import (
     python_objects,
     tmx,
 )
-from luong_keras.data.sources.source_kinds import FileKind, ObjectKind
+from luong_keras.data.sources.source_kinds import FileKind, ObjectReader
 
 # By the suffix of a file's name, without the suffix of its compression.
 FILE_KINDS: dict[str, FileKind] = {
@@ -23,12 +24,21 @@ FILE_KINDS: dict[str, FileKind] = {
     ".tmx": tmx.open_tmx,
     ".xml": tmx.open_tmx,
 }
-OBJECT_KINDS: tuple[ObjectKind, ...] = (
-    python_objects.DATA_FRAME,
-    python_objects.HUGGING_FACE,
-    python_objects.TENSORFLOW,
-    python_objects.PAIRS,  # last: the kinds above are iterable, too
-)
+# By the package and the name of a class. The packages are not imported: whoever
+# passes such an object has imported it.
+OBJECT_READERS: dict[tuple[str, str], ObjectReader] = {
+    ("pandas", "DataFrame"): python_objects.read_frame,
+    **dict.fromkeys(
+        [
+            ("datasets", "Dataset"),
+            ("datasets", "IterableDataset"),
+            ("datasets", "DatasetDict"),
+            ("datasets", "IterableDatasetDict"),
+        ],
+        python_objects.read_hugging_face,
+    ),
+    ("tensorflow", "DatasetV2"): python_objects.read_tensorflow,
+}
 # For messages and help texts.
 FILE_NAMES = ", ".join(FILE_KINDS)
 PACKED_NAMES = ", ".join(SUFFIXES)
@@ -48,6 +58,19 @@ def file_kind(path: str | Path) -> FileKind | None:
     return next(kinds, None)
 
 
-def object_kind(data: Any) -> ObjectKind | None:
-    """Return the kind of a Python object, or None."""
-    return next((kind for kind in OBJECT_KINDS if kind.matches(data)), None)
+def object_reader(data: Any) -> ObjectReader | None:
+    """Return the reader of a Python object, or None.
+
+    Example:
+        >>> object_reader([("a cat", "eine Katze")]).__name__
+        'read_iterable'
+        >>> object_reader("a cat") is None
+        True
+    """
+    for base in type(data).__mro__:
+        key = base.__module__.split(".")[0], base.__name__
+        if key in OBJECT_READERS:
+            return OBJECT_READERS[key]
+    if isinstance(data, Iterable) and not isinstance(data, str | bytes):
+        return python_objects.read_iterable
+    return None

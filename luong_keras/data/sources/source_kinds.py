@@ -124,36 +124,8 @@ class TextSource:
 # to read it, for example which columns.
 FileKind = Callable[[Path, RequestedColumns], TextSource]
 
-
-@dataclass(frozen=True)
-class ObjectKind:
-    """A kind of Python object that holds pairs.
-
-    Attributes:
-        matches: A function that tests whether an object is of this kind. It
-            imports nothing.
-        read: A function that returns the pairs of an object, with None for a
-            missing text, and the chosen fields; None for pairs without names.
-    """
-
-    matches: Callable[[Any], bool]
-    read: Callable[
-        [Any, RequestedColumns],
-        tuple[Iterable[tuple[Any, Any]], Fields | None],
-    ]
-
-
-def has_class(data: object, package: str, name: str) -> bool:
-    """Test whether an object is of a class, given by its name.
-
-    The package is not imported: whoever passes such an object has imported it.
-
-    Example:
-        >>> from collections import OrderedDict
-        >>> has_class(OrderedDict(), "collections", "OrderedDict")
-        True
-    """
-    return any(
-        base.__name__ == name and base.__module__.split(".")[0] == package
-        for base in type(data).__mro__
-    )
+# A function that returns the pairs of an object, with None for a missing text,
+# and the chosen fields; None for pairs without names.
+ObjectReader = Callable[
+    [Any, RequestedColumns], tuple[Iterable[tuple[Any, Any]], Fields | None]
+]
