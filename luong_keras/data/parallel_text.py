@@ -47,7 +47,7 @@ def read_pairs(
         The number of the line, from 1, and the two sentences.
 
     Raises:
-        FileNotFoundError: If a file is missing; raised by the call.
+        FileNotFoundError: If a file is missing.
         ValueError: If the files differ in length or are empty, or if a line
             is not UTF-8; raised when reading reaches the place.
 
@@ -61,35 +61,49 @@ def read_pairs(
         (1, 'a cat', 'eine Katze')
         (2, 'a dog', 'ein Hund')
     """
-    paths = (Path(source_path), Path(target_path))
-    for path in paths:
-        check_is_file(path)
-    return _zip_sides(*paths, "surrogateescape" if keep_bad_bytes else "strict")
+    errors = "surrogateescape" if keep_bad_bytes else "strict"
+    lines = itertools.zip_longest(
+        read_lines(source_path, errors), read_lines(target_path, errors)
+    )
+    number = 0
+    for number, (source_line, target_line) in enumerate(lines, start=1):
+        if source_line is None or target_line is None:
+            longer = number + sum(1 for _ in lines)
+            shorter = number - 1
+            counts = (
+                (shorter, longer) if source_line is None else (longer, shorter)
+            )
+            raise ValueError(
+                "The two files of a parallel text must have the same number "
+                f"of lines. Received: {counts[0]} in {source_path}, "
+                f"{counts[1]} in {target_path}."
+            )
+        yield number, source_line, target_line
+    if not number:
+        raise ValueError(
+            f"The parallel text has no sentence: {source_path} and "
+            f"{target_path} are empty."
+        )
 
 
-def read_lines(path: str | Path) -> Iterator[str]:
+def read_lines(path: str | Path, errors: str = "strict") -> Iterator[str]:
     r"""Read the lines of one UTF-8 file, plain or compressed.
 
     Args:
         path: The file; compressed if its name ends in `.gz`, `.xz`, `.zst` or
             `.bz2`. In WMT's `.sgm` and `.xml` files each segment is a line;
             references and hypotheses in `.xml` files are skipped.
+        errors: As in `decode_line`.
 
     Yields:
         Each line without its `\n` or `\r\n`.
 
     Raises:
-        FileNotFoundError: If the file is missing; raised by the call.
+        FileNotFoundError: If the file is missing.
         ValueError: If a line is not UTF-8, or the compressed data is damaged;
             raised when reading reaches the place.
     """
     path = Path(path)
-    check_is_file(path)
-    return _read_sentences(path, "strict")
-
-
-def _read_sentences(path: Path, errors: str) -> Iterator[str]:
-    """Yield the lines of a file, or its segments."""
     lines = (
         decode_line(line, number, path, errors)
         for number, line in enumerate(raw_lines(path), start=1)
@@ -107,15 +121,6 @@ def _read_sentences(path: Path, errors: str) -> Iterator[str]:
         yield " ".join(html.unescape(segment).split())
 
 
-def check_is_file(path: Path) -> None:
-    """Check that a file exists, or raise FileNotFoundError."""
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"There is no file {path}. Expected UTF-8 text, one sentence a "
-            "line, plain or compressed (`.gz`, `.xz`, `.zst`, `.bz2`)."
-        )
-
-
 def raw_lines(path: Path) -> Iterator[bytes]:
     """Read the lines of a file as bytes, decompressed.
 
@@ -126,6 +131,7 @@ def raw_lines(path: Path) -> Iterator[bytes]:
         Each line, with its line end.
 
     Raises:
+        FileNotFoundError: If the file is missing.
         ValueError: If the compressed data is damaged, or the file has another
             encoding or other line ends.
     """
@@ -182,33 +188,6 @@ def decode_line(line: bytes, number: int, path: Path, errors: str) -> str:
         ) from error
 
 
-def _zip_sides(
-    source: Path, target: Path, errors: str
-) -> Iterator[tuple[int, str, str]]:
-    lines = itertools.zip_longest(
-        _read_sentences(source, errors), _read_sentences(target, errors)
-    )
-    number = 0
-    for number, (source_line, target_line) in enumerate(lines, start=1):
-        if source_line is None or target_line is None:
-            longer = number + sum(1 for _ in lines)
-            shorter = number - 1
-            counts = (
-                (shorter, longer) if source_line is None else (longer, shorter)
-            )
-            raise ValueError(
-                "The two files of a parallel text must have the same number "
-                f"of lines. Received: {counts[0]} in {source}, {counts[1]} in "
-                f"{target}."
-            )
-        yield number, source_line, target_line
-    if not number:
-        raise ValueError(
-            f"The parallel text has no sentence: {source} and {target} are "
-            "empty."
-        )
-
-
 def _zstd_module() -> Any:
     """Return the module, part of the standard library since Python 3.14."""
     if sys.version_info >= (3, 14):
@@ -255,9 +234,15 @@ def open_decompressed(path: Path) -> Iterator[BinaryIO]:
         The bytes, as a file.
 
     Raises:
+        FileNotFoundError: If the file is missing.
         ValueError: If the compressed data is damaged or truncated.
         ImportError: If the package that decompresses it is not installed.
     """
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"There is no file {path}. Expected UTF-8 text, one sentence a "
+            "line, plain or compressed (`.gz`, `.xz`, `.zst`, `.bz2`)."
+        )
     suffix = path.suffix.lower()
     opener = _OPENERS.get(suffix)
     if opener is None:

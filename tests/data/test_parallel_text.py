@@ -80,7 +80,7 @@ def test_bad_bytes_can_be_kept_for_the_corpus_to_skip(tmp_path):
 def test_missing_empty_and_damaged_files_are_refused(tmp_path):
     good = write(tmp_path / "good", b"a\n")
     with pytest.raises(FileNotFoundError, match="nowhere"):
-        read_pairs(good, tmp_path / "nowhere")
+        list(read_pairs(good, tmp_path / "nowhere"))
     empty = write(tmp_path / "empty", b"")
     with pytest.raises(ValueError, match="no sentence"):
         list(read_pairs(empty, empty))

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from luong_keras.data.parallel_text import (
-    check_is_file,
     decode_line,
     raw_lines,
 )
@@ -103,7 +102,6 @@ def _describe_first_pair(cells: list[str], places: tuple[int, int]) -> str:
 
 def open_tsv(path: Path, requested: RequestedColumns) -> TextSource:
     """Open a tab-separated file; its first lines determine the columns."""
-    check_is_file(path)
     lines = [
         decode_line(raw, number, path, "surrogateescape")
         for number, raw in enumerate(
@@ -210,7 +208,6 @@ _RECORDS_READ = 20  # records from which the delimiter is detected
 
 def open_csv(path: Path, requested: RequestedColumns) -> TextSource:
     """Open a `.csv` file; its first records determine the delimiter."""
-    check_is_file(path)
     stated = _stated_delimiter(path)
     return _open_records(path, requested, stated or _DELIMITERS, bool(stated))
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from luong_keras.data.parallel_text import (
-    check_is_file,
     decode_line,
     raw_lines,
 )
@@ -30,7 +29,6 @@ _LINES_SEARCHED = 20  # lines searched for the first readable record
 
 def open_json_lines(path: Path, requested: RequestedColumns) -> TextSource:
     """Open a file of records; its first record determines the fields."""
-    check_is_file(path)
     for number, line in enumerate(raw_lines(path), start=1):
         try:
             record = json.loads(decode_line(line, number, path, "strict"))

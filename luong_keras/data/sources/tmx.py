@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from luong_keras.data.parallel_text import (
-    check_is_file,
     open_decompressed,
     without_compression,
 )
@@ -37,7 +36,6 @@ _CODES = ("bpt", "ept", "it", "ph", "ut", "sub")
 
 def open_tmx(path: Path, requested: RequestedColumns) -> TextSource:
     """Open a file of units; the languages must be in its first units."""
-    check_is_file(path)
     names = []
     for _, unit in itertools.islice(_read_units(path), _UNITS_SEARCHED):
         names += [name for name in unit if name not in names]
