@@ -124,7 +124,7 @@ def terminal(stream: IO[str], narrowest: int = _NARROWEST) -> Console | None:
 
     Args:
         stream: a stream such as `sys.stdout`.
-        narrowest: the least number of columns.
+        narrowest: the minimum number of columns.
 
     Returns:
         The terminal; None for a file, a notebook, a narrow terminal or one
@@ -163,7 +163,7 @@ def show_line(
         line: function that returns the current text, called from a thread.
         seconds: least time between two lines of a file.
         stream: a stream such as `sys.stdout`.
-        narrowest: the least number of columns of a redrawn line.
+        narrowest: the minimum number of columns of a redrawn line.
         drawing: function from a terminal to the function that returns what is
             redrawn on it; the line by default.
 

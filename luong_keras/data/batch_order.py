@@ -122,7 +122,7 @@ class BatchOrder:
 
         Args:
             epoch: The epoch, from 0.
-            widths: As in `dataset`.
+            widths: As in `TrainingBatches.dataset`.
 
         Returns:
             (N, 3) integer array: for each batch the rows, the columns of
@@ -145,7 +145,7 @@ class BatchOrder:
 
         Args:
             epoch: The epoch, from 0.
-            widths: As in `dataset`.
+            widths: As in `TrainingBatches.dataset`.
 
         Returns:
             The share of `<pad>` in `source` and `target_in`, from 0 to 1.
@@ -269,17 +269,19 @@ def shuffled_places(
     counts: int | np.ndarray,
     seeds: tuple[int, int] | np.ndarray,
 ) -> np.ndarray:
-    """Compute the numbers at places of shuffled ranges, without the rest.
+    """Return the elements at some positions of shuffled ranges.
+
+    The ranges are not shuffled as a whole.
 
     Args:
-        places: (n,) integer array, the places.
+        places: (n,) integer array, the positions.
         counts: The length of the range, or (n,) integer array, the length of
-            the range of each place.
+            the range of each position.
         seeds: Two integers, or (n, 2) integer array; each pair of integers
             gives another order.
 
     Returns:
-        (n,) int64 array, the numbers at these places.
+        (n,) int64 array, the elements at these positions.
 
     Example:
         >>> whole = shuffled_places(np.arange(10), 10, (1, 0))

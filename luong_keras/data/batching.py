@@ -32,8 +32,8 @@ class TrainingBatches(BatchOrder):
     run from step 0. The authors' program has another order: see `batching`.
 
     Lengths are counted once, at construction, and kept in the corpus's
-    folder. All epochs have the same, known number of steps. Pairs with a side
-    of no tokens are left out.
+    folder. All epochs have the same, known number of steps. Pairs that have a
+    side without tokens are left out.
 
     Args:
         corpus: The sentence pairs.
@@ -42,8 +42,8 @@ class TrainingBatches(BatchOrder):
         batch_size: The number of pairs per batch. If it does not divide the
             pairs, one batch in the last pool of an epoch is smaller.
         seed: The seed of the order, at least 0.
-        max_length: The most tokens of a side, without `<s>` and `</s>`.
-            The paper drops pairs of more than 50 words.
+        max_length: The maximum number of tokens per side, without `<s>` and
+            `</s>`. The paper drops pairs of more than 50 words.
         over_long: The treatment of longer pairs: `"drop"`; `"truncate"`,
             which keeps the first `max_length` tokens of each side; or
             `"truncate_source_left"`, which keeps the last source tokens
@@ -61,7 +61,7 @@ class TrainingBatches(BatchOrder):
     Attributes:
         dropped: The number of pairs left out because they were too long.
         cut: The number of pairs cut because they were too long.
-        empty: The number of pairs left out for a side of no tokens.
+        empty: The number of pairs left out for a side without tokens.
 
     Raises:
         ValueError: If an argument is out of range, or no pair is left.

@@ -108,7 +108,7 @@ class Corpus:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the text."""
+        """A hash of the sizes and CRC-32 checksums of both texts."""
         files = self.description["files"]
         texts = [files[text_path(self.folder, side).name] for side in SIDES]
         return hashlib.sha256(

@@ -24,8 +24,8 @@ from luong_keras.data.corpus import (
 )
 from luong_keras.data.pair_checks import (
     FILTERED,
+    MAX_EXAMPLES,
     REASONS,
-    SHOWN,
     Checked,
     Preprocess,
     check_pairs,
@@ -39,8 +39,8 @@ from luong_keras.text.threads import available_cores, batches_of, map_in_order
 
 _PAIRS_PER_CALL = 8192
 # Calls in this process before worker processes start.
-_CALLS_ALONE = 8
-_CALLS_ALONE_PREPARING = 1  # with sacremoses, which takes ten times as long
+_LOCAL_CALLS = 8
+_LOCAL_CALLS_PREPROCESSING = 1  # with sacremoses, which takes ten times as long
 
 
 def write_corpus(
@@ -155,7 +155,9 @@ def checked_chunks(
 ) -> Iterator[list[tuple[tuple[str, str], Checked]]]:
     """Yield chunks of pairs, each pair with the result of `check_pair`."""
     has_preprocessing = any(prepare is not None for prepare in preprocess)
-    local_calls = _CALLS_ALONE_PREPARING if has_preprocessing else _CALLS_ALONE
+    local_calls = (
+        _LOCAL_CALLS_PREPROCESSING if has_preprocessing else _LOCAL_CALLS
+    )
     check = functools.partial(
         check_pairs, preprocess=preprocess, filters=filters
     )
@@ -222,7 +224,7 @@ class _LeftOutPairs:
         entries = self.filtered if is_filtered else self.skipped
         entry = entries.setdefault(reason, {"count": 0, "first_lines": []})
         entry["count"] += 1
-        if len(entry["first_lines"]) == SHOWN:
+        if len(entry["first_lines"]) == MAX_EXAMPLES:
             return
         entry["first_lines"].append(place)
         if is_filtered:
@@ -243,7 +245,7 @@ class _LeftOutPairs:
             )
         skipped = sum(entry["count"] for entry in self.skipped.values())
         if skipped > max_skipped * count:
-            samples = "; ".join(self._samples[:SHOWN])
+            samples = "; ".join(self._samples[:MAX_EXAMPLES])
             raise ValueError(
                 f"{skipped} of {count} sentence pairs cannot be used, which is "
                 f"{skipped / count:.1%}. Expected: at most {max_skipped:.1%} "

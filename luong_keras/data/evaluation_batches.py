@@ -32,7 +32,8 @@ class EvaluationBatches:
         sources: The source sentences.
         source_tokenizer: The tokenizer of the sources.
         batch_size: The number of sentences per batch.
-        max_length: The most tokens of a side; longer sides are cut.
+        max_length: The maximum number of tokens per side; longer sides are
+            cut.
         targets: The translations to score, or None.
         target_tokenizer: The tokenizer of the targets.
 

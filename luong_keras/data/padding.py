@@ -32,7 +32,7 @@ def pad_rows(rows: Sequence[Sequence[int]], min_width: int = 0) -> np.ndarray:
 
     Args:
         rows: B rows of ids.
-        min_width: The least number of columns.
+        min_width: The minimum number of columns.
 
     Returns:
         (B, N) int32 array of ids.
@@ -81,7 +81,7 @@ def padded_width(length: np.ndarray, widths: Sequence[int]) -> np.ndarray:
             possible if empty.
 
     Returns:
-        The least sufficient width; the length itself if no width suffices.
+        The smallest sufficient width; the length itself if no width suffices.
 
     Example:
         >>> padded_width(np.array([3, 9, 40]), (8, 12, 16))

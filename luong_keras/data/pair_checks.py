@@ -21,8 +21,8 @@ Checked = tuple[bytes, bytes, int] | str
 _NO_FILTERS = FilterConfig()
 # A longer text is not a sentence but, for example, a file without line ends.
 # Its preparation and tokenisation would take all memory.
-LONGEST = 20_000
-SHOWN = 5  # places kept for each reason
+MAX_CHARACTERS = 20_000
+MAX_EXAMPLES = 5  # places kept for each reason
 REASONS = {
     "empty source": "the source sentence is empty",
     "empty target": "the target sentence is empty",
@@ -33,7 +33,7 @@ REASONS = {
     "no source": "the record has no source sentence",
     "no target": "the record has no target sentence",
     "no record": "the line cannot be read as a record",
-    "too long": f"a sentence has more than {LONGEST:,} characters",
+    "too long": f"a sentence has more than {MAX_CHARACTERS:,} characters",
 }
 
 
@@ -72,7 +72,7 @@ def check_pair(
     for side, text, prepare in zip(
         SIDES, (source, target), preprocess, strict=True
     ):
-        if len(text) > LONGEST:
+        if len(text) > MAX_CHARACTERS:
             return "too long"
         # The graph of the translator does the same with its input.
         text = one_line(text)

@@ -184,7 +184,7 @@ def decode_line(line: bytes, number: int, path: Path, errors: str) -> str:
         raise ValueError(
             f"Line {number} of {path} is not UTF-8 ({error.reason} at byte "
             f"{error.start}). Received: {line[:80]!r}. Convert the text to "
-            "UTF-8, or remove the line; that of a pair, from both files."
+            "UTF-8, or remove the line (in a parallel text, from both files)."
         ) from error
 
 

@@ -178,8 +178,8 @@ def _find_language_file(prefix: str, language: str) -> Path:
     if file is None and Path(prefix).is_file():
         raise ValueError(
             f"{prefix} holds only one side, judging by its name. Expected: "
-            f"{ONE_OR_TWO}; among several sources, a list of the two. "
-            f"Received: {prefix} only."
+            f"{ONE_OR_TWO}; in a list of several sources, the two files are "
+            f"a list of their own. Received: {prefix} only."
         )
     if file is None:
         raise FileNotFoundError(

@@ -49,7 +49,7 @@ class TokenIds:
 
         Args:
             lines: The numbers of the sentences, from 0.
-            max_length: The most tokens that are kept of a sentence.
+            max_length: The maximum number of tokens kept of a sentence.
             keep_end: Whether to keep the last tokens instead of the first.
 
         Returns:
@@ -163,7 +163,7 @@ class PairSelection:
         target_lengths: The same for the target side.
         dropped: The number of pairs left out because they were too long.
         cut: The number of pairs cut because they were too long.
-        empty: The number of pairs left out for a side of no tokens.
+        empty: The number of pairs left out for a side without tokens.
     """
 
     lines: np.ndarray
@@ -189,7 +189,8 @@ def select_pairs(
         corpus: The sentence pairs.
         source_tokenizer: The tokenizer of the source sentences.
         target_tokenizer: The tokenizer of the target sentences.
-        max_length: The most tokens of a side, without `<s>` and `</s>`.
+        max_length: The maximum number of tokens per side, without `<s>` and
+            `</s>`.
         over_long: `"drop"`, `"truncate"` or `"truncate_source_left"`.
 
     Returns:
@@ -227,7 +228,7 @@ def select_pairs(
         raise ValueError(
             f"No pair is left to train on. Received: "
             f"{pluralize(len(corpus), 'pair')}, "
-            f"{selection.empty} with a side of no tokens, "
+            f"{selection.empty} with a side without tokens, "
             f"{selection.dropped} with more than {max_length} tokens. Give a "
             "larger `max_length`, or `over_long='truncate'`."
         )

@@ -203,7 +203,7 @@ def model_links(
     Args:
         trained: the model with its tokenizers.
         corpus: the prepared text on which the model was trained.
-        maximum: the most pairs to align, spread over the text.
+        maximum: the maximum number of pairs to align, spread over the text.
 
     Yields:
         Source tokens, target tokens and links of each pair.

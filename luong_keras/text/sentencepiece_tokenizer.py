@@ -164,9 +164,10 @@ class SentencePieceTokenizer(Tokenizer):
         for symbol in config.user_defined_symbols:
             if lowercase and symbol != symbol.lower():
                 raise ValueError(
-                    "No symbol with capitals is in lower-cased text. "
-                    f"Received: {symbol!r} among `user_defined_symbols`, and "
-                    "lowercase=True. Write it in lower case."
+                    "Lower-cased text has no capitals, so the symbol would "
+                    f"never match. Received: {symbol!r} among "
+                    "`user_defined_symbols`, and lowercase=True. Write it in "
+                    "lower case."
                 )
         model = io.BytesIO()
         try:
@@ -293,7 +294,7 @@ def _training_error(vocabulary_size: int, error: RuntimeError) -> ValueError:
     else:
         fix = "Check the arguments and the text."
     text = (
-        f"SentencePiece made no model of this text. Received: "
+        f"SentencePiece could not train a model on this text. Received: "
         f"vocabulary_size={vocabulary_size}. {fix} SentencePiece says: "
         f"{message.splitlines()[0]}"
     )

@@ -104,12 +104,12 @@ class WordTokenizer(Tokenizer):
 
         Args:
             lines: Sentences.
-            vocabulary_size: The most ids, including the four special tokens;
-                a text of fewer words gives fewer. None takes all words of the
-                text.
+            vocabulary_size: The maximum number of ids, including the four
+                special tokens; a text with fewer words gives fewer. None takes
+                all words of the text.
             pretokenized: As in the constructor.
             lowercase: As in the constructor.
-            min_count: The least number of occurrences of a word.
+            min_count: The minimum number of occurrences of a word.
             threads: As in `luong_keras.text.word_tokenizer.count_words`.
 
         Returns:

@@ -60,7 +60,7 @@ def file_contents(corpus):
 @pytest.fixture
 def small_chunks(monkeypatch):
     monkeypatch.setattr(corpus_writer, "_PAIRS_PER_CALL", 100)
-    monkeypatch.setattr(corpus_writer, "_CALLS_ALONE", 2)
+    monkeypatch.setattr(corpus_writer, "_LOCAL_CALLS", 2)
 
 
 def write(folder, pairs=None, **options):

@@ -61,7 +61,7 @@ def test_unequal_line_counts_are_reported(tmp_path, sides):
 def test_invalid_utf8_is_reported_with_its_line(tmp_path):
     good = write(tmp_path / "good", b"a\nb\nc\n")
     bad = write(tmp_path / "bad", b"a\nb\nc\xff\n")
-    message = "Line 3 of .*bad is not UTF-8.*remove the line; that of a pair"
+    message = "Line 3 of .*bad is not UTF-8.*remove the line .*from both files"
     with pytest.raises(ValueError, match=message):
         list(read_pairs(good, bad))
 

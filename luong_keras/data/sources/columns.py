@@ -57,8 +57,7 @@ class Columns:
         target: The place of the target column, from 0.
         header: Whether the first line of a file names the columns.
         note: A message for the user about the columns, or None.
-        count: The most columns that a line of the file may have; None for
-            any number.
+        count: The maximum number of columns of a line; None for any number.
         languages: As those of a `TextSource`.
     """
 
