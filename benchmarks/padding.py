@@ -19,6 +19,7 @@ from pathlib import Path
 
 from input_pipeline import tokenizers
 
+from luong_keras.data.batch_order import batch_shapes, padding_share
 from luong_keras.data.batching import TrainingBatches
 from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.data.padding import FEW_WIDTHS, WIDTHS
@@ -66,14 +67,15 @@ def report(name: str, pairs: list[tuple[str, str]], epochs: list[int]) -> None:
         )
         print(f"\n{name}: {batches.steps_per_epoch} batches an epoch")
         print(f"{'widths':16} padding   shapes after epochs {epochs}")
+        sizes = [batches.sizes(epoch) for epoch in range(max(epochs))]
         for choice, widths in CHOICES.items():
             seen: set[tuple[int, ...]] = set()
             counts = []
-            for epoch in range(max(epochs)):
-                seen |= set(map(tuple, batches.shapes(epoch, widths)))
-                if epoch + 1 in epochs:
+            for epoch, epoch_sizes in enumerate(sizes, start=1):
+                seen |= set(map(tuple, batch_shapes(epoch_sizes, widths)))
+                if epoch in epochs:
                     counts.append(len(seen))
-            share = batches.padding_share(0, widths)
+            share = padding_share(sizes[0], widths)
             print(f"{choice:16} {share:7.1%}   {counts}", flush=True)
 
 

@@ -117,55 +117,56 @@ class BatchOrder:
         pool, place = divmod(place, self.pool_batches)
         return self.pool_lines(epoch, pool)[place]
 
-    def shapes(self, epoch: int = 0, widths: Sequence[int] = ()) -> np.ndarray:
-        """Compute the shapes of an epoch's batches.
+    def sizes(self, epoch: int = 0) -> np.ndarray:
+        """Compute the sizes of an epoch's batches, in one pass.
 
         Args:
             epoch: The epoch, from 0.
-            widths: As in `TrainingBatches.dataset`.
 
         Returns:
-            (N, 3) integer array: for each batch the rows, the columns of
-            `source` and the columns of `target_in`.
+            (N, 4) integer array: for each batch the rows, the columns of
+            `source` and of `target_in`, and the tokens in both.
         """
-        sizes = []
-        for pool in range(self.pools_per_epoch):
-            for lines in self.pool_lines(epoch, pool):
-                source = self._pairs.source_lengths[lines].max()
-                target = self._pairs.target_lengths[lines].max() + 1  # `<s>`
-                sizes.append((len(lines), source, target))
-        shapes = np.array(sizes, np.int64)
-        shapes[:, 1:] = padded_width(shapes[:, 1:], widths)
-        return shapes
-
-    def padding_share(
-        self, epoch: int = 0, widths: Sequence[int] = ()
-    ) -> float:
-        """Compute the share of padding in an epoch's batches.
-
-        Args:
-            epoch: The epoch, from 0.
-            widths: As in `TrainingBatches.dataset`.
-
-        Returns:
-            The share of `<pad>` in `source` and `target_in`, from 0 to 1.
-        """
-        rows, source, target = self.shapes(epoch, widths).T
-        lines = np.concatenate(
-            [
-                lines
-                for pool in range(self.pools_per_epoch)
-                for lines in self.pool_lines(epoch, pool)
-            ]
-        )
-        words = len(lines) + sum(
-            int(lengths[lines].sum())
-            for lengths in (
-                self._pairs.source_lengths,
-                self._pairs.target_lengths,
+        source, target = self._pairs.source_lengths, self._pairs.target_lengths
+        sizes = [
+            (
+                len(lines),
+                source[lines].max(),
+                target[lines].max() + 1,  # `<s>`
+                source[lines].sum() + target[lines].sum() + len(lines),
             )
-        )
-        return float(1 - words / (rows * (source + target)).sum())
+            for pool in range(self.pools_per_epoch)
+            for lines in self.pool_lines(epoch, pool)
+        ]
+        return np.array(sizes, np.int64)
+
+
+def batch_shapes(sizes: np.ndarray, widths: Sequence[int] = ()) -> np.ndarray:
+    """Compute the shapes of batches that are padded to some widths.
+
+    Args:
+        sizes: The result of `BatchOrder.sizes`.
+        widths: As in `TrainingBatches.dataset`.
+
+    Returns:
+        (N, 3) integer array: for each batch the rows, the columns of `source`
+        and the columns of `target_in`.
+    """
+    return np.column_stack([sizes[:, 0], padded_width(sizes[:, 1:3], widths)])
+
+
+def padding_share(sizes: np.ndarray, widths: Sequence[int] = ()) -> float:
+    """Compute the share of padding in batches.
+
+    Args:
+        sizes: The result of `BatchOrder.sizes`.
+        widths: As in `TrainingBatches.dataset`.
+
+    Returns:
+        The share of `<pad>` in `source` and `target_in`, from 0 to 1.
+    """
+    rows, source, target = batch_shapes(sizes, widths).T
+    return float(1 - sizes[:, 3].sum() / (rows * (source + target)).sum())
 
 
 class Mixture:

@@ -17,6 +17,7 @@ import keras
 
 from luong_keras.config import RunConfig
 from luong_keras.data import phrasebook
+from luong_keras.data.batch_order import batch_shapes, padding_share
 from luong_keras.data.batching import TrainingBatches
 from luong_keras.data.datasets import Datasets
 from luong_keras.data.padding import WIDTHS
@@ -208,14 +209,15 @@ def _print_batches(batches: TrainingBatches, devices: Devices) -> None:
     )
     if not devices.on_jax:
         return
-    shapes = {tuple(shape) for shape in batches.shapes(0, WIDTHS)}
+    sizes = batches.sizes()
+    shapes = {tuple(shape) for shape in batch_shapes(sizes, WIDTHS)}
     print(
         f"{pluralize(devices.count, 'device')}, "
         f"{pluralize(devices.world, 'process', 'processes')}; "
         f"{pluralize(len(shapes), 'program')} to compile for the shapes of the "
         "first epoch, "
-        f"{batches.padding_share(0, WIDTHS):.1%} padding "
-        f"(without rounding up: {batches.padding_share():.1%})"
+        f"{padding_share(sizes, WIDTHS):.1%} padding "
+        f"(without rounding up: {padding_share(sizes):.1%})"
     )
 
 

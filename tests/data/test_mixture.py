@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from luong_keras.config import DataConfig
-from luong_keras.data.batch_order import Mixture
+from luong_keras.data.batch_order import Mixture, padding_share
 from luong_keras.data.batching import TrainingBatches
 from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.data.sources.source_kinds import PlacedPair
@@ -125,7 +125,7 @@ def test_padding_share_is_of_the_drawn_pairs(corpus):
         for name in ("source", "target_in"):
             cells += batch[name].shape.num_elements()
             padding += int((batch[name].numpy() == 0).sum())
-    assert batches.padding_share() == pytest.approx(padding / cells)
+    assert padding_share(batches.sizes()) == pytest.approx(padding / cells)
 
 
 def test_unweighted_sources_act_as_one_text(corpus, tmp_path):
