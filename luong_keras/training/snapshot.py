@@ -19,8 +19,8 @@ class Snapshot:
     """The state of a run between two batches.
 
     The file is a plain `.npz`: one array per variable, named by the variable's
-    path, and a JSON header with the format version, the position, the callback
-    states and a checksum. Reading it executes nothing.
+    path, and a JSON header with the format version, the names of the arrays,
+    the position and the callback states. Reading it executes nothing.
 
     The arrays hold all of `model.variables` (with the states of the random
     seeds, which weight files drop), the optimizer's variables and the sums of
@@ -31,7 +31,7 @@ class Snapshot:
     Attributes:
         position: The number of batches that the run has seen.
         arrays: The variables, by `model/…`, `optimizer/…`, `metrics/…`.
-        callbacks: The states of the callbacks, by class name.
+        callbacks: The states of the callbacks, by class and monitored value.
         steps_per_epoch: The number of batches per epoch; `None` if unknown.
 
     Example:
@@ -147,9 +147,15 @@ class Snapshot:
         """
         make_optimizer_variables(model)
         self._assign_arrays(_group_variables(model, "model", "optimizer"), path)
-        for name, callback in _stateful_callbacks(callbacks).items():
-            if name in self.callbacks:
-                callback.set_state(self.callbacks[name])
+        # Earlier versions wrote only the names of the classes.
+        old_names = _stateful_callbacks(callbacks, with_monitor=False)
+        named = _stateful_callbacks(callbacks)
+        for old_name, (name, callback) in zip(
+            old_names, named.items(), strict=True
+        ):
+            state = self.callbacks.get(name, self.callbacks.get(old_name))
+            if state is not None:
+                callback.set_state(state)
 
     def apply_metrics(
         self, model: keras.Model, path: str | os.PathLike[str] = ""
@@ -183,11 +189,7 @@ class Snapshot:
             variables = remove_counters(variables)
         check_match(saved, variables, path)
         for name, variable in variables.items():
-            array = saved[name]
-            if array.dtype.kind == "V":
-                dtype = keras.ops.convert_to_numpy(variable).dtype
-                array = array.view(dtype)
-            variable.assign(array)
+            variable.assign(saved[name])
 
 
 def make_optimizer_variables(model: keras.Model) -> None:
@@ -218,10 +220,16 @@ def _group_variables(
 
 
 def _stateful_callbacks(
-    callbacks: Iterable[keras.callbacks.Callback],
+    callbacks: Iterable[keras.callbacks.Callback], with_monitor: bool = True
 ) -> dict[str, keras.callbacks.Callback]:
+    """Name callbacks by their class and, if they have one, their monitor."""
+
+    def name_callback(callback: keras.callbacks.Callback) -> str:
+        monitor = getattr(callback, "monitor", None) if with_monitor else None
+        return type(callback).__name__ + (f"({monitor})" if monitor else "")
+
     return with_unique_names(
-        (type(callback).__name__, callback)
+        (name_callback(callback), callback)
         for callback in callbacks
         if hasattr(callback, "get_state")
     )

@@ -1,7 +1,7 @@
 """Named arrays and a JSON header in one checked file."""
 
 import contextlib
-import hashlib
+import io
 import json
 import os
 import zipfile
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from luong_keras.files.atomic_file import atomic_path, check_free_space
@@ -31,14 +32,17 @@ def write_arrays(
 
     Args:
         path: The file to write or to replace.
-        header: JSON-compatible values. The format version and a checksum of
-            the whole content are added.
+        header: JSON-compatible values. The format version and the names of
+            the arrays are added.
         arrays: The arrays by name. Types that NumPy files do not support
             (bfloat16) are written as raw bytes.
     """
     arrays = {name: _as_raw_bytes(array) for name, array in arrays.items()}
-    header = {"format_version": FORMAT_VERSION, **header}
-    header["sha256"] = _compute_digest(header, arrays)
+    header = {
+        "format_version": FORMAT_VERSION,
+        "arrays": sorted(arrays),
+        **header,
+    }
     text = np.frombuffer(json.dumps(header).encode(), np.uint8)
     check_free_space(path, sum(array.nbytes for array in arrays.values()))
     with atomic_path(path, _keep_previous(Path(path))) as temporary:
@@ -90,7 +94,7 @@ def read_arrays(
         path: The file.
 
     Returns:
-        The header and the arrays.
+        The header and the arrays; raw bytes become bfloat16 again.
 
     Raises:
         FileNotFoundError: If the file does not exist.
@@ -99,10 +103,16 @@ def read_arrays(
     """
     no_link(path)
     try:
-        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        with open(path, "rb") as raw, zipfile.ZipFile(raw) as file:
+            # Only a member that is read whole has its CRC-32 checked.
+            arrays = {
+                name.removesuffix(".npy"): _decode_array(file.read(name))
+                for name in file.namelist()
+            }
         header = json.loads(arrays.pop(_HEADER).tobytes())
-        version, digest = header["format_version"], header.pop("sha256")
+        version = header["format_version"]
+        # Earlier versions did not write the names.
+        names = header.pop("arrays", sorted(arrays))
     except FileNotFoundError:
         raise
     except _UNREADABLE as error:
@@ -114,8 +124,8 @@ def read_arrays(
             "with the release that began it, or delete the file to start "
             "again."
         )
-    if digest != _compute_digest(header, arrays):
-        raise _damaged_error(path, "the checksum differs")
+    if names != sorted(arrays):
+        raise _damaged_error(path, "arrays are missing")
     return header, arrays
 
 
@@ -140,15 +150,9 @@ def _as_raw_bytes(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def _compute_digest(
-    header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
-) -> str:
-    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
-    for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
-        digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
-        digest.update(array.tobytes())
-    return digest.hexdigest()
+def _decode_array(content: bytes) -> np.ndarray:
+    array = np.load(io.BytesIO(content), allow_pickle=False)
+    return array.view(ml_dtypes.bfloat16) if array.dtype == "V2" else array
 
 
 def _damaged_error(path: str | os.PathLike[str], reason: object) -> ValueError:

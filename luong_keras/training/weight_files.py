@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import h5py
 import keras
+import ml_dtypes
 import numpy as np
 
 from luong_keras.files.atomic_file import atomic_path, check_free_space
@@ -131,10 +132,14 @@ def write_mean(
         shutil.copyfile(paths[-1], temporary)
         with h5py.File(temporary, "r+") as result:
             for name, array in _list_arrays(result):
-                if array.dtype.kind == "f":
-                    total = sum(np.asarray(f[name], "float64") for f in files)
-                    # The assignment rounds to the type of the array.
-                    array[...] = total / len(files)
+                # HDF5 stores bfloat16 as raw bytes.
+                is_bfloat16 = array.attrs.get("dtype") == "bfloat16"
+                dtype = ml_dtypes.bfloat16 if is_bfloat16 else array.dtype
+                if is_bfloat16 or array.dtype.kind == "f":
+                    arrays = [file[name][()].view(dtype) for file in files]
+                    total = sum(array.astype("float64") for array in arrays)
+                    mean_array = (total / len(files)).astype(dtype)
+                    array[...] = mean_array.view(array.dtype)
             result.attrs[_CHECKSUM] = _compute_checksum(result)
 
 

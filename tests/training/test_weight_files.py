@@ -75,6 +75,19 @@ def test_flipped_bits_are_detected(tmp_path):
             load_weights(model(), path)
 
 
+def test_the_mean_of_bfloat16_weights(tmp_path):
+    paths = [tmp_path / f"{name}.weights.h5" for name in ("a", "b", "mean")]
+    mean = keras.Sequential(
+        [keras.Input((1,)), keras.layers.Dense(1, dtype="bfloat16")]
+    )
+    for path, kernel in zip(paths, (1.0, 4.0), strict=False):
+        mean.layers[0].kernel.assign([[kernel]])
+        save_weights(mean, path)
+    write_mean(paths[:2], paths[2])
+    load_weights(mean, paths[2])
+    assert float(mean.layers[0].kernel[0, 0]) == 2.5
+
+
 def test_full_disks_are_reported_before_writing(tmp_path, monkeypatch):
     usage = shutil.disk_usage(tmp_path)._replace(free=1 << 20)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
