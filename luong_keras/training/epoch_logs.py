@@ -13,27 +13,33 @@ from luong_keras.files.atomic_file import write_text
 from luong_keras.files.json_lines import read_json_lines, write_json_lines
 
 
-def find_result(logs: Mapping[str, Any], name: str, prefix: str = "") -> Any:
+def find_result(
+    logs: Mapping[str, Any], name: str, validation: bool = False
+) -> Any:
     """Find a result, whose key may begin with the name of a model output.
+
+    If several keys fit, the shortest is taken.
 
     Args:
         logs: The logs of a batch or an epoch.
         name: The name of the metric.
-        prefix: `"val_"` for the validation, otherwise empty.
+        validation: Whether to find the result of the validation.
 
     Returns:
         The value, or `None` if it is missing.
 
     Example:
         >>> logs = {"val_word_loss": 3.0, "word_loss": 2.0}
-        >>> find_result(logs, "loss"), find_result(logs, "loss", "val_")
-        (2.0, 3.0)
+        >>> find_result(logs, "loss")
+        2.0
+        >>> find_result(logs, "loss", validation=True)
+        3.0
     """
-    for key, value in logs.items():
+    for key in sorted(logs, key=len):
         metric = key.removeprefix("val_")
-        is_requested = (metric != key) == bool(prefix)
+        is_requested = (metric != key) == validation
         if is_requested and (metric == name or metric.endswith(f"_{name}")):
-            return value
+            return logs[key]
     return None
 
 

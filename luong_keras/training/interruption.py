@@ -38,6 +38,9 @@ class StopOnSignal(keras.callbacks.Callback):
             same batches. `None` for a single process.
         agree_every: The number of batches between calls of `agree`.
 
+    Raises:
+        ValueError: If `agree_every` is not positive.
+
     Example:
         >>> StopOnSignal().stopping
         False
@@ -53,6 +56,7 @@ class StopOnSignal(keras.callbacks.Callback):
         agree_every: int = 10,
     ) -> None:
         super().__init__()
+        at_least(1, agree_every=agree_every)
         self.signals = signals
         self.deadline = deadline
         self.agree = agree
@@ -62,11 +66,13 @@ class StopOnSignal(keras.callbacks.Callback):
         #: Whether a requested snapshot is not saved yet.
         self.snapshot_wanted = False
         self._agreed = False
+        self._batch = -1
         self._previous_handlers: dict[signal.Signals, Any] = {}
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Install the handlers."""
         self.received = None
+        self.snapshot_wanted = self._agreed = False
         if threading.current_thread() is not threading.main_thread():
             return
         for number in self.signals:
@@ -78,11 +84,19 @@ class StopOnSignal(keras.callbacks.Callback):
                 signal.SIGUSR1, self._request_snapshot
             )
 
+    def on_epoch_begin(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Count the batches of the epoch from 0."""
+        self._batch = -1
+
     def on_train_batch_end(
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Stop if a signal arrived or the deadline has passed."""
-        if (batch + 1) % self.agree_every == 0:
+        # A step may have several batches.
+        before, self._batch = self._batch, batch
+        if (batch + 1) // self.agree_every > (before + 1) // self.agree_every:
             self._agree_with_others()
         self._stop_if_needed()
 

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from luong_keras.layers.argument_checks import check_choice
 from luong_keras.ops.cross_entropy import (
     check_smoothing,
     check_targets,
@@ -231,11 +232,7 @@ def _count(mask: Any, dtype: Any) -> Any:
 def _check_normalization(
     normalization: str, nominal_batch_size: int | None
 ) -> None:
-    if normalization not in NORMALIZATIONS:
-        raise ValueError(
-            f"`normalization` must be one of {NORMALIZATIONS}. Received: "
-            f"normalization={normalization!r}."
-        )
+    check_choice(NORMALIZATIONS, normalization=normalization)
     if nominal_batch_size is None:
         return
     if normalization != "sentence" or nominal_batch_size <= 0:

@@ -7,28 +7,17 @@ from typing import Any
 import keras
 import numpy as np
 
-from luong_keras.layers.argument_checks import check_numbers, check_share
+from luong_keras.config.checks import at_least
+from luong_keras.layers.argument_checks import (
+    check_choice,
+    check_numbers,
+    check_share,
+)
 from luong_keras.tables import pluralize
 from luong_keras.training.schedules import current_rate, refuse_schedule
 
 #: The log that decides between epochs of equal value; lower is better.
 LOSS = "val_loss"
-
-
-def check_mode(mode: str) -> None:
-    """Check the `mode` argument of a callback.
-
-    Args:
-        mode: The argument.
-
-    Raises:
-        ValueError: If it is neither `"max"` nor `"min"`.
-    """
-    if mode not in ("max", "min"):
-        raise ValueError(
-            "`mode` must be 'max' or 'min', the better direction of "
-            f"`monitor`. Received: mode={mode!r}."
-        )
 
 
 def monitored_value(
@@ -99,7 +88,7 @@ class BestEpoch(Stateful):
 
     def __init__(self, monitor: str, mode: str) -> None:
         super().__init__()
-        check_mode(mode)
+        check_choice(("max", "min"), mode=mode)
         self.monitor = monitor
         self.mode = mode
         self.best: float | None = None
@@ -205,7 +194,8 @@ class ReduceOnPlateau(BestEpoch):
         min_rate: The lowest rate that the callback sets.
 
     Raises:
-        ValueError: If `mode` is unknown or `factor` is no share.
+        ValueError: If `mode` is unknown, `factor` is no share, another number
+            is negative, or the logs of an epoch lack the value.
 
     Example:
         >>> ReduceOnPlateau("val_bleu", mode="max").factor
@@ -223,6 +213,8 @@ class ReduceOnPlateau(BestEpoch):
     ) -> None:
         super().__init__(monitor, mode)
         check_share(factor=factor)
+        check_numbers(least=0, patience=patience)
+        at_least(0, min_delta=min_delta, min_rate=min_rate)
         self.factor = factor
         self.patience = patience
         self.min_delta = min_delta
@@ -236,12 +228,11 @@ class ReduceOnPlateau(BestEpoch):
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Compare the epochs, and lower the rate after the patience."""
-        if not logs or self.monitor not in logs:
-            return
+        self.improved(logs, self.min_delta)
+        assert logs is not None  # since `improved`
         optimizer = self.model.optimizer
         rate = current_rate(optimizer)
         logs["learning_rate"] = rate
-        self.improved(logs, self.min_delta)
         if self.waited > self.patience and rate > self.min_rate:
             optimizer.learning_rate = max(rate * self.factor, self.min_rate)
             self.waited = 0
@@ -272,6 +263,7 @@ class StopOnNonFinite(Stateful):
 
     Raises:
         NonFiniteError: While training, with the epoch and batch if known.
+        ValueError: If `every_steps` is below 1 or `max_skipped` negative.
 
     Example:
         >>> StopOnNonFinite(every_steps=10).get_state()
@@ -287,6 +279,8 @@ class StopOnNonFinite(Stateful):
         describe: Callable[[int], str] | None = None,
     ) -> None:
         super().__init__()
+        check_numbers(every_steps=every_steps)
+        check_numbers(least=0, max_skipped=max_skipped)
         self.every_steps = every_steps
         self.max_skipped = max_skipped
         self.describe = describe
@@ -305,14 +299,15 @@ class StopOnNonFinite(Stateful):
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Remember the epoch."""
-        self._epoch = epoch
+        self._epoch, self._batch = epoch, -1
 
     def on_train_batch_end(
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Check the counters every `every_steps` batches."""
-        self._batch = batch
-        if (batch + 1) % self.every_steps == 0:
+        # A step may have several batches.
+        before, self._batch = self._batch, batch
+        if (batch + 1) // self.every_steps > (before + 1) // self.every_steps:
             self._check()
 
     def on_epoch_end(

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from luong_keras.layers.argument_checks import check_limits
+from luong_keras.layers.argument_checks import check_choice, check_limits
 from luong_keras.missing_package import private_name
 from luong_keras.ops.backends import sum_equal_rows
 from luong_keras.ops.devices import (
@@ -78,11 +78,7 @@ class _Clipped:
         on_nonfinite=None,
         **kwargs,
     ):
-        if on_nonfinite not in (None, "note", "skip"):
-            raise ValueError(
-                "`on_nonfinite` must be None, 'note' or 'skip'. Received: "
-                f"on_nonfinite={on_nonfinite!r}."
-            )
+        check_choice((None, "note", "skip"), on_nonfinite=on_nonfinite)
         check_limits(clip_norm=clip_norm)
         super().__init__(*args, **kwargs)
         if self.gradient_accumulation_steps:

@@ -7,6 +7,12 @@ from typing import Any
 
 import keras
 
+from luong_keras.layers.argument_checks import (
+    check_limits,
+    check_numbers,
+    check_share,
+)
+
 
 def halved_rate(
     initial_rate: float,
@@ -159,14 +165,13 @@ class LearningRateHalving(keras.callbacks.Callback):
         factor: float = 0.5,
     ) -> None:
         super().__init__()
-        if first_halved_epoch < 1 or halvings_per_epoch < 1:
-            raise ValueError(
-                "`first_halved_epoch` (counted from 1) and "
-                "`halvings_per_epoch` must be at least 1. Received: "
-                f"first_halved_epoch={first_halved_epoch}, "
-                f"halvings_per_epoch={halvings_per_epoch}. For a constant "
-                "rate, leave the callback out."
-            )
+        check_numbers(
+            first_halved_epoch=first_halved_epoch,
+            halvings_per_epoch=halvings_per_epoch,
+        )
+        check_numbers(optional=True, steps_per_epoch=steps_per_epoch)
+        check_limits(initial_rate=initial_rate)
+        check_share(factor=factor)
         self.initial_rate = initial_rate
         self.steps_per_epoch = steps_per_epoch
         self._rule: Callable[[float, int, int], float] = functools.partial(
@@ -201,10 +206,17 @@ class LearningRateHalving(keras.callbacks.Callback):
 
         Returns:
             The callback.
+
+        Raises:
+            ValueError: If an argument is out of range.
         """
         schedule = cls(
-            initial_rate=initial_rate, steps_per_epoch=steps_per_epoch
+            initial_rate=initial_rate,
+            steps_per_epoch=steps_per_epoch,
+            factor=factor,
         )
+        check_numbers(least=0, finetune_epoch=finetune_epoch)
+        check_limits(epoch_fraction=epoch_fraction)
         schedule._rule = functools.partial(
             rate_halved_after_epoch,
             finetune_epoch=finetune_epoch,
@@ -235,22 +247,28 @@ class LearningRateHalving(keras.callbacks.Callback):
 
         Returns:
             The callback.
+
+        Raises:
+            ValueError: If an argument is out of range.
         """
         schedule = cls(
-            initial_rate=initial_rate, steps_per_epoch=steps_per_epoch
+            initial_rate=initial_rate,
+            steps_per_epoch=steps_per_epoch,
+            factor=factor,
         )
-
-        def rule(initial_rate: float, step: int, steps_per_epoch: int):
-            return rate_halved_by_iteration(
-                initial_rate,
-                step,
-                iterations_per_epoch,
-                finetune_epoch,
-                epoch_fraction,
-                factor,
-            )
-
-        schedule._rule = rule
+        check_numbers(least=0, finetune_epoch=finetune_epoch)
+        check_limits(
+            iterations_per_epoch=iterations_per_epoch,
+            epoch_fraction=epoch_fraction,
+        )
+        schedule._rule = lambda rate, step, steps: rate_halved_by_iteration(
+            rate,
+            step,
+            iterations_per_epoch,
+            finetune_epoch,
+            epoch_fraction,
+            factor,
+        )
         return schedule
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:

@@ -176,7 +176,8 @@ class TrainingProgress(BestEpoch):
             f"{seconds}",
             *self._format_results(),
             _format_part(
-                "validation {:.4g}", self._find_result("perplexity", "val_")
+                "validation {:.4g}",
+                self._find_result("perplexity", validation=True),
             ),
             _format_part(f"{self.title} {{:.2f}}", score),
             _format_part("best {:.2f}", best),
@@ -230,8 +231,8 @@ class TrainingProgress(BestEpoch):
         tokens = "" if speed is None else f"{format_rounded(speed)} tokens/s"
         return [tokens, _format_part("learning rate {:.3g}", self._rate)]
 
-    def _find_result(self, name: str, prefix: str = "") -> Any:
-        return find_result(self._logs, name, prefix)
+    def _find_result(self, name: str, validation: bool = False) -> Any:
+        return find_result(self._logs, name, validation)
 
 
 def _format_part(text: str, value: float | None) -> str:

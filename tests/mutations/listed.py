@@ -903,6 +903,22 @@ MUTATIONS = [
         "share",
     ),
     Mutation(
+        "no check within a step of several batches",
+        "training/monitoring.py",
+        "if (batch + 1) // self.every_steps > (before + 1) // self.every_steps:",
+        "if (batch + 1) % self.every_steps == 0:",
+        ("tests/training/test_nonfinite.py",),
+        "several_batches",
+    ),
+    Mutation(
+        "bfloat16 weights left out of the mean",
+        "training/weight_files.py",
+        'is_bfloat16 = array.attrs.get("dtype") == "bfloat16"',
+        "is_bfloat16 = False",
+        ("tests/training/test_weight_files.py",),
+        "bfloat16",
+    ),
+    Mutation(
         "processes stop by themselves",
         "training/interruption.py",
         "return self._should_stop if self.agree is None else self._agreed",

@@ -255,6 +255,14 @@ def test_tokens_per_second_excludes_validation(monkeypatch):
     assert resumed.get_state() == {"seconds": 0.0}
 
 
+def test_a_count_is_found_by_its_full_name_first():
+    logs = {"decoder_words": 1.0, "words": 6.0, "val_words": 7.0}
+    speed = TokensPerSecond()
+    speed.set_state({"seconds": 2.0})
+    speed.on_epoch_end(0, logs)
+    assert logs["tokens_per_second"] == 3.0
+
+
 def test_an_epoch_without_time_has_no_speed():
     speed, logs = TokensPerSecond(), {"words": 100.0}
     speed.on_epoch_end(0, logs)
@@ -322,6 +330,35 @@ def test_processes_stop_after_the_same_batch():
     stop.on_train_batch_end(11)
     assert calls == [False, False, True]
     assert stop.stopping and stop.model.stop_training
+
+
+@pytest.mark.parametrize("batches", [range(2, 60, 3), range(0, 60, 3)])
+def test_processes_agree_where_a_step_has_several_batches(batches):
+    """Agree every tenth batch; Keras may name the first of a step's three."""
+    calls = []
+    stop = StopOnSignal(agree=calls.append, agree_every=10)
+    stop.set_model(types.SimpleNamespace(stop_training=False))
+    for epoch in range(2):
+        stop.on_epoch_begin(epoch)
+        for batch in batches:
+            stop.on_train_batch_end(batch)
+    assert len(calls) == (batches[-1] + 1) // 10 * 2
+
+
+def test_the_next_fit_forgets_the_agreement_of_the_last_one():
+    stop = StopOnSignal(signals=(), agree=lambda stopping: True, agree_every=1)
+    stop.set_model(types.SimpleNamespace(stop_training=False))
+    stop.on_train_batch_end(0)
+    stop.snapshot_wanted = True
+    assert stop.stopping
+    stop.on_train_begin()
+    stop.restore_handlers()
+    assert not stop.stopping and not stop.snapshot_wanted
+
+
+def test_processes_that_never_agree_are_refused():
+    with pytest.raises(ValueError, match="agree_every=0"):
+        StopOnSignal(agree_every=0)
 
 
 def test_processes_agree_after_an_epoch():

@@ -71,6 +71,27 @@ def test_the_last_batch_of_an_epoch_is_checked():
         run(make(), {7: np.nan}, every_steps=100)
 
 
+def test_steps_of_several_batches_are_checked_as_often():
+    model = make()
+    model.compile("sgd", "mse", jit_compile=False, steps_per_execution=4)
+    check = StopOnNonFinite(every_steps=6)
+    checks = []
+    check._check = lambda: checks.append(check._batch)
+    x = np.ones((24, 2))
+    model.fit(x, x[:, :1], batch_size=1, callbacks=[check], verbose=0)
+    # The counts 6, 12, 18 and 24 are reached; then the epoch ends.
+    assert len(checks) == 5
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"every_steps": 0}, {"every_steps": 2.5}, {"max_skipped": -1}]
+)
+def test_wrong_arguments_are_refused(wrong):
+    ((name, value),) = wrong.items()
+    with pytest.raises(ValueError, match=f"{name}={value}"):
+        StopOnNonFinite(**wrong)
+
+
 def test_finite_values_raise_no_error():
     check = run(make(), {})
     assert check.skipped == 0
@@ -198,5 +219,7 @@ def test_snapshots_do_not_store_the_non_finite_counts(tmp_path):
 
 
 def test_unknown_choices_are_refused():
-    with pytest.raises(ValueError, match="None, 'note' or 'skip'.*'stop'"):
+    with pytest.raises(
+        ValueError, match=r"one of \(None, 'note', 'skip'\).*'stop'"
+    ):
         make_optimizer(on_nonfinite="stop")

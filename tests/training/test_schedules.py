@@ -110,6 +110,39 @@ def test_a_halving_before_the_first_epoch_is_refused():
         LearningRateHalving(first_halved_epoch=0)
 
 
+@pytest.mark.parametrize(
+    "make, wrong",
+    [
+        (LearningRateHalving, {"halvings_per_epoch": 0}),
+        (LearningRateHalving, {"initial_rate": -1.0}),
+        (LearningRateHalving, {"steps_per_epoch": 0}),
+        (LearningRateHalving, {"factor": -1.0}),
+        (LearningRateHalving.after_epoch, {"finetune_epoch": -5}),
+        (LearningRateHalving.after_epoch, {"epoch_fraction": 0}),
+        (LearningRateHalving.after_epoch, {"factor": 2.0}),
+        (LearningRateHalving.by_iteration, {"iterations_per_epoch": 0}),
+        (LearningRateHalving.by_iteration, {"finetune_epoch": 1.5}),
+        (LearningRateHalving.by_iteration, {"epoch_fraction": -1}),
+        (LearningRateHalving.by_iteration, {"factor": -1.0}),
+        (ReduceOnPlateau, {"patience": -3}),
+        (ReduceOnPlateau, {"min_delta": -0.1}),
+        (ReduceOnPlateau, {"min_rate": -1}),
+    ],
+)
+def test_arguments_out_of_range_are_refused(make, wrong):
+    needed = {"iterations_per_epoch": 5} if "by_iter" in str(make) else {}
+    ((name, value),) = wrong.items()
+    with pytest.raises(ValueError, match=f"{name}={value}"):
+        make(**{**needed, **wrong})
+
+
+def test_a_plateau_of_a_missing_value_is_refused():
+    plateau = ReduceOnPlateau("val_perplexity")
+    plateau.set_model(small_model(1.0))
+    with pytest.raises(ValueError, match=r"'val_perplexity'.*\['loss'\]"):
+        plateau.on_epoch_end(0, {"loss": 1.0})
+
+
 @pytest.mark.parametrize("mode, sign", [("min", 1), ("max", -1)])
 def test_the_rate_is_reduced_on_a_plateau_and_after_resuming(mode, sign):
     def make():
