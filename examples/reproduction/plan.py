@@ -225,11 +225,26 @@ def read_plan(name: str | Path) -> Plan:
             rows[row] = _resolve_row(row, entry, base, rows)
         except ValueError as error:
             raise ValueError(f"{name}: rows.{row}: {error}") from None
+    for title, table in file.tables.items():
+        if not table.lines:
+            raise ValueError(
+                f"{name}: tables.{title}: Expected: at least one line. "
+                "Received: none."
+            )
+    for claim in file.claims:
+        words = claim.positive.split()
+        if len(words) % 2 == 0 or not set(words[1::2]) <= {"+", "-"}:
+            raise ValueError(
+                f"{name}: Expected: a claim about rows with + or - between "
+                f"them. Received: positive={claim.positive!r}."
+            )
     names = {line.row for table in file.tables.values() for line in table.lines}
     names |= {row for claim in file.claims for _, row in claim.terms}
-    if unknown := sorted(names - set(rows)):
+    unknown = names - set(rows)
+    unknown |= {item.table for item in file.correlations} - set(file.tables)
+    if unknown:
         raise ValueError(
-            f"{name} names what it does not have: {', '.join(unknown)}."
+            f"{name} names what it does not have: {', '.join(sorted(unknown))}."
         )
     return Plan(Path(name).stem, file, rows)
 

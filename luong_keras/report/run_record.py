@@ -173,8 +173,8 @@ def _format_value(value: Any) -> str:
 def _read_translations(path: Path) -> list[str]:
     if not no_link(path).exists():
         return []
-    # Only a line feed ends a line, because a sentence may contain U+2028.
-    return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    # Only a line feed ends a line, because a sentence may contain U+2028 or \r.
+    return path.read_bytes().decode().removesuffix("\n").split("\n")
 
 
 class Piece(NamedTuple):

@@ -292,7 +292,8 @@ def session_process(
             )
             for name, inputs in calls
         ]
-        with process.stdin, contextlib.suppress(BrokenPipeError):
+        # Closing writes the rest, so it can find the pipe broken too.
+        with contextlib.suppress(BrokenPipeError), process.stdin:
             pickle.dump(feeds_and_fetches, process.stdin)
     except BaseException:
         with process:
@@ -306,7 +307,7 @@ def _read_object(process: subprocess.Popen):
     assert process.stdout is not None and process.stderr is not None
     try:
         return pickle.load(process.stdout)
-    except EOFError as error:
+    except (EOFError, pickle.UnpicklingError) as error:
         code = process.wait()
         process.stderr.seek(0)
         lines = process.stderr.read().decode(errors="replace").splitlines()

@@ -328,6 +328,10 @@ def test_rows_that_never_fit_are_an_error(connect, model):
     with pytest.raises(TranslationServerError, match="max_batch_size") as error:
         connect(attempts=2, concurrency=1).translate(TEXTS)
     assert error.value.code == "RESOURCE_EXHAUSTED"
+    model.requests.clear()
+    with pytest.raises(TranslationServerError, match="max_batch_size"):
+        connect(attempts=3).translate(TEXTS[:1])
+    assert model.texts == [TEXTS[:1]] * 3
 
 
 def test_texts_that_are_too_long_are_an_error(connect, model):

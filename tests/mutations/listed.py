@@ -905,8 +905,8 @@ MUTATIONS = [
     Mutation(
         "no check within a step of several batches",
         "training/monitoring.py",
-        "if (batch + 1) // self.every_steps > (before + 1) // self.every_steps:",
-        "if (batch + 1) % self.every_steps == 0:",
+        "(batch + 1) // self.every_steps > (before + 1) // self.every_steps",
+        "(batch + 1) % self.every_steps == 0",
         ("tests/training/test_nonfinite.py",),
         "several_batches",
     ),

@@ -333,6 +333,12 @@ def test_a_wrong_number_of_translations_is_refused(tmp_path):
         read_run(tmp_path / "a")
 
 
+def test_carriage_returns_do_not_end_a_translation(tmp_path):
+    made_up_run(tmp_path / "a", ["die\rKatze", *GOOD[1:]])
+    translations = read_run(tmp_path / "a").translations
+    assert translations == ["die\rKatze", *GOOD[1:]]
+
+
 def test_the_command_writes_the_page(tmp_path, capsys):
     run = made_up_run(tmp_path / "a", GOOD)
     assert main(["report", str(run.path), "--no-alignments"]) == 0

@@ -16,6 +16,13 @@ rows:
 """
 
 
+CLAIM = OWN_PLAN + 'claims: [{claim: c, section: "5", positive: %s}]'
+CORRELATION = OWN_PLAN + (
+    'correlations: [{claim: c, section: "5", of: [bleu, aer], sign: 1, '
+    "table: others}]"
+)
+
+
 @pytest.fixture(scope="module")
 def plan():
     return read_plan("builtin")
@@ -160,6 +167,11 @@ def test_invalid_rows_are_refused(tmp_path, row, message):
         (OWN_PLAN.replace("small\n", "smal\n"), "preset.* Received: .*'smal'"),
         (OWN_PLAN.replace("row: wide", "row: wid"), "does not have: wid"),
         ("inherits: buildin", "a plan of builtin, .*Did you mean builtin"),
+        (CLAIM % "wide / small", "with . or - between.*'wide / small'"),
+        (CLAIM % "wide -", "with . or - between.*'wide -'"),
+        (CLAIM % "''", "with . or - between.*''"),
+        (CORRELATION, "does not have: others"),
+        (OWN_PLAN + "  none: {title: None, lines: []}", "tables.none: .*line"),
     ],
 )
 def test_invalid_plans_are_refused(tmp_path, text, message):

@@ -47,6 +47,36 @@ def test_error_has_the_last_line_of_a_long_log(tmp_path, monkeypatch):
         run_in_server_runtime(tmp_path, [])
 
 
+@pytest.mark.parametrize(
+    "code, message",
+    [
+        # Ends without reading its calls.
+        ("sys.exit('no such file.')", "no such file"),
+        # Is killed while it writes an answer.
+        (
+            "sys.stdin.buffer.read(); "
+            "sys.stdout.buffer.write(pickle.dumps('answer')[:9]); "
+            "sys.stdout.flush(); os.kill(os.getpid(), 9)",
+            "ended by signal 9",
+        ),
+    ],
+)
+def test_processes_that_end_early_are_an_error(
+    tmp_path, monkeypatch, code, message
+):
+    program = tmp_path / "python"
+    program.write_text(f"#!{sys.executable}\nimport os, pickle, sys\n{code}\n")
+    program.chmod(0o755)
+    tensor = SimpleNamespace(name="x:0")
+    signature = SimpleNamespace(inputs={"x": tensor}, outputs={})
+    graph = SimpleNamespace(signature_def={"f": signature})
+    monkeypatch.setattr(saved_model_session, "read_meta_graph", lambda _: graph)
+    monkeypatch.setattr(saved_model_session.sys, "executable", str(program))
+    calls = [("f", {"x": np.zeros(1_250_000)})]
+    with pytest.raises(SavedModelError, match=message):
+        run_in_server_runtime(tmp_path, calls)
+
+
 class Endless(tf.Module):
     """A model that counts for days."""
 

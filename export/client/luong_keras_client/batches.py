@@ -55,7 +55,7 @@ class Batches:
                 self._too_long.append(int(place))
             elif status != b"OK":
                 refused.append(place)
-        if refused and attempt == self._attempts:
+        if refused and attempt + 1 == self._attempts:
             raise TranslationServerError(
                 f"Expected: requests of at most {len(places)} rows to be "
                 "translated. Received: TOO_MANY_ROWS, time and again. The "
