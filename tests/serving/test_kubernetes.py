@@ -1,6 +1,7 @@
 """The Kubernetes manifests, without a cluster."""
 
-import runpy
+import shutil
+import subprocess
 
 import pytest
 
@@ -9,6 +10,7 @@ from tests.serving.proxy_process import EXPORT
 yaml = pytest.importorskip("yaml")
 FOLDER = EXPORT / "kubernetes"
 FILES = sorted(FOLDER.glob("*.yaml"))
+KUSTOMIZATION = yaml.safe_load((EXPORT / "kustomization.yaml").read_text())
 VERSION = "1.31"  # of Kubernetes; the validator has its schemas
 
 
@@ -23,7 +25,17 @@ def documents(*files):
 
 @pytest.fixture(scope="module")
 def cluster():
-    return documents(*FILES)
+    """Return what `kubectl apply -k export` creates."""
+    maps = {
+        ("ConfigMap", entry["name"]): {
+            "data": {
+                file.rpartition("/")[2]: (EXPORT / file).read_text()
+                for file in entry["files"]
+            }
+        }
+        for entry in KUSTOMIZATION["configMapGenerator"]
+    }
+    return documents(*FILES) | maps
 
 
 @pytest.fixture(scope="module")
@@ -43,18 +55,31 @@ def test_manifests_follow_their_schema(file):
         validator.validate(document, VERSION, strict=True)
 
 
-def test_config_maps_contain_the_shipped_files(cluster):
-    script = runpy.run_path(str(FOLDER / "write_configuration.py"))
-    expected = script["configuration"]()
-    assert (FOLDER / "configuration.yaml").read_text() == expected, (
-        "python export/kubernetes/write_configuration.py"
-    )
-    for name, files in script["MAPS"].items():
-        data = cluster["ConfigMap", name]["data"]
-        assert data == {
-            file.rpartition("/")[2]: (EXPORT / file).read_text()
-            for file in files
-        }
+def test_kustomization_contains_the_shipped_files(cluster):
+    resources = [EXPORT / name for name in KUSTOMIZATION["resources"]]
+    assert sorted(resources) == FILES
+    # The deployment names the maps without a hash.
+    assert KUSTOMIZATION["generatorOptions"] == {"disableNameSuffixHash": True}
+    for name, folder, pattern in (
+        ("translator-configuration", EXPORT, "*.config"),
+        ("translator-proxy", EXPORT / "proxy", "*"),
+        ("translator-page", EXPORT / "demo", "*"),
+    ):
+        files = {file.name: file.read_text() for file in folder.glob(pattern)}
+        assert cluster["ConfigMap", name]["data"] == files
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl")
+def test_kubectl_builds_the_kustomization(cluster):
+    command = ["kubectl", "kustomize", str(EXPORT)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    built = {
+        (document["kind"], document["metadata"]["name"]): document
+        for document in yaml.safe_load_all(done.stdout)
+    }
+    assert built.keys() == cluster.keys()
+    for key, document in cluster.items():
+        assert document.items() <= built[key].items()
 
 
 def test_commands_and_images_equal_those_of_compose(containers):
