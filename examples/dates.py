@@ -15,10 +15,15 @@ from luong_keras import Translator
 DAYS, TEST_DAYS, DATES_READ = 1_500, 300, 30_000  # in all epochs
 FIRST = datetime.date(1930, 1, 1).toordinal()
 FORMS = (
-    *("{day}{th} of {month} {year}", "{month} {day}{th}, {year}"),
-    *("{date:%m/%d/%y}", "{day}.{date.month}.{year}", "{date:%d-%b-%Y}"),
-    *("{weekday}, {month} {day}, {year}", "{day} {date:%b} '{date:%y}"),
-    *("on {weekday} the {day}{th} of {month}, {year}", "{date:%Y%m%d}"),
+    "{day}{th} of {month} {year}",
+    "{month} {day}{th}, {year}",
+    "{date:%m/%d/%y}",
+    "{day}.{date.month}.{year}",
+    "{date:%d-%b-%Y}",
+    "{weekday}, {month} {day}, {year}",
+    "{day} {date:%b} '{date:%y}",
+    "on {weekday} the {day}{th} of {month}, {year}",
+    "{date:%Y%m%d}",
 )
 
 

@@ -44,9 +44,12 @@ def _verbs(frame: str, table: str) -> tuple[Verb, ...]:
             verbs.append(
                 Verb(
                     english,
-                    *(cells[1], cells[2], cells[3]),
+                    cells[1],
+                    cells[2],
+                    cells[3],
                     infinitive,
-                    *(cells[5], cells[6]),
+                    cells[5],
+                    cells[6],
                     participle,
                     frame,
                     kinds=extra.get("k", ""),

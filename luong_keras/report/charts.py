@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import html
 import io
 import re
 from collections.abc import Iterator, Sequence
@@ -96,7 +97,8 @@ def curves(
             colour = _SERIES[curve.run]
             xs, ys = zip(*curve.points, strict=True)
             axes.plot(
-                *(xs, ys),
+                xs,
+                ys,
                 color=colour,
                 linestyle="--" if curve.dashed else "-",
                 marker="s" if curve.dashed else _MARKERS[curve.run],
@@ -225,16 +227,10 @@ def _adapt_svg(svg: str, title: str, key: str) -> str:
         svg = svg.replace(colour, name)
     svg = re.sub(r"font: [^;\"]*?([\d.]+px)[^;\"]*", r"font-size: \1", svg)
     head = '<svg role="img" aria-label="{}" class="chart"'
-    svg = svg.replace("<svg", head.format(_escape_html(title)), 1)
+    svg = svg.replace("<svg", head.format(html.escape(title)), 1)
     # Without width and height, the chart fills the available space.
     svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
     return re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
-
-
-def _escape_html(text: str) -> str:
-    from markupsafe import escape
-
-    return str(escape(text))
 
 
 def _number_table(

@@ -111,7 +111,9 @@ class TranslationLoss(keras.losses.Loss):
         y_pred = ops.convert_to_tensor(y_pred, dtype=self.dtype)
         y_true = ops.convert_to_tensor(y_true)
         check_targets(
-            *(y_true, y_pred, "BT"),
+            y_true,
+            y_pred,
+            "BT",
             "For logits (B, T, V) use `MaskedSparseCategoricalCrossentropy`.",
         )
         is_word = ops.not_equal(y_true, self.pad_id)
@@ -207,7 +209,9 @@ class MaskedSparseCategoricalCrossentropy(TranslationLoss):
         """Return the loss of a batch; see the class."""
         y_true, y_pred = map(ops.convert_to_tensor, (y_true, y_pred))
         check_targets(
-            *(y_true, y_pred, "BTV"),
+            y_true,
+            y_pred,
+            "BTV",
             "For losses of words (B, T) use `TranslationLoss`.",
         )
         y_pred = masked_cross_entropy(

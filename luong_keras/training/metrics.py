@@ -52,7 +52,9 @@ class _TokenMean(keras.metrics.Metric):
         """
         y_true, y_pred = map(ops.convert_to_tensor, (y_true, y_pred))
         check_targets(
-            *(y_true, y_pred, "BTV" if self.from_logits else "BT"),
+            y_true,
+            y_pred,
+            "BTV" if self.from_logits else "BT",
             "Set `from_logits` to say whether `y_pred` are logits (B, T, V). "
             f"Received: from_logits={self.from_logits}.",
         )

@@ -25,14 +25,20 @@ _MESSAGES: dict[str, Any] = {
 _SERVICES = {"Predict": "PredictionService", "GetModelStatus": "ModelService"}
 # Number of a type -> the field of its values, and its NumPy type.
 _TYPES: dict[int, tuple[str, Any]] = {
-    **{1: ("float_val", np.float32), 3: ("int_val", np.int32)},
-    **{7: ("string_val", object), 9: ("int64_val", np.int64)},
+    1: ("float_val", np.float32),
+    3: ("int_val", np.int32),
+    7: ("string_val", object),
+    9: ("int64_val", np.int64),
     10: ("bool_val", bool),
 }
 _NUMBERS = {np.dtype(kind): number for number, (_, kind) in _TYPES.items()}
 _STATES = {
-    **{0: "UNKNOWN", 10: "START", 20: "LOADING", 30: "AVAILABLE"},
-    **{40: "UNLOADING", 50: "END"},
+    0: "UNKNOWN",
+    10: "START",
+    20: "LOADING",
+    30: "AVAILABLE",
+    40: "UNLOADING",
+    50: "END",
 }
 _OPTIONS = [
     # Alignments of a large batch can exceed gRPC's default of 4 MB.

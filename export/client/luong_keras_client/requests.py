@@ -18,11 +18,19 @@ _INT, _FLOAT, _TEXT = (np.int32, -1), (np.float32, -1), (object, "")
 # Option -> its type, and the value that keeps the exported one. The first
 # options are for a beam.
 _OPTIONS: dict[str, tuple[Any, Any]] = {
-    **dict.fromkeys(["beam_size", "n_best"], (np.int32, 0)),
-    **{"length_penalty": _FLOAT, "prefix": _TEXT, "replace_unknown": _INT},
-    **{"coverage_penalty": _FLOAT, "no_repeat_ngram": _INT},
-    **{"temperature": _FLOAT, "top_k": _INT, "top_p": _FLOAT, "seed": _INT},
-    **dict.fromkeys(["required", "forbidden"], _TEXT),
+    "beam_size": (np.int32, 0),
+    "n_best": (np.int32, 0),
+    "length_penalty": _FLOAT,
+    "prefix": _TEXT,
+    "replace_unknown": _INT,
+    "coverage_penalty": _FLOAT,
+    "no_repeat_ngram": _INT,
+    "temperature": _FLOAT,
+    "top_k": _INT,
+    "top_p": _FLOAT,
+    "seed": _INT,
+    "required": _TEXT,
+    "forbidden": _TEXT,
     "rank": (np.int32, 0),
 }
 _ALL = list(_OPTIONS)[:-1]
@@ -91,7 +99,9 @@ def translation(
         signature, columns = _choose_signature(text, {**options, "n_best": 1})
         read = responses.best_text_of
     return Request(
-        *(signature, columns, read),
+        signature,
+        columns,
+        read,
         final=lambda result: result.text,
         cut=lambda result: result.truncated,
         first=first,
@@ -105,7 +115,9 @@ def nbest(lines: Lines, options: Mapping[str, Option]) -> Request:
     if any(value is not None for value in options.values()):
         signature, columns = _choose_signature(columns["text"], options)
     return Request(
-        *(signature, columns, responses.texts_of),
+        signature,
+        columns,
+        responses.texts_of,
         cut=lambda nbest: any(result.truncated for result in nbest),
     )
 
@@ -136,7 +148,9 @@ def pairs(signature: str, sources: Lines, targets: Lines) -> Request:
 def encoding(lines: Lines) -> Request:
     """Request the encoder's vectors of each line."""
     return Request(
-        *("encode", {"text": _text_column(lines)}, responses.memory_of),
+        "encode",
+        {"text": _text_column(lines)},
+        responses.memory_of,
         final=lambda result: result[0],
         cut=lambda result: result[1],
     )

@@ -23,16 +23,26 @@ from luong_keras_client.modes import start
 MAX_BYTES = 2**30  # of a response
 # HTTP status -> gRPC code, as TensorFlow Serving maps them.
 _CODES = {
-    **{400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 404: "NOT_FOUND"},
-    **{403: "PERMISSION_DENIED", 429: "RESOURCE_EXHAUSTED"},
-    **{502: "UNAVAILABLE", 503: "UNAVAILABLE", 504: "DEADLINE_EXCEEDED"},
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED",
+    502: "UNAVAILABLE",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
 }
 # Output -> its type; all other outputs are float32.
 _TYPES = {
-    **dict.fromkeys(["translation", "translations", "status"], object),
-    **dict.fromkeys(["tokens", "source_tokens"], object),
-    **dict.fromkeys(["lengths", "source_lengths"], np.int32),
-    **dict.fromkeys(["truncated", "truncations"], bool),
+    "translation": object,
+    "translations": object,
+    "status": object,
+    "tokens": object,
+    "source_tokens": object,
+    "lengths": np.int32,
+    "source_lengths": np.int32,
+    "truncated": bool,
+    "truncations": bool,
 }
 _encode = np.frompyfunc(str.encode, 1, 1)
 
