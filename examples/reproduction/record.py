@@ -14,18 +14,25 @@ from luong_keras import RunConfig, config_to_dict
 from luong_keras.config.values import leaf_values
 from luong_keras.files.atomic_file import read_json, write_text
 
-_FORM = 1
+_FORMAT_VERSION = 1
 _DAMAGED = "Remove the file: the next call makes it again."
 # Settings that change scores only by rounding, and the seed, which is stored
 # separately.
 _WITHOUT_EFFECT = (
-    *("data.processes", "data.max_skipped", "training.snapshot_steps"),
-    *("training.samples", "training.keep", "training.max_skipped"),
+    "data.max_skipped",
+    "data.processes",
+    "training.keep",
+    "training.max_skipped",
+    "training.samples",
     "training.seed",
+    "training.snapshot_steps",
 )
 _OF_REFERENCES = (
-    *("data.target_language", "data.lowercase"),
-    *("data.normalize_punctuation", "data.tokenize", "data.pretokenized"),
+    "data.target_language",
+    "data.lowercase",
+    "data.normalize_punctuation",
+    "data.tokenize",
+    "data.pretokenized",
 )
 
 # Old names of settings in older records -> their names now.
@@ -36,13 +43,24 @@ _FORMER_NAMES = {
 }
 # Settings that no longer exist.
 _FORMER_SETTINGS = (
-    *("data.dev_set", "data.on_bad_line", "data.subword_dropout"),
-    *("data.subword_lines", "data.test_set", "data.test_subset"),
-    *("decoding.shortlist_frequent", "decoding.shortlist_translations"),
-    *("model.attention.dropout", "model.word_dropout"),
-    *("training.average_by", "training.average_decay", "training.averaged"),
-    *("training.halving_factor", "training.histograms"),
-    *("training.jit_compile", "training.on_nonfinite", "training.r_drop"),
+    "data.dev_set",
+    "data.on_bad_line",
+    "data.subword_dropout",
+    "data.subword_lines",
+    "data.test_set",
+    "data.test_subset",
+    "decoding.shortlist_frequent",
+    "decoding.shortlist_translations",
+    "model.attention.dropout",
+    "model.word_dropout",
+    "training.average_by",
+    "training.average_decay",
+    "training.averaged",
+    "training.halving_factor",
+    "training.histograms",
+    "training.jit_compile",
+    "training.on_nonfinite",
+    "training.r_drop",
 )
 
 
@@ -116,7 +134,8 @@ def write_record(path: Path, record: Record) -> None:
     """Write a record atomically, with one line per column."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = []
-    for name, value in {"form": _FORM, **dataclasses.asdict(record)}.items():
+    values = {"form": _FORMAT_VERSION, **dataclasses.asdict(record)}
+    for name, value in values.items():
         text = _json(value)
         if isinstance(value, dict):
             entries = [f"{_json(k)}: {_json(v)}" for k, v in value.items()]
@@ -130,13 +149,13 @@ def _json(value: Any) -> str:
 
 
 def read_record(path: Path) -> Record:
-    """Read a record; raise ValueError if it is damaged or of another form."""
+    """Read a record; raise ValueError if damaged or of another version."""
     values = read_json(path, "a record of a row", _DAMAGED)
     names = {field.name for field in dataclasses.fields(Record)}
-    if values.pop("form", None) != _FORM or set(values) != names:
+    if values.pop("form", None) != _FORMAT_VERSION or set(values) != names:
         raise ValueError(
-            f"Expected: a record of form {_FORM} with "
-            f"{', '.join(sorted(names))}. Received: {path}. {_DAMAGED}"
+            f"Expected: a record of format version {_FORMAT_VERSION} with the "
+            f"fields {', '.join(sorted(names))}. Received: {path}. {_DAMAGED}"
         )
     settings = {
         _FORMER_NAMES.get(name, name): value

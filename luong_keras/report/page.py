@@ -47,8 +47,8 @@ _CURVES = (
     ("Loss", "loss", (("loss", "training"), ("val_loss", "validation"))),
     ("Learning rate", "learning rate", (("learning_rate", "rate"),)),
     (
-        "Speed of the training",
-        "target tokens a second",
+        "Training speed",
+        "target tokens per second",
         (("tokens_per_second", "speed"),),
     ),
 )
@@ -211,7 +211,7 @@ def _validation_curves(runs: Sequence[RunRecord]) -> list[Any]:
         if key != "val_loss":
             titles[key] = title
     return [
-        (f"{title} of the validation text", title, ((key, title),))
+        (f"Validation {title}", title, ((key, title),))
         for key, title in titles.items()
     ]
 
@@ -277,7 +277,7 @@ def _length_chart(runs: Sequence[RunRecord]) -> Chart | None:
         series.append(Curve(name, points, place))
     if not series:
         return None
-    x_name = "words of the source; below, how many sentences"
+    x_name = "source words; below, the number of sentences"
     title = "BLEU by the length of the source"
     return bars(title, x_name, "BLEU", groups, series, "by-length")
 

@@ -237,11 +237,14 @@ def examples(runs: Sequence[RunRecord], count: int) -> list[Group]:
     if len(runs) == 1:
         (rank,) = scores
         titles = ("The best", "The worst")
-        note = "By the chrF of the sentence; among equals the longer first."
+        note = (
+            "Ordered by sentence chrF; of equal scores, the longer source "
+            "first."
+        )
     else:
         rank = [b - a for a, b in zip(*scores, strict=True)]
         titles = (f"Better in {runs[1].name}", f"Better in {runs[0].name}")
-        note = "By the difference in chrF of the sentence."
+        note = "Ordered by the difference in sentence chrF."
     lengths = [len(source) for source in runs[0].sources]
     places = range(len(rank))
     high = sorted(places, key=lambda i: (-rank[i], -lengths[i]))[:count]

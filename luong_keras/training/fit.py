@@ -96,7 +96,8 @@ def fit(
             not fit the model or has epochs of another length, if the batches
             run out early (nothing is saved at the end of that epoch), for an
             optimizer that replaces the weights by averages at the end of a
-            `fit`, or under another strategy of `tf.distribute`.
+            `fit`, or under `MultiWorkerMirroredStrategy`,
+            `ParameterServerStrategy` or `CentralStorageStrategy`.
         FolderInUseError: If another process trains with this snapshot.
 
     Example:

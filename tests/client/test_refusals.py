@@ -89,7 +89,7 @@ def test_transient_errors_of_rest_are_retried(model, rest, step):
         (
             "RESOURCE_EXHAUSTED",
             "Run() timeout exceeded while waiting in batching queue",
-            "ask later",
+            "retry later",
         ),
         ("NOT_FOUND", "Servable not found", "--model_name"),
         ("DEADLINE_EXCEEDED", "too slow", "request_timeout"),
@@ -208,7 +208,7 @@ def test_retry_after_beyond_the_deadline_fails_at_once(model, rest, waits):
     model.steps.append(Refusal("UNAVAILABLE", "later", Retry_After="60"))
     with (
         TranslationClient(rest.url) as client,
-        pytest.raises(TranslationServerError, match="again in 60 s") as caught,
+        pytest.raises(TranslationServerError, match="after 60 s") as caught,
     ):
         client.translate(TEXTS)
     assert caught.value.retry_after == 60

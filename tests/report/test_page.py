@@ -102,7 +102,7 @@ def test_charts_have_titles_axes_and_values(one_run):
         titles.add(attributes["aria-label"])
         text = Elements(svg).text
         assert attributes["aria-label"] in text
-        assert "epoch" in text or "words of the source" in text
+        assert "epoch" in text or "source words" in text
         # Charts take the colours and the width of the page.
         assert "var(--ink)" in svg and not re.search(r"#0102", svg)
         assert "width" not in attributes

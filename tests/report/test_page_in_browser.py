@@ -44,7 +44,7 @@ def test_hovering_a_cell_shows_its_weight(opened):
     tab.locator(".example summary").first.click()
     tab.locator(".alignment tbody td").nth(1).hover()
     chosen = tab.locator(".chosen").first
-    assert chosen.inner_text() == "“Hund” looks at “sees” with weight 93 %"
+    assert chosen.inner_text() == "“Hund” attends to “sees” with weight 93 %"
     assert chosen.get_attribute("aria-live") == "polite"
 
 

@@ -40,7 +40,7 @@ def test_hovering_a_cell_shows_its_weight(opened):
     tab.locator("#samples summary").first.click()
     tab.locator(".alignment tbody td").first.hover()
     chosen = tab.locator(".chosen").first.inner_text()
-    assert chosen == "“a” looks at “a” with weight 90 %"
+    assert chosen == "“a” attends to “a” with weight 90 %"
 
 
 class TestCommittedPages:

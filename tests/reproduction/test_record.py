@@ -26,7 +26,7 @@ def test_records_are_read_as_written(tmp_path):
         ("{", "a file that is damaged .* Remove the file"),
         (
             '{"form": 2}',
-            "Expected: a record of form 1 .*Received: .*base-1.json",
+            "Expected: a record of format version 1 .*Received: .*base-1.json",
         ),
     ],
 )

@@ -112,9 +112,9 @@ def read_address(
         credentials["`token`"] = f"Bearer {token}"
     if len(credentials) + ("authorization" in fields) > 1:
         raise argument_error(
-            "one way to be let in: `token`, a user in `url`, or the header "
+            "one set of credentials: `token`, a user in `url`, or the header "
             "Authorization",
-            " beside ".join([*credentials, "the header"][:2]),
+            " and ".join([*credentials, "the header"][:2]),
         )
     fields.update(("authorization", value) for value in credentials.values())
     for name, value in fields.items():
@@ -127,13 +127,15 @@ def read_address(
             expected = f"`{what}` of printable ASCII, without spaces around it"
             raise argument_error(expected, "a value that is not shown")
     return Address(
-        *(parts.scheme, parts.netloc.rpartition("@")[2]),
-        *(parts.path.rstrip("/"), model),
-        None if version is None else operator.index(version),
-        label,
-        fields,
+        scheme=parts.scheme,
+        netloc=parts.netloc.rpartition("@")[2],
+        path=parts.path.rstrip("/"),
+        model=model,
+        version=None if version is None else operator.index(version),
+        label=label,
+        headers=fields,
         # Longest first, because a secret may contain another secret.
-        sorted({x for x in secrets if x}, key=len, reverse=True),
+        secrets=sorted({x for x in secrets if x}, key=len, reverse=True),
     )
 
 
@@ -172,7 +174,7 @@ def tls_context(
         received = f"{paths[0]} with an address that is not encrypted"
         raise argument_error("certificates with https:// or grpcs://", received)
     if certificate is None and key is not None:
-        expected = "`client_certificate` beside `client_key`"
+        expected = "`client_certificate` together with `client_key`"
         raise argument_error(expected, "the key alone")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if authorities is None:

@@ -58,10 +58,10 @@ class Batches:
         if refused and attempt + 1 == self._attempts:
             raise TranslationServerError(
                 f"Expected: requests of at most {len(places)} rows to be "
-                "translated. Received: TOO_MANY_ROWS, time and again. The "
+                "translated. Received: TOO_MANY_ROWS in every attempt. The "
                 "server joins more rows than the export takes: lower "
                 "max_batch_size in its batching.config to `max_rows` of the "
-                "contract, or ask later.",
+                "contract, or retry later.",
                 "RESOURCE_EXHAUSTED",
             )
         size = max(1, len(places) // 2)

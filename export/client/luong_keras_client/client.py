@@ -139,7 +139,8 @@ class _Client:
         if self._closed:
             raise RuntimeError(
                 "Expected: an open client. Received: one that was closed. "
-                "Make another one, or ask inside of `with`."
+                "Create a new client, or make the call inside the "
+                "`with` block."
             )
         if self._connection and self._owner != owner:
             is_forked = self._owner[0] != owner[0]

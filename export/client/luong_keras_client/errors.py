@@ -17,12 +17,12 @@ OF_ANOTHER_REQUEST = (
 )
 # The first key applies that is in the server's message or is the code.
 _ADVICE = {
-    "larger than max": "The server takes less at once than the export: pass "
-    "a smaller `batch_size`.",
+    "larger than max": "The server limits messages more than the export does: "
+    "pass a smaller `batch_size`.",
     **dict.fromkeys(
         map(str.lower, OF_ANOTHER_REQUEST),
-        "The request shared a batch with one of another shape, each time; "
-        "whoever sends those has to change them.",
+        "In every attempt the server batched this request with one of another "
+        "shape; the sender of that one must correct it.",
     ),
     "certificate": "Check the certificate of the server; pass "
     "`ca_certificate` where an authority of your own signed it, and "
@@ -30,11 +30,11 @@ _ADVICE = {
     "ssl": "Does the server speak TLS at this port? If not, write http:// or "
     "grpc://.",
     "signature": "Export the run again with this version of luong_keras; "
-    "`saved_model_cli show` lists what an export can be asked.",
+    "`saved_model_cli show` lists the signatures of an export.",
     "UNAVAILABLE": "Is the server running, and is this its address? REST has "
     "port 8501 and gRPC 8500, unless the server was started otherwise.",
-    "RESOURCE_EXHAUSTED": "The server has more to do than it can: ask later, "
-    "or for less at a time.",
+    "RESOURCE_EXHAUSTED": "The server is overloaded: retry later, or send "
+    "fewer lines per request.",
     "DEADLINE_EXCEEDED": "Pass a larger `timeout` or `request_timeout`, or "
     "fewer lines, or see whether the server is busy or out of reach.",
     "INVALID_ARGUMENT": "Change the request accordingly.",
@@ -42,8 +42,8 @@ _ADVICE = {
     "it was started with (--model_name, MODEL_NAME or its models.config).",
     "UNAUTHENTICATED": "Pass `token`, set LUONG_KERAS_TOKEN, or write the "
     "user and the password into the address.",
-    "PERMISSION_DENIED": "Whoever runs the server can allow it to the holder "
-    "of this token.",
+    "PERMISSION_DENIED": "The operator of the server can give this token "
+    "access.",
     "CONTRACT": "Export the run again with this version of luong_keras.",
     "MALFORMED": "Is this TensorFlow Serving, and the model an export of this "
     "version of luong_keras?",
@@ -51,8 +51,12 @@ _ADVICE = {
 }
 # Errors from reading a malformed response.
 UNREADABLE = (
-    *(LookupError, TypeError, ValueError, AttributeError),
-    *(ArithmeticError, RecursionError),
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
 )
 
 
@@ -90,7 +94,8 @@ class TranslationServerError(RuntimeError):
         advice = _ADVICE.get(next(keys, ""), "The server's log may tell more.")
         text += f" (after {attempts} attempts)" if attempts > 1 else ""
         if self.retry_after is not None:
-            text += f" (to be asked again in {self.retry_after:.0f} s)"
+            seconds = f"{self.retry_after:.0f} s"
+            text += f" (the server asks for a retry after {seconds})"
         message = f"Expected: {expected}. Received: {self.code}, {text}. "
         return TranslationServerError(
             message + advice, self.code, self.retry_after

@@ -12,7 +12,7 @@ for (const area of document.querySelectorAll(".alignment")) {
     const word = rows[row].cells[0], cell = rows[row].cells[column + 1];
     [word, cell, sources[column]].forEach((part) => part.classList.add("at"));
     caption.replaceChildren(
-      part(word), " looks at ", part(sources[column]),
+      part(word), " attends to ", part(sources[column]),
       ` with weight ${cell.textContent} %`,
     );
     return cell;
