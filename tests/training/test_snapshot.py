@@ -151,7 +151,7 @@ def test_the_checksum_covers_the_shapes(path):
 
 
 def test_snapshots_of_earlier_versions_are_read(path):
-    """Read a header with a digest, and states named by the class alone."""
+    """Read a header with a digest, and states named only by the class."""
     model, best = make_model(), BestWeights("best.weights.h5")
     Snapshot.capture(model, 3).write(path)
     with np.load(path) as file:
