@@ -92,6 +92,30 @@ def test_unknown_names_in_a_dictionary_are_refused():
         config_from_dict(values)
 
 
+@pytest.mark.parametrize(
+    "section, values, message",
+    [
+        ("model", {"units": "many"}, "model.units: Expected int. .*: 'many'"),
+        ("model", {"recurrence": "lsmt"}, "'lstm', 'gru'.* mean lstm"),
+        (
+            "data",
+            {"train": 3},
+            r"train: Expected str or a list of \(str or \[str, str\]\) or null",
+        ),
+        ("data", {"columns": ["a"]}, r"columns: Expected \[str, str\] or null"),
+        ("training", {"clip_norm": "x", "seed": 1.5}, "clip_norm: .*seed: "),
+        ("model", {"attention": 4}, "attention: Expected settings of this sec"),
+        ("training", {"unit": 4}, "training.unit: .* Received: 4"),
+    ],
+)
+def test_wrong_values_in_a_dictionary_are_named_once(section, values, message):
+    nested = config_to_dict(RunConfig())
+    nested[section] |= values
+    with pytest.raises(ValueError, match=message) as caught:
+        config_from_dict(nested)
+    assert str(caught.value).count("Received") == len(values)
+
+
 @pytest.mark.parametrize("value", [True, math.nan, math.inf])
 def test_booleans_and_non_finite_numbers_are_refused(value):
     values = config_to_dict(RunConfig())
@@ -314,6 +338,7 @@ def test_configurations_are_immutable():
             "cell_clip must be positive and finite, or null",
         ),
         (["model.source_features=0"], "source_features must be at least 1"),
+        (["model.source_features=3"], "The source of a run is text"),
         (["training.patience=0"], "patience must be at least 1"),
         (["training.average_epochs=0"], "average_epochs must be at least 1"),
         (

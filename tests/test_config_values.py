@@ -100,6 +100,8 @@ def test_assignments_adjust_dependent_search_settings():
     [
         ("model.unit=4", "mean model.units.*Received: 'model.unit=4'"),
         ("model.kind=none", "mean model.attention.kind"),
+        ("layer=3", "no setting 'layer'. Did you mean layers\\? Expected an"),
+        ("xyzzy=3", "no setting 'xyzzy'. Expected an"),
         ("units", "`section.name=value`.* Received: 'units'"),
         ("model=4", "Wrong settings: model: Expected settings.* Received: 4"),
         ("model.units=many", "settings: model.units: Expected int.*: 'many'"),

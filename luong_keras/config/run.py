@@ -152,6 +152,12 @@ class RunConfig(Settings):
                 f"{(PAD_ID, PAD_ID, BOS_ID, EOS_ID)}. Received: {ids}. Other "
                 "ids are for a TranslationModel of your own data."
             )
+        if model.source_features is not None:
+            raise ValueError(
+                "The source of a run is text. Expected: source_features=None. "
+                f"Received: source_features={model.source_features}. Features "
+                "are for a TranslationModel of your own data."
+            )
         sizes = model.source_vocabulary_size, model.target_vocabulary_size
         if self.data.joint_vocabulary and sizes[0] != sizes[1]:
             raise ValueError(

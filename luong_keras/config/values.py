@@ -55,20 +55,26 @@ def config_from_dict(values: dict[str, Any], kind: type = RunConfig):
     """
     pydantic, leaves = _import_pydantic(), dict(_leaf_types(kind))
     received = leaf_values(values) if isinstance(values, Mapping) else {}
-    # Pydantic accepts true as the number 1.
-    problems = [
-        f"{name}: Expected {describe_type(leaves[name])}. Received: {value}."
-        for name, value in received.items()
-        if isinstance(value, bool)
-        and name in leaves
-        and not _fits(value, leaves[name])
-    ]
+    errors = []
     try:
         config = pydantic.TypeAdapter(kind).validate_python(values)
     except pydantic.ValidationError as error:
-        problems += [
-            _describe_problem(problem, leaves) for problem in error.errors()
-        ]
+        errors = error.errors()
+    known = leaves.keys() | _sections(leaves)
+    # Pydantic accepts true as the number 1.
+    wrong = [
+        name
+        for name, value in received.items()
+        if (errors or isinstance(value, bool))
+        and name in known
+        and not _fits(value, leaves.get(name))
+    ]
+    problems = [_describe_wrong_value(n, received[n], leaves) for n in wrong]
+    for problem in errors:
+        name = ".".join(str(part) for part in problem["loc"])
+        # Pydantic has an error for each type of a union.
+        if not f"{name}.".startswith(tuple(f"{n}." for n in wrong)):
+            problems.append(_describe_problem(problem, name, leaves))
     if problems:
         raise _settings_error(problems)
     return config
@@ -86,7 +92,7 @@ def leaf_values(values: Mapping[str, Any], prefix="") -> dict[str, Any]:
         if isinstance(value, Mapping):
             leaves.update(leaf_values(value, f"{prefix}{name}."))
         else:
-            leaves[prefix + name] = value
+            leaves[f"{prefix}{name}"] = value
     return leaves
 
 
@@ -136,7 +142,7 @@ def convert_values(values: Mapping[str, Any]) -> dict[str, Any]:
         for full_name in _full_names(name, name):
             converted[full_name] = _convert_text(value, LEAVES.get(full_name))
     problems = [
-        _describe_wrong_value(name, value)
+        _describe_wrong_value(name, value, LEAVES)
         for name, value in converted.items()
         if not _fits(value, LEAVES.get(name))
     ]
@@ -206,12 +212,16 @@ def _leaf_types(kind: type, prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield prefix + name, hint
 
 
+def _sections(leaves: Iterable[str]) -> set[str]:
+    return {
+        ".".join(parts[:end])
+        for parts in (name.split(".") for name in leaves)
+        for end in range(1, len(parts))
+    }
+
+
 LEAVES = dict(_leaf_types(RunConfig))
-_SECTIONS = {
-    ".".join(parts[:end])
-    for parts in (name.split(".") for name in LEAVES)
-    for end in range(1, len(parts))
-}
+_SECTIONS = _sections(LEAVES)
 
 
 def _full_names(name: str, received: str) -> tuple[str, ...]:
@@ -225,10 +235,10 @@ def _full_names(name: str, received: str) -> tuple[str, ...]:
 
 def _unknown_setting_error(name: str, received: str) -> ValueError:
     is_known = name in LEAVES or name in SHORT_NAMES
-    statement = "" if is_known else f"There is no setting {name!r}. "
-    hint = "" if is_known else did_you_mean(name, LEAVES).strip() + " "
+    hint = did_you_mean(name, LEAVES) or did_you_mean(name, SHORT_NAMES)
+    statement = "" if is_known else f"There is no setting {name!r}.{hint} "
     return ValueError(
-        f"{statement}{hint}Expected an assignment `section.name=value` such as "
+        f"{statement}Expected an assignment `section.name=value` such as "
         f"`model.units=512`. Received: {received!r}. The sections are "
         f"{', '.join(typing.get_type_hints(RunConfig))}."
     )
@@ -294,8 +304,8 @@ def describe_type(annotation) -> str:
         'float or null'
         >>> describe_type(typing.Literal["sgd", "adam"])
         "one of 'sgd', 'adam'"
-        >>> describe_type(tuple[str, ...])
-        'a list of str'
+        >>> describe_type(tuple[str | tuple[str, str], ...])
+        'a list of (str or [str, str])'
     """
     if typing.get_origin(annotation) is typing.Literal:
         return "one of " + ", ".join(map(repr, typing.get_args(annotation)))
@@ -304,19 +314,22 @@ def describe_type(annotation) -> str:
     if annotation is type(None):
         return "null"
     if typing.get_origin(annotation) is tuple:
-        parts = [a for a in typing.get_args(annotation) if a is not ...]
-        return "a list of " + ", ".join(map(describe_type, parts))
+        first, *others = typing.get_args(annotation)
+        if others != [...]:
+            return f"[{', '.join(map(describe_type, [first, *others]))}]"
+        part = describe_type(first)
+        return f"a list of {f'({part})' if ' or ' in part else part}"
     return annotation.__name__
 
 
-def _describe_wrong_value(name: str, value) -> str:
-    if name in _SECTIONS:
+def _describe_wrong_value(name: str, value, leaves: Mapping[str, Any]) -> str:
+    if name not in leaves:
         return (
             f"{name}: Expected settings of this section, such as "
-            f"{next(n for n in LEAVES if n.startswith(name + '.'))}. "
+            f"{next(n for n in leaves if n.startswith(name + '.'))}. "
             f"Received: {value!r:.200}."
         )
-    annotation = LEAVES[name]
+    annotation = leaves[name]
     hint = ""
     if isinstance(value, str):
         hint = did_you_mean(value, choices_of(annotation))
@@ -327,10 +340,9 @@ def _describe_wrong_value(name: str, value) -> str:
 
 
 def _describe_problem(
-    error: Mapping[str, Any], leaves: Mapping[str, Any]
+    error: Mapping[str, Any], name: str, leaves: Mapping[str, Any]
 ) -> str:
-    """Describe an error that pydantic found, in one line."""
-    name = ".".join(str(part) for part in error["loc"])
+    """Describe an error that pydantic found at `name`, in one line."""
     if error["type"] == "value_error":
         where = f"{name}: " if name else ""
         return where + str(error["ctx"]["error"])

@@ -55,6 +55,17 @@ def _parse_yaml(path, text):
         import yaml
 
     class Loader(yaml.SafeLoader):
+        def construct_object(self, node, deep=False):
+            try:
+                return super().construct_object(node, deep)
+            except ValueError as error:
+                if not isinstance(node, yaml.ScalarNode):
+                    raise
+                # Such as the date 2020-13-45.
+                raise yaml.constructor.ConstructorError(
+                    None, None, str(error), node.start_mark
+                ) from None
+
         def construct_mapping(self, node, deep=False):
             super().construct_mapping(node, deep=True)
             return _build_section(path, self.construct_pairs(node, deep=True))
