@@ -9,7 +9,11 @@ from typing import Any
 import keras
 
 from luong_keras.config import DataConfig, DecodingConfig, Precision
-from luong_keras.config.values import convert_values, with_values
+from luong_keras.config.values import (
+    convert_values,
+    leaf_values,
+    with_values,
+)
 from luong_keras.data.text_files import requested_columns
 from luong_keras.decoding.scorers import Scorer
 from luong_keras.decoding.strategy import DecodingStrategy
@@ -164,8 +168,9 @@ class Translator(TextTranslator):
                 `training.final_weights` names.
 
         Raises:
-            ValueError: for wrong settings or text, or if `run_dir` has a run
-                with other settings or text.
+            ValueError: for wrong settings or text, if `run_dir` has a run
+                with other settings or text, or if Keras' backend is not
+                TensorFlow.
             InterruptedError: if a signal stopped the training.
             KeyboardInterrupt: if Ctrl-C stopped it; the run is saved as well.
 
@@ -180,6 +185,7 @@ class Translator(TextTranslator):
                 f"preset={preset!r}."
             )
         # Combinations of settings are checked with the settings of the text.
+        settings = leaf_values(settings)
         for name in ("metric", "training.metric"):
             if name in settings and not isinstance(settings[name], str):
                 settings[name] = register_metric(settings[name])

@@ -112,6 +112,7 @@ def test_train_only_postpones_evaluation_and_export(
         ({"units": "many"}, "model.units: Expected int. Received: 'many'"),
         ({"epochs": 0}, "at least 1"),
         ({"validation": ["a", 3]}, "pairs of a source"),
+        ({"data.train_size": 9}, "train_size=9 with dataset='files'"),
     ],
 )
 def test_wrong_arguments_are_refused_before_training(
@@ -120,6 +121,40 @@ def test_wrong_arguments_are_refused_before_training(
     with pytest.raises(ValueError, match=message):
         Translator.fit(PAIRS, run_dir=tmp_path / "run", **settings)
     assert not (tmp_path / "run" / "config.json").exists()
+
+
+def test_a_translator_needs_a_run():
+    with pytest.raises(ValueError, match="folder of a run.* Received: none"):
+        Translator.from_run([])
+
+
+def test_other_backends_are_refused_before_the_text_is_read(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    with pytest.raises(ValueError, match="Received: KERAS_BACKEND=jax"):
+        Translator.fit(PAIRS, "small", run_dir=tmp_path / "run")
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["pairs"]
+
+
+def test_metrics_may_be_functions_in_a_section(tmp_path, monkeypatch):
+    def agreement(translations, references):
+        return 1.0
+
+    metrics = []
+
+    def recipe(config, folder, **others):
+        metrics.append(config.training.metric)
+        return False
+
+    monkeypatch.setattr("luong_keras.translator.run_recipe", recipe)
+    for given in (
+        {"metric": agreement},
+        {"training": {"metric": agreement}},
+    ):
+        with pytest.raises(InterruptedError):
+            Translator.fit(PAIRS, run_dir=tmp_path / "run", **given)
+    assert metrics[0] == metrics[1] == "agreement"
 
 
 def test_stopped_training_raises_interrupted_error(tmp_path, monkeypatch):

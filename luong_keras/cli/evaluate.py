@@ -105,9 +105,12 @@ def run(arguments: Evaluate) -> int:
         )
         evaluation = Evaluation(translator, data, metrics)
         scores, translations = evaluation.scores(sources, references)
-        scores["perplexity"] = evaluation.perplexity(pairs)
+        scored = evaluation.forced(pairs)
+        scores["perplexity"] = evaluation.perplexity(scored)
         if links is not None and translator.translation_model.has_attention:
-            scores["aer"] = evaluation.alignment_error_rate(pairs, links)
+            scores["aer"] = evaluation.alignment_error_rate(
+                scored, pairs, links
+            )
         results["weights"] = arguments.weights or config.training.final_weights
         results["decoding"] = dataclasses.asdict(decoding)
         results |= scores

@@ -272,4 +272,4 @@ def _encode_pairs(pairs: Iterable[tuple[Any, Any]]) -> Iterator[bytes]:
                 f"Received: {pair!r:.200}."
             ) from error
     if not number:
-        raise ValueError("Expected: sentence pairs. Received: none of them.")
+        raise ValueError("Expected: sentence pairs. Received: none.")

@@ -97,20 +97,6 @@ class Evaluation:
             _map_references(prepare, references),
         )
 
-    def perplexity(self, pairs: Sequence[tuple[str, str]]) -> float:
-        """Compute the perplexity of the reference tokens.
-
-        Longer texts are cut: only the beginning counts. The number of cut
-        texts is printed to standard error.
-        """
-        references = self.forced(pairs)
-        cut = cut_pairs(references)
-        if cut.any:
-            print(f"perplexity: {cut.message()}", file=sys.stderr)
-        total = sum(reference.log_probability for reference in references)
-        words = sum(len(reference.tokens) for reference in references)
-        return float(np.exp(-total / words))
-
     def forced(
         self, pairs: Sequence[tuple[str, str]]
     ) -> list[ScoredTranslation]:
@@ -123,23 +109,34 @@ class Evaluation:
             what="scoring the references",
         )
 
+    def perplexity(self, scored: Sequence[ScoredTranslation]) -> float:
+        """Compute the perplexity of reference tokens that `forced` scored.
+
+        Longer texts are cut: only the beginning counts. The number of cut
+        texts is printed to standard error.
+        """
+        cut = cut_pairs(scored)
+        if cut.any:
+            print(f"perplexity: {cut.message()}", file=sys.stderr)
+        total = sum(reference.log_probability for reference in scored)
+        words = sum(len(reference.tokens) for reference in scored)
+        return float(np.exp(-total / words))
+
     def alignment_error_rate(
-        self, pairs: Sequence[tuple[str, str]], links: Sequence[str]
+        self,
+        scored: Sequence[ScoredTranslation],
+        pairs: Sequence[tuple[str, str]],
+        links: Sequence[str],
     ) -> float:
         """Compute the AER of the attention in forced decoding.
 
         Args:
+            scored: the references of the pairs, scored by `forced`.
             pairs: detokenised sentence pairs.
             links: gold links of each pair, between its words by sacreBLEU's
                 13a.
         """
         sources, targets = zip(*pairs, strict=True)
-        scored = with_progress(
-            self.translator.score,
-            sources,
-            targets,
-            what="aligning the references",
-        )
         step = self.translator.decoding.alignment_step
         words = sacrebleu_tokenizer("13a")
         rows = zip(

@@ -59,6 +59,9 @@ _FREE_SETTINGS = (
 _COPIED_FILES = ("*_vocabulary.*", "LICEN[CS]E*", "NOTICE*")
 # Settings of the parent's text and search, reset in the new run.
 _RESET_SETTINGS = {
+    "data.train": None,
+    "data.dev": None,
+    "data.test": None,
     "data.columns": None,
     "data.weights": None,
     "data.train_size": None,
@@ -73,8 +76,6 @@ _VOCABULARY_SIZES = ("source_vocabulary_size", "target_vocabulary_size")
 # The folder in `assets.extra` through which an export can be a parent.
 _PARENT_FOLDER = "parent"
 _WEIGHT_NAMES_FILE = "weights.json"
-# Paths on this machine, which an export must not contain.
-_PATH_SETTINGS = ("data.train", "data.dev", "data.test", "training.init_from")
 
 
 def inherited_settings(
@@ -188,7 +189,7 @@ def parent_files(
     run = RunFolder(folder)
     config = with_values(
         run_config(folder, resolve_paths=False),
-        {**_RESET_SETTINGS, **dict.fromkeys(_PATH_SETTINGS)},
+        {**_RESET_SETTINGS, "training.init_from": None},
     )
     names = [weight.path for weight in translation_model.model.weights]
     files = {
@@ -221,11 +222,13 @@ def print_unknown_tokens(
         lines = corpus.side(side, np.arange(min(len(corpus), 10_000)))
         unknown = tokenizer.encode(lines).flat_values.numpy() == UNK_ID
         tokens = tokenizer.tokens(lines).flat_values.numpy()[unknown]
-        examples = collections.Counter(tokens.tolist()).most_common(5)
+        common = collections.Counter(tokens.tolist()).most_common(5)
+        share = count / ids.lengths.sum()
+        amount = f"{share:.1%}" if share >= 0.001 else f"{count:,}"
+        examples = ", ".join(repr(token.decode()) for token, _ in common)
         print(
-            f"{count / ids.lengths.sum():.1%} of the {side} tokens are unknown "
-            "to the parent, which can neither read nor write them: "
-            f"{', '.join(repr(token.decode()) for token, _ in examples)}. "
+            f"{amount} of the {side} tokens are unknown to the parent, which "
+            f"can neither read nor write them{': ' * bool(common)}{examples}. "
             + (
                 "A parent with data.sentencepiece.byte_fallback knows all."
                 if subwords

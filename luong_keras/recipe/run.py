@@ -15,7 +15,7 @@ from pathlib import Path
 
 import keras
 
-from luong_keras.config import RunConfig
+from luong_keras.config import DataConfig, RunConfig
 from luong_keras.data import phrasebook
 from luong_keras.data.batch_order import batch_shapes, padding_share
 from luong_keras.data.batching import TrainingBatches
@@ -101,9 +101,17 @@ def run_recipe(
         False if the run was stopped before its end.
 
     Raises:
-        ValueError: if the folder holds a run with other settings.
+        ValueError: if Keras has another backend than the devices, or the
+            folder holds a run with other settings.
         FolderInUseError: if another process uses the folder.
     """
+    backend = "jax" if devices.on_jax else "tensorflow"
+    if keras.backend.backend() != backend:
+        raise ValueError(
+            f"Expected: Keras on {backend}. Received: KERAS_BACKEND="
+            f"{keras.backend.backend()}. Set KERAS_BACKEND=tensorflow; on JAX "
+            "trains `luong-keras train --backend jax`."
+        )
     deadline = None if stop_after is None else time.monotonic() + stop_after
     # Otherwise TensorFlow returns the memory of each step to the system.
     os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
@@ -167,6 +175,7 @@ def _prepare_run(config: RunConfig, run: RunFolder):
     config = restore_decisions(config, run)
     config = decide_precision(config)
     check_resumable(config, run)
+    _check_train_size(config.data, run)
     prepare_initial_weights(config, run)
     run_metric(config)  # An invalid metric fails before the text is read.
     config = copy_word_lists(config, run)
@@ -185,6 +194,19 @@ def _prepare_run(config: RunConfig, run: RunFolder):
     batches = training_batches(corpus, tokenizers, config)
     run.write_data(batches.fingerprint)
     return config, datasets, tokenizers, batches
+
+
+def _check_train_size(data: DataConfig, run: RunFolder) -> None:
+    """Check that a new run would not ignore `data.train_size`."""
+    if data.dataset == "phrasebook" or run.config.exists():
+        return
+    # All pairs are the default, and the value of the preset demo.
+    if data.train_size not in (None, phrasebook.TRAIN_SIZE):
+        raise ValueError(
+            "data.train_size is a number of pairs of the built-in corpus. "
+            "Expected: train_size=None, or dataset='phrasebook'. Received: "
+            f"train_size={data.train_size} with dataset={data.dataset!r}."
+        )
 
 
 def _read_prepared_run(config: RunConfig, run: RunFolder):
@@ -230,11 +252,12 @@ def score_and_export(
     evaluation = Evaluation(translator, config.data, [config.training.metric])
     sources, references = map(list, zip(*datasets.test, strict=True))
     results, translations = evaluation.scores(sources, references)
-    results["perplexity"] = evaluation.perplexity(datasets.test)
+    scored = evaluation.forced(datasets.test)
+    results["perplexity"] = evaluation.perplexity(scored)
     has_attention = translator.translation_model.has_attention
     if has_attention and datasets.test_links is not None:
         results["aer"] = evaluation.alignment_error_rate(
-            datasets.test, datasets.test_links
+            scored, datasets.test, datasets.test_links
         )
     if config.data.dataset == "phrasebook":
         results["bleu_word_for_word"] = phrasebook.word_for_word_bleu(

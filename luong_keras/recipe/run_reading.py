@@ -45,12 +45,17 @@ def load_run(
 
     Raises:
         FileNotFoundError: if a run or its weights are missing.
-        ValueError: if the runs differ in their vocabularies or in the
-            preparation of their text, if the name of the weights is invalid,
-            or if a word list or vocabulary lies outside its run folder.
+        ValueError: if there is no folder, if the runs differ in their
+            vocabularies or in the preparation of their text, if the name of
+            the weights is invalid, or if a word list or vocabulary lies
+            outside its run folder.
     """
     if isinstance(run_folder, str | Path):
         run_folder = [run_folder]
+    if not run_folder:
+        raise ValueError(
+            "Expected: the folder of a run, or of several. Received: none."
+        )
     runs = [
         # With search settings from the caller, no word list is read.
         _load_single_run(

@@ -1,4 +1,5 @@
 import dataclasses
+import functools
 import json
 import math
 from typing import NamedTuple
@@ -71,7 +72,8 @@ def test_perplexity_is_computed_over_the_reference_tokens(translator):
         log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
         total -= sum(log_p[i, w] for i, w in enumerate([*ids, EOS_ID]))
         words += len(ids) + 1
-    found = Evaluation(translator, PLAIN).perplexity(PAIRS)
+    evaluation = Evaluation(translator, PLAIN)
+    found = evaluation.perplexity(evaluation.forced(PAIRS))
     assert math.isclose(found, math.exp(total / words), rel_tol=1e-5)
 
 
@@ -153,15 +155,16 @@ def test_alignment_errors_follow_the_attention_weights(translator, monkeypatch):
     evaluation = Evaluation(translator, data)
     pairs = [("A b", "x Y"), ("c D", "z w")]
     # Target token t is linked to the source token of the largest weight.
-    gold = ["0-0 1-1", "0-1 1-0"]
-    assert evaluation.alignment_error_rate(pairs, gold) == 0
-    gold = ["0-0 1-1", "0-0 1-1"]
-    assert evaluation.alignment_error_rate(pairs, gold) == pytest.approx(0.5)
-    assert inputs[0] == (["A b", "c D"], ["x Y", "z w"])
+    forced = evaluation.forced(pairs)
+    error_rate = functools.partial(
+        evaluation.alignment_error_rate, forced, pairs
+    )
+    assert error_rate(["0-0 1-1", "0-1 1-0"]) == 0
+    assert error_rate(["0-0 1-1", "0-0 1-1"]) == pytest.approx(0.5)
+    assert inputs == [(["A b", "c D"], ["x Y", "z w"])]
     decoding = dataclasses.replace(translator.decoding, alignment_step="reads")
     monkeypatch.setattr(translator, "decoding", decoding)
-    gold = ["1-0 1-1", "0-0 0-1"]
-    assert evaluation.alignment_error_rate(pairs, gold) == 0
+    assert error_rate(["1-0 1-1", "0-0 0-1"]) == 0
 
 
 def test_the_preprocessor_follows_the_settings():

@@ -74,9 +74,10 @@ def test_the_translator_gets_each_text_once_without_preprocessing(settings):
     measured = evaluation(answers, **data)
     scores, translations = measured.scores([SOURCE], [REFERENCE])
     pairs = [(SOURCE, REFERENCE)]
-    measured.perplexity(pairs)
-    measured.alignment_error_rate(pairs, ["0-0"])
-    assert answers.inputs == [[SOURCE]] + [([SOURCE], [REFERENCE])] * 2
+    forced = measured.forced(pairs)
+    measured.perplexity(forced)
+    measured.alignment_error_rate(forced, pairs, ["0-0"])
+    assert answers.inputs == [[SOURCE], ([SOURCE], [REFERENCE])]
     assert translations == [TRANSLATIONS[settings][0]]
     # The tokens equal the preprocessed reference.
     assert scores["bleu_tokenized"]["score"] == pytest.approx(100)
@@ -244,7 +245,8 @@ def test_perplexity_counts_all_tokens_and_the_end():
     answers = Answers(
         scores=[scored(-6.0, ["x", "y", "</s>"]), scored(-1.0, ["</s>"])]
     )
-    found = evaluation(answers).perplexity([("a b", "x y"), ("c", "")])
+    measured = evaluation(answers)
+    found = measured.perplexity(measured.forced([("a b", "x y"), ("c", "")]))
     assert found == pytest.approx(math.exp(7 / 4), rel=1e-12)
     assert answers.inputs == [(["a b", "c"], ["x y", ""])]
 
@@ -270,7 +272,10 @@ def test_alignment_error_rate_for_both_alignment_steps(step, links, rate):
     )
     found = evaluation(Answers(scores=[scored], step=step))
     pairs = [("a b c", "x y")]
-    assert found.alignment_error_rate(pairs, [links]) == pytest.approx(rate)
+    forced = found.forced(pairs)
+    assert found.alignment_error_rate(forced, pairs, [links]) == (
+        pytest.approx(rate)
+    )
 
 
 def test_alignment_error_rate_of_subwords_counts_words():
@@ -281,5 +286,6 @@ def test_alignment_error_rate_of_subwords_counts_words():
     )
     found = evaluation(Answers(scores=[scored]), tokenizer="sentencepiece")
     pairs = [("The carpets.", "Die Teppiche.")]
-    assert found.alignment_error_rate(pairs, ["0-0 1-1 2-2"]) == 0
-    assert found.alignment_error_rate(pairs, ["0-0 1-1 3-3"]) > 0
+    forced = found.forced(pairs)
+    assert found.alignment_error_rate(forced, pairs, ["0-0 1-1 2-2"]) == 0
+    assert found.alignment_error_rate(forced, pairs, ["0-0 1-1 3-3"]) > 0

@@ -11,13 +11,18 @@ import pytest
 import tensorflow as tf
 
 from luong_keras.cli.main import main
+from luong_keras.config import RunConfig, TrainingConfig
 from luong_keras.config.values import config_to_dict, with_values
+from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.recipe.fine_tuning import (
     inherited_settings,
     prepare_initial_weights,
+    print_unknown_tokens,
 )
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.serving import export as export_module
+from luong_keras.special_tokens import SPECIAL_TOKENS
+from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator
 from tests.recipe.quick_runs import arrays, quick_runs
@@ -229,6 +234,20 @@ def test_unknown_tokens_are_reported(base, capsys):
     else:
         assert "of the source tokens are unknown to the parent" in printed
         assert "ÄÖ" in printed and "byte_fallback" in printed
+
+
+def test_rare_unknown_tokens_are_counted(tmp_path, capsys):
+    """Only the first 10,000 lines are searched for examples."""
+    pairs = [("a", "b")] * 10_000 + [("new", "b")] * 2
+    corpus = write_corpus(pairs, tmp_path / "corpus")
+    (tmp_path / "words").write_text("\n".join([*SPECIAL_TOKENS, "a", "b"]))
+    tokenizer = WordTokenizer(tmp_path / "words")
+    config = RunConfig(training=TrainingConfig(init_from="runs/base"))
+    print_unknown_tokens(corpus, (tokenizer, tokenizer), config)
+    assert capsys.readouterr().out == (
+        "2 of the source tokens are unknown to the parent, which can neither "
+        "read nor write them. data.new_words adds words.\n"
+    )
 
 
 @both_tokenizers
