@@ -73,6 +73,11 @@ parse = functools.partial(parse_arguments, Align, "luong-keras align")
 
 def run(arguments: Align) -> int:
     """Align the pairs and write one line per pair."""
+    if arguments.gold_one_based and arguments.gold is None:
+        raise ValueError(
+            "--gold-one-based describes a file of gold links. Expected: --gold "
+            "as well. Received: none."
+        )
     config = run_config(arguments.run_dir)
     reverse_config = _read_reverse_config(arguments, config)
     pairs = read_given_pairs(arguments.files, config.data)

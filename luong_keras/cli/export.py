@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes
+from tyro.conf import (
+    FlagCreatePairsOff,
+    OmitArgPrefixes,
+    UseAppendAction,
+    arg,
+)
 
-from luong_keras.cli.parsing import Option, parse_arguments
+from luong_keras.cli.parsing import Option, check_run_dirs, parse_arguments
 from luong_keras.cli.settings_flags import SearchFlags, override_search
 from luong_keras.progress import bar_of_lines
 from luong_keras.recipe.run_settings import run_config
@@ -26,9 +32,12 @@ class Export:
     fails.
     """
 
-    # the folder of the run; several runs with the same vocabularies form an
-    # ensemble
-    run_dir: tuple[Path, ...]
+    # the folder of the run; --run-dir A B or --run-dir A --run-dir B: an
+    # ensemble of runs with the same vocabularies
+    run_dir: Annotated[
+        UseAppendAction[tuple[tuple[Path, ...], ...]],
+        arg(metavar="PATH [PATH …]", help_behavior_hint="(required)"),
+    ]
     # folder to make; its name is the version, a number
     output: Path
     # best, last, average, or an epoch such as epoch-7; default: the weights
@@ -62,10 +71,13 @@ parse = functools.partial(parse_arguments, Export, "luong-keras export")
 def run(arguments: Export) -> int:
     """Export, and print information for clients; return 1 if a check fails."""
     _check_arguments(arguments)
-    config = run_config(arguments.run_dir[0])
+    run_dirs = list(itertools.chain(*arguments.run_dir))
+    check_run_dirs(run_dirs)
+    config = run_config(run_dirs[0])
     decoding = override_search(
         config.decoding,
         arguments.search,
+        requests_sample=True,
         max_beam_size=arguments.max_beam_size,
         max_source_length=arguments.max_source_length,
     )
@@ -74,7 +86,7 @@ def run(arguments: Export) -> int:
     from luong_keras.translator import Translator
 
     translator = Translator.from_run(
-        arguments.run_dir,
+        run_dirs,
         arguments.weights,
         decoding,
         precision=arguments.precision,

@@ -57,6 +57,11 @@ def run(arguments: Lexicon) -> int:
             f"Received: links={arguments.links} and {len(arguments.files)} "
             "files."
         )
+    if arguments.links is not None and arguments.pairs != Lexicon.pairs:
+        raise ValueError(
+            "--pairs limits the training pairs that the model aligns. "
+            "Received: --pairs with --links. Leave one out."
+        )
     at_least(
         1,
         **{"--pairs": arguments.pairs, "--min-count": arguments.min_count},

@@ -58,6 +58,7 @@ def _main(argv: Sequence[str] | None) -> int:
     own_process = argv is None
     if own_process:
         # Streams that the caller has closed, as by `>&-`.
+        sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115
         sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
         sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     if own_process and isinstance(sys.stdout, io.TextIOWrapper):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import typing
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -45,15 +46,17 @@ def parse_arguments(
         argv: the arguments after the name.
 
     Raises:
-        ValueError: for a wrong command line, in one line, and for a path that
-            is an address such as `gs://bucket/model`.
+        ValueError: for a wrong command line, in one line, for a list that is
+            given twice, and for a path that is an address such as
+            `gs://bucket/model`.
         SystemExit: after `--help`.
     """
+    _check_lists(kind, argv)
     messages = io.StringIO()
     with contextlib.redirect_stderr(messages):
         try:
             arguments = tyro.cli(kind, prog=program, args=list(argv))
-            _check_paths(arguments)
+            _check_paths(tuple(vars(arguments).values()))
             return arguments
         except SystemExit as stop:
             if not stop.code:
@@ -63,12 +66,45 @@ def parse_arguments(
     )
 
 
-def _check_paths(arguments: Any) -> None:
+def check_run_dirs(folders: Sequence[Path]) -> None:
+    """Check that there is a folder of a run.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    if not folders:
+        raise ValueError(
+            "--run-dir is required. Expected: the folder of a run. Received: "
+            "none."
+        )
+
+
+def _check_lists(kind: type, argv: Sequence[str]) -> None:
+    """Check that no list is given twice, as only the last one would count."""
+    flags = [argument.partition("=")[0].replace("_", "-") for argument in argv]
+    hints = typing.get_type_hints(kind, include_extras=True)
+    for name, annotation in typing.get_type_hints(kind).items():
+        if typing.get_origin(
+            annotation
+        ) is not tuple or tyro.conf.UseAppendAction in typing.get_args(
+            hints[name]
+        ):
+            continue
+        flag = f"--{name.replace('_', '-')}"
+        if (count := flags.count(flag)) > 1:
+            raise ValueError(
+                f"Expected: {flag} once, with all its values, as in `{flag} A "
+                f"B`. Received: it {count} times."
+            )
+
+
+def _check_paths(value: Any) -> None:
     """Check that all paths are paths of this machine."""
-    for value in vars(arguments).values():
-        for item in value if isinstance(value, tuple) else (value,):
-            if isinstance(item, Path):
-                local_path(item)
+    if isinstance(value, Path):
+        local_path(value)
+    elif isinstance(value, tuple):
+        for item in value:
+            _check_paths(item)
 
 
 def _format_error(text: str) -> str:

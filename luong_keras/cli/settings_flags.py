@@ -157,16 +157,35 @@ class SearchFlags:
 
 
 def override_search(
-    decoding: DecodingConfig, flags: SearchFlags, **overrides: Any
+    decoding: DecodingConfig,
+    flags: SearchFlags,
+    requests_sample: bool = False,
+    **overrides: Any,
 ) -> DecodingConfig:
     """Return the search of a run, changed by the command line.
 
     Args:
         decoding: the search of the run.
         flags: flags of the command line; None changes nothing.
+        requests_sample: whether requests may ask for samples, which then have
+            the settings of this search, except for the temperature.
         **overrides: further arguments of `DecodingConfig.with_`, likewise.
+
+    Raises:
+        ValueError: for settings that contradict each other, and for settings
+            of samples that the search does not draw.
     """
     changes = dataclasses.asdict(flags) | overrides
-    return decoding.with_(
+    search = decoding.with_(
         **{name: value for name, value in changes.items() if value is not None}
     )
+    names = ["temperature"]
+    names += [] if requests_sample else ["top_k", "top_p", "seed"]
+    ignored = [name for name in names if changes[name] is not None]
+    if ignored and search.search != "sampling":
+        given = ", ".join(f"--{name.replace('_', '-')}" for name in ignored)
+        raise ValueError(
+            f"{given}: settings of samples. Expected: --search sampling as "
+            "well. Received: a beam search."
+        )
+    return search

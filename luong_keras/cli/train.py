@@ -6,6 +6,7 @@ import importlib.util
 import os
 import re
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -156,36 +157,36 @@ def parse(argv: Sequence[str]) -> Call:
         _print_short_help()
     arguments, values = _parse_settings(argv)
     preset: str | None = arguments.preset
-    base = PRESETS[preset or "demo"]
-    if arguments.text:
-        base = for_user_text(PRESETS[preset or "small"])
-        if (preset is None and arguments.config is None) or values.get(
-            "training.init_from"
-        ) is not None:
-            run_dir = arguments.run_dir
-            run = None if run_dir is None else RunFolder(run_dir)
-            preset, base = starting_settings(values, run, preset)
-        preset = preset or "small"
-    elif (existing := _existing_run(arguments)) is not None:
-        base = run_config(existing, resolve_paths=False)
+    file_values: dict[str, Any] = {}
     if arguments.config is not None:
-        base = with_values(base, read_values(arguments.config))
-    config = with_values(base, values)
-    has_settings = (
-        arguments.config is not None or _existing_run(arguments) is not None
-    )
-    if preset is None and arguments.dataset is None and not has_settings:
+        file_values = convert_values(read_values(arguments.config))
+    given = file_values | values
+    has_parent = given.get("training.init_from") is not None
+    existing = _existing_run(arguments)
+    default_preset = "small" if arguments.text else "demo"
+    base = PRESETS[preset or default_preset]
+    if arguments.text:
+        base = for_user_text(base)
+    by_size = arguments.text and (preset, arguments.config) == (None, None)
+    if has_parent or by_size:
+        folder = arguments.run_dir
+        run = None if folder is None else RunFolder(folder)
+        preset, base = starting_settings(given, run, preset)
+    elif existing is not None:
+        base = run_config(existing, resolve_paths=False)
+    config = with_values(with_values(base, file_values), values)
+    names_text = arguments.text or arguments.dataset or has_parent
+    if not (preset or names_text or arguments.config or existing):
         print(
             "No --preset: training the demo on the built-in corpus. For "
             "WMT14 English-German as in the paper: --preset paper (downloads "
             "through tensorflow_datasets, needs a GPU). For text of your "
             "own: luong-keras train pairs.tsv"
         )
-    folder = arguments.run_dir or Path("runs", preset or "demo")
     limit = arguments.stop_after
     return Call(
         config,
-        folder,
+        arguments.run_dir or Path("runs", preset or default_preset),
         None if limit is None else seconds(limit),
         arguments.backend or os.environ.get("KERAS_BACKEND", "tensorflow"),
         arguments.strategy,
@@ -352,14 +353,18 @@ def run(call: Call) -> int:
         run_devices = devices.jax_devices(call.devices)
     else:
         run_devices = devices.tensorflow_devices(call.strategy, call.devices)
+    began = time.monotonic()
     trained = run_recipe(call.config, call.folder, call.stop_after, run_devices)
+    # By a signal to a process, not at --stop-after. The same command continues.
+    is_interrupted = not trained and (
+        call.stop_after is None
+        or not run_devices.any(time.monotonic() - began >= call.stop_after)
+    )
     if run_devices.on_jax:
         devices.leave_processes(run_devices)
         if trained and run_devices.writes:
             _continue_on_tensorflow(call.folder)
-    # An interrupted run has printed so, and the same command continues it.
-    is_expected = trained or call.stop_after is not None
-    return 0 if is_expected else devices.EXIT_STOPPED
+    return devices.EXIT_STOPPED if is_interrupted else 0
 
 
 def _check_call(call: Call) -> None:

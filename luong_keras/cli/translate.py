@@ -20,7 +20,7 @@ from tyro.conf import (
     arg,
 )
 
-from luong_keras.cli.parsing import Option, parse_arguments
+from luong_keras.cli.parsing import Option, check_run_dirs, parse_arguments
 from luong_keras.cli.settings_flags import SearchFlags, override_search
 from luong_keras.config.checks import at_least
 from luong_keras.progress import Advance, progress_bar
@@ -81,11 +81,7 @@ parse = functools.partial(parse_arguments, Translate, "luong-keras translate")
 
 def run(arguments: Translate) -> int:
     """Translate; return 1 if an export differs from the model."""
-    if not arguments.run_dir:
-        raise ValueError(
-            "--run-dir is required. Expected: the folder of a run. Received: "
-            "none."
-        )
+    check_run_dirs(arguments.run_dir)
     at_least(1, **{"--n-best": arguments.n_best})
     _check_ignored_arguments(arguments)
     config = run_config(arguments.run_dir[0])

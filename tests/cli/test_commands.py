@@ -81,6 +81,22 @@ def test_weights_are_chosen_by_name(
     assert names == ["epoch-7", None]
 
 
+@pytest.mark.parametrize(
+    "flags", [["--run-dir={}", "--run-dir", "{}"], ["--run-dir", "{}", "{}"]]
+)
+def test_all_runs_are_exported(run, monkeypatch, flags):
+    folders = []
+
+    def from_run(run_folder, *others, **options):
+        folders.append(run_folder)
+        raise ValueError("noted")
+
+    monkeypatch.setattr(Translator, "from_run", from_run)
+    argv = [flag.format(run.path) for flag in flags]
+    assert main(["export", *argv, "--output", "1"]) == 2
+    assert folders == [[run.path, run.path]]
+
+
 @pytest.mark.slow
 def test_each_name_loads_its_weights(run, translator, tmp_path):
     copy = RunFolder(shutil.copytree(run.path, tmp_path / "copy"))

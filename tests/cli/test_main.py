@@ -31,6 +31,8 @@ def working_folder(tmp_path, monkeypatch):
     (tmp_path / "begun").mkdir()
     (tmp_path / "begun" / "config.json").write_text("{}")
     (tmp_path / "wrong.yaml").write_text("model: {units: x}")
+    (tmp_path / "number.yaml").write_text("1: 2")
+    (tmp_path / "date.yaml").write_text("epochs: 2020-13-45")
     (tmp_path / "pairs.tsv").write_text("a\tb\n")
 
 
@@ -50,18 +52,47 @@ def working_folder(tmp_path, monkeypatch):
             "train --model.no-bidirectional=true",
             ["without a value. Received: --model.no-bidirectional=true"],
         ),
-        ("train --set data.columns=a,b,c", ["a list of str, str", "'a,b,c'"]),
+        ("train --set data.columns=a,b,c", ["[str, str] or null", "'a,b,c'"]),
         ("train --set data.weights=x", ["a list of float or null", "'x'"]),
         ("translate --run-dir old --n-best 0", ["--n-best must be at least 1"]),
         ("train --epochs 0", ["training", "at least 1", "epochs=0"]),
         ("train --preset smal", ["small", "Received: smal", "mean small"]),
         ("train --config wrong.yaml", ["model.units", "int", "'x'"]),
         ("train --config no.yaml", ["no.yaml", "does not exist"]),
+        ("train --config number.yaml", ["no setting '1'", "number.yaml"]),
+        ("train --config date.yaml", ["date.yaml is not YAML", "line 1"]),
         ("train none.tsv", ["none.tsv, which does not exist"]),
         ("train a.txt", ["both sides", "Received: a.txt"]),
         ("train pairs.tsv b c", ["Received: pairs.tsv b c"]),
         ("train --dev pairs.tsv", ["training text as well"]),
+        # Only the last list would count.
+        *(
+            (f"{command} {flag}=a {flag} b", [f"{flag} once", "it 2 times"])
+            for command, flag in (
+                ("train pairs.tsv", "--dev"),
+                ("train pairs.tsv", "--test"),
+                ("evaluate --run-dir begun", "--metric"),
+                ("evaluate --run-dir begun", "--references"),
+            )
+        ),
+        # Flags without the one that they belong to.
+        (
+            "translate --run-dir begun --temperature 2 --top-k 3 --top-p 0.5 "
+            "--seed 1",
+            ["--temperature, --top-k, --top-p, --seed: settings of samples"],
+        ),
+        (
+            "export --run-dir begun --output 1 --temperature 2 --seed 1",
+            ["error: --temperature: settings", "--search sampling as well"],
+        ),
+        ("align --run-dir begun pairs.tsv --gold-one-based", ["--gold as"]),
+        (
+            "lexicon --run-dir begun a b --links c --pairs 3",
+            ["Received: --pairs with --links"],
+        ),
         ("translate", ["--run-dir", "required"]),
+        ("export --output 1", ["--run-dir is required"]),
+        ("export --run-dir --output 1", ["--run-dir is required"]),
         ("translate --run-dir nowhere", ["nowhere, which does not exist"]),
         ("translate --run-dir empty", ["without config.json"]),
         ("translate --run-dir damaged", ["damaged/config.json", "is damaged"]),
@@ -140,9 +171,12 @@ def test_the_output_is_utf_8_in_every_locale(program):
         ("--help >&- 2>&-", 0),
         ("nothing 2>&-", 2),
         ("train --nothing 2>&-", 2),
+        ("translate --run-dir {run} <&-", 2),
     ],
 )
-def test_closed_streams_do_not_change_the_status(arguments, status):
+def test_closed_streams_do_not_change_the_status(arguments, status, tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    arguments = arguments.format(run=tmp_path)
     command = f'"{sys.executable}" -m luong_keras_command {arguments}'
     assert subprocess.run(command, shell=True).returncode == status
 

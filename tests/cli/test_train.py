@@ -232,6 +232,38 @@ def test_existing_runs_keep_their_settings(capsys):
 
 
 @pytest.mark.parametrize(
+    "argv",
+    [
+        "pairs.tsv --init-from parent",
+        "pairs.tsv --config tuned.yaml",
+        "pairs.tsv --config tuned.yaml --preset tiny",
+        "--set data.train=pairs.tsv --init-from parent",
+        "--set data.train=pairs.tsv --config tuned.yaml",
+    ],
+)
+def test_fine_tuned_runs_have_the_model_of_their_parent(argv, capsys):
+    changes = ["model.units=64", "data.train=old.tsv", "data.dev=old.tsv"]
+    parent = override(PRESETS["small"], changes)
+    Path("parent").mkdir()
+    Path("parent/config.json").write_text(json.dumps(config_to_dict(parent)))
+    Path("parent/best.weights.h5").touch()
+    Path("tuned.yaml").write_text(
+        "training: {init_from: parent, batch_size: 7}"
+    )
+    config = parse(argv.split()).config
+    assert config.model == parent.model
+    assert config.training.init_from == "parent"
+    assert (config.data.train, config.data.dev) == ("pairs.tsv", None)
+    assert config.training.batch_size == (7 if "yaml" in argv else 64)
+    assert capsys.readouterr().out == ""
+    # Complete settings replace those of the parent.
+    whole = override(PRESETS["tiny"], ["init_from=parent"])
+    Path("tuned.yaml").write_text(json.dumps(config_to_dict(whole)))
+    if "yaml" in argv:
+        assert parse(argv.split()).config.model == whole.model
+
+
+@pytest.mark.parametrize(
     "argv", ["text.en", "pairs.tsv text.en", "pairs.tsv --dev dev.tsv dev.tsv"]
 )
 def test_files_that_do_not_match_are_refused(argv):
@@ -281,7 +313,9 @@ def test_settings_reach_the_recipe(monkeypatch):
     [
         (True, [], 0),
         (False, [], 75),
-        (False, ["--stop-after", "1h"], 0),
+        (False, ["--stop-after", "0s"], 0),
+        # A signal came earlier.
+        (False, ["--stop-after", "1h"], 75),
         (LostProcessError("it broke off"), [], 75),
         (ValueError("no such file"), [], 2),
     ],
