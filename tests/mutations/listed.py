@@ -997,6 +997,22 @@ MUTATIONS = [
         ("tests/cli/test_startup_noise.py",),
     ),
     Mutation(
+        "a signal counts as the end of --stop-after",
+        "cli/train.py",
+        "time.monotonic() - began >= call.stop_after",
+        "True",
+        ("tests/cli/test_train.py",),
+        "exit_status",
+    ),
+    Mutation(
+        "a list of the command line may be given twice",
+        "cli/parsing.py",
+        "flags.count(flag)) > 1",
+        "flags.count(flag)) > 2",
+        ("tests/cli/test_main.py",),
+        "errors_are_one_line",
+    ),
+    Mutation(
         "a resumed epoch is shown from its beginning",
         "training/training_progress.py",
         "self._step = self._step or batch",
