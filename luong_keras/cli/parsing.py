@@ -82,19 +82,16 @@ def check_run_dirs(folders: Sequence[Path]) -> None:
 def _check_lists(kind: type, argv: Sequence[str]) -> None:
     """Check that no list is given twice, as only the last one would count."""
     flags = [argument.partition("=")[0].replace("_", "-") for argument in argv]
-    hints = typing.get_type_hints(kind, include_extras=True)
+    annotated = typing.get_type_hints(kind, include_extras=True)
     for name, annotation in typing.get_type_hints(kind).items():
-        if typing.get_origin(
-            annotation
-        ) is not tuple or tyro.conf.UseAppendAction in typing.get_args(
-            hints[name]
-        ):
-            continue
+        is_list = typing.get_origin(annotation) is tuple
+        marks = typing.get_args(annotated[name])
         flag = f"--{name.replace('_', '-')}"
-        if (count := flags.count(flag)) > 1:
+        count = flags.count(flag)
+        if is_list and tyro.conf.UseAppendAction not in marks and count > 1:
             raise ValueError(
                 f"Expected: {flag} once, with all its values, as in `{flag} A "
-                f"B`. Received: it {count} times."
+                f"B`. Received: {flag} {count} times."
             )
 
 
