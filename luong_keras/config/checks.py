@@ -62,13 +62,13 @@ def check_positive(config, *names: str) -> None:
             )
 
 
-def check_share(config, name: str) -> None:
-    """Check that this setting is a share, at least 0 and below 1."""
-    share = getattr(config, name)
-    if not 0 <= share < 1:
+def check_fraction(config, name: str) -> None:
+    """Check that this setting is a fraction, at least 0 and below 1."""
+    fraction = getattr(config, name)
+    if not 0 <= fraction < 1:
         raise ValueError(
             f"{name} must be at least 0 and less than 1. Received: "
-            f"{name}={share}."
+            f"{name}={fraction}."
         )
 
 

@@ -6,8 +6,8 @@ from typing import Literal, TypeAlias
 from luong_keras.config.checks import (
     Settings,
     check_at_least,
+    check_fraction,
     check_positive,
-    check_share,
 )
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
@@ -115,7 +115,7 @@ class ModelConfig(Settings):
             "decoder_layers",
             "source_features",
         )
-        check_share(self, "dropout")
+        check_fraction(self, "dropout")
         check_at_least(self, 0, "initial_range")
         check_positive(self, "cell_clip", "gradient_clip")
         check_shared_embeddings(self)

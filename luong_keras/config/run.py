@@ -6,8 +6,8 @@ from typing import Literal
 from luong_keras.config.checks import (
     Settings,
     check_at_least,
+    check_fraction,
     check_positive,
-    check_share,
 )
 from luong_keras.config.data import DataConfig
 from luong_keras.config.decoding import DecodingConfig
@@ -101,7 +101,7 @@ class TrainingConfig(Settings):
             "average_epochs",
             "patience",
         )
-        check_share(self, "label_smoothing")
+        check_fraction(self, "label_smoothing")
         check_at_least(
             self, 0, "learning_rate", "seed", "samples", "max_skipped", "keep"
         )

@@ -8,7 +8,7 @@ import operator
 import numpy as np
 from keras import ops, tree
 
-from luong_keras.layers.argument_checks import check_numbers
+from luong_keras.layers.argument_checks import check_integers
 from luong_keras.ops.batch_compaction import PerSentence
 from luong_keras.ops.masking import shapes_compatible
 
@@ -94,13 +94,13 @@ def _compare(settings, operation, limit, expected, advice=""):
             )
 
 
-def check_integer(name, value, least=1, optional=False):
+def check_integer(name, value, minimum=1, optional=False):
     """Check an integer and return it; symbolic tensors are not checked."""
     values = known_values(value)
     if values is None:
         return value
     number = values.item() if values.ndim == 0 else value
-    check_numbers(least, optional, **{name: number})
+    check_integers(minimum, optional, **{name: number})
     return number
 
 
@@ -137,7 +137,7 @@ def check_one_or_each(
 
 def check_rows(owner, batch):
     """Check the batch size of the arguments; one row serves all sentences."""
-    for name, value in owner.of_sentences().items():
+    for name, value in owner.per_sentence_values().items():
         for tensor in tree.flatten(value):
             if isinstance(tensor, PerSentence):
                 check_rows(tensor, batch)

@@ -108,7 +108,7 @@ def search(
     if min_lengths is None:
         min_lengths = ops.ones_like(max_lengths)
     min_lengths = check_lengths("min_lengths", min_lengths, batch)
-    max_steps = check_integer("max_steps", max_steps, least=0)
+    max_steps = check_integer("max_steps", max_steps, minimum=0)
     max_lengths = ops.clip(max_lengths, 0, ops.cast(max_steps, "int32"))
     if max_lengths.shape[0] == 0:
         raise ValueError(

@@ -265,8 +265,10 @@ def paired_test(
         paired_scores.append(
             PairedScore(
                 name,
-                *(float(first_score.score), float(first_score.ci)),
-                *(float(second_score.score), float(second_score.ci)),
+                float(first_score.score),
+                float(first_score.ci),
+                float(second_score.score),
+                float(second_score.ci),
                 p_value,
                 f"{signature}|ar:{samples}",
             )

@@ -19,8 +19,8 @@ _PAPER = {
 }
 
 
-def check_numbers(least=1, optional=False, **arguments):
-    """Check that every argument is an integer of at least `least`.
+def check_integers(minimum=1, optional=False, **arguments):
+    """Check that every argument is an integer of at least `minimum`.
 
     `optional` also allows None.
     """
@@ -28,24 +28,24 @@ def check_numbers(least=1, optional=False, **arguments):
         if number is None and optional:
             continue
         is_integer = isinstance(number, numbers.Integral)
-        if not is_integer or isinstance(number, bool) or number < least:
+        if not is_integer or isinstance(number, bool) or number < minimum:
             raise ValueError(
-                f"`{name}` must be an integer and at least {least}. "
+                f"`{name}` must be an integer and at least {minimum}. "
                 f"Received: {name}={number!r}."
             )
 
 
-def check_share(**arguments):
-    """Check that every argument is a share, from 0 to less than 1."""
-    for name, share in arguments.items():
-        if not isinstance(share, numbers.Real) or not 0 <= share < 1:
+def check_fraction(**arguments):
+    """Check that every argument is a fraction, from 0 to less than 1."""
+    for name, fraction in arguments.items():
+        if not isinstance(fraction, numbers.Real) or not 0 <= fraction < 1:
             raise ValueError(
                 f"`{name}` must be at least 0 and less than 1. "
-                f"Received: {name}={share!r}."
+                f"Received: {name}={fraction!r}."
             )
 
 
-def check_limits(**arguments):
+def check_positive_or_none(**arguments):
     """Check that every argument is a positive number or None."""
     for name, limit in arguments.items():
         if limit is not None and (
@@ -180,7 +180,7 @@ def check_states(name, states, widths, rows):
             )
 
 
-def counts_steps(attention):
+def depends_on_step(attention):
     """Test whether attention depends on the decoder step, as local-m does."""
     return (
         attention is not None
@@ -215,7 +215,7 @@ def check_step(name, step, inputs):
 def check_steps(name, steps):
     """Check that decoder steps are integers and, if known, not negative."""
     if isinstance(steps, numbers.Integral):
-        check_numbers(least=0, **{name: steps})
+        check_integers(minimum=0, **{name: steps})
         return
     dtype = backend.standardize_dtype(getattr(steps, "dtype", "float32"))
     if "int" not in dtype:
@@ -251,7 +251,7 @@ def check_call(layer, query, value, query_mask, value_mask, keys, position):
             f"value.shape={tuple(value.shape)}. A recurrent layer returns one "
             "vector per word with `return_sequences=True`."
         )
-    if counts_steps(layer):
+    if depends_on_step(layer):
         if position is None:
             check_single_step(query)
         else:

@@ -4,7 +4,7 @@ import keras
 
 from luong_keras.layers.argument_checks import (
     check_floats,
-    check_numbers,
+    check_integers,
     check_same_batch,
 )
 from luong_keras.layers.checked_layer import NumberedLayer, fresh_initializer
@@ -50,7 +50,7 @@ class Bridge(NumberedLayer):
         dtype=None,
         trainable=True,
     ):
-        check_numbers(units=units, num_states=num_states)
+        check_integers(units=units, num_states=num_states)
         super().__init__(name=name, dtype=dtype, trainable=trainable)
         self.units = units
         self.num_states = num_states

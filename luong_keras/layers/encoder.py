@@ -6,10 +6,10 @@ from keras import backend, ops
 from luong_keras.layers.argument_checks import (
     check_choice,
     check_floats,
+    check_fraction,
+    check_integers,
     check_mask,
     check_mask_names,
-    check_numbers,
-    check_share,
 )
 from luong_keras.layers.checked_layer import NumberedLayer
 from luong_keras.layers.rnn.attention_rnn import (
@@ -53,7 +53,7 @@ class Encoder(NumberedLayer):
             the first (section 4.2). Padding stays where it is and the
             memory is returned in natural order; the last states are those
             after the first word.
-        dropout: share of each layer's input dropped in training.
+        dropout: fraction of each layer's input dropped in training.
         dropout_style: as in `AttentionRNN`; `"zaremba"` also drops the memory.
         use_bias: whether the gates have biases.
         cell_clip: as in `InputFeedingLSTMCell`; LSTM only.
@@ -69,10 +69,10 @@ class Encoder(NumberedLayer):
             filled in by Keras.
         training: whether dropout applies.
         dropout_masks: dict of masks used instead of drawn ones, already
-            divided by the share kept, time first, in the order of reading; a
-            single step serves all: `"inputs"` (S or 1, B, F), `"layer_1"` …
-            and, for the memory, `"outputs"` (S or 1, B, M). A missing name
-            means no dropout.
+            divided by the keep probability, time first, in the order of
+            reading; a single step serves all: `"inputs"` (S or 1, B, F),
+            `"layer_1"` … and, for the memory, `"outputs"` (S or 1, B, M). A
+            missing name means no dropout.
 
     Output:
         memory (B, S, M), then the last states of every layer from the
@@ -106,10 +106,10 @@ class Encoder(NumberedLayer):
         dtype=None,
         trainable=True,
     ):
-        check_numbers(units=units, num_layers=num_layers)
+        check_integers(units=units, num_layers=num_layers)
         check_choice(_RECURRENCES, recurrence=recurrence)
         check_choice(DROPOUT_STYLES, dropout_style=dropout_style)
-        check_share(dropout=dropout)
+        check_fraction(dropout=dropout)
         super().__init__(name=name, dtype=dtype, trainable=trainable)
         if bidirectional and (reverse or units % 2):
             raise ValueError(
@@ -148,7 +148,7 @@ class Encoder(NumberedLayer):
                 name = f"{direction}_{i}"
                 setattr(self, name, self._make_layer(name))
         # A tuple of functions: Keras would save layers in it a second time.
-        self._readers = tuple(
+        self._inference_layers = tuple(
             tuple(_without_cudnn(layer) for layer in layers)
             for layers in self.stacks
         )
@@ -278,7 +278,7 @@ class Encoder(NumberedLayer):
         if training and self._uses_scan(layer):
             return _scan_lstm(layer, x, mask)
         if not training:
-            layer = self._readers[height][direction]()
+            layer = self._inference_layers[height][direction]()
         outputs, *states = layer(x, mask=mask, training=training)
         states = states[: self._states_per_layer]
         return [outputs, *(ops.cast(x, self.compute_dtype) for x in states)]

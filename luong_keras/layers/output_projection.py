@@ -5,8 +5,8 @@ from keras import ops
 
 from luong_keras.layers.argument_checks import (
     check_floats,
+    check_integers,
     check_layer,
-    check_numbers,
 )
 from luong_keras.layers.checked_layer import CheckedLayer, fresh_initializer
 from luong_keras.layers.embedding import embedding_table
@@ -15,9 +15,9 @@ from luong_keras.ops.chunked_loss import chunked_word_losses
 from luong_keras.ops.cross_entropy import (
     check_smoothing,
     draw_words,
-    of_real_words,
     real_ids,
     sampled_word_losses,
+    without_padding,
     word_losses,
 )
 from luong_keras.ops.masking import shapes_compatible
@@ -68,7 +68,7 @@ class OutputProjection(CheckedLayer):
         dtype=None,
         trainable=True,
     ):
-        check_numbers(vocabulary_size=vocabulary_size)
+        check_integers(vocabulary_size=vocabulary_size)
         super().__init__(name=name, dtype=dtype, trainable=trainable)
         check_layer(keras.layers.Embedding, optional=True, embedding=embedding)
         if embedding is not None and embedding.input_dim != vocabulary_size:
@@ -212,11 +212,16 @@ class OutputProjection(CheckedLayer):
             target_words = real_ids(targets, pad_id)
             (*_, target_kernel), target_bias = self.loop_weights(target_words)
             return sampled_word_losses(
-                *(vectors, sampled_words, log_pi, (kernel, bias)),
-                *((target_kernel, target_bias), targets, pad_id),
+                vectors,
+                sampled_words,
+                log_pi,
+                (kernel, bias),
+                (target_kernel, target_bias),
+                targets,
+                pad_id,
             )
 
-        results = of_real_words(
+        results = without_padding(
             losses_of,
             ops.reshape(vectors, (-1, vectors.shape[-1])),
             ops.reshape(targets, (-1,)),

@@ -2,7 +2,7 @@
 
 import keras
 
-from luong_keras.layers.argument_checks import check_layer, check_numbers
+from luong_keras.layers.argument_checks import check_integers, check_layer
 from luong_keras.layers.checked_layer import CheckedLayer
 from luong_keras.layers.output_projection import (
     OutputProjection,
@@ -59,7 +59,7 @@ class WordLosses(CheckedLayer):
     ):
         check_smoothing(label_smoothing)
         if sampled is not None:
-            check_numbers(sampled=sampled)
+            check_integers(sampled=sampled)
             if label_smoothing:
                 raise ValueError(
                     "The smoothed loss needs the logits of all words. "
@@ -105,7 +105,10 @@ class WordLosses(CheckedLayer):
     def call(self, vectors, targets, training=False):
         if training and self.estimates:
             return self.projection.sampled_losses(
-                *(vectors, targets, self.sampled, self.seed_generator),
+                vectors,
+                targets,
+                self.sampled,
+                self.seed_generator,
                 self.pad_id,
             )
         smoothing = self.label_smoothing if training else 0.0

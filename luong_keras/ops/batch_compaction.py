@@ -36,11 +36,11 @@ class PerSentence:
         is_declared = vars(type(self)).get("per_sentence") is not None
         return is_declared and all(
             getattr(leaf, "has_rows", not callable(leaf))
-            for value in self.of_sentences().values()
+            for value in self.per_sentence_values().values()
             for leaf in tree.flatten(value)
         )
 
-    def of_sentences(self):
+    def per_sentence_values(self):
         """Return the attributes of `per_sentence` and its bases, by name."""
         names = [
             name
@@ -52,7 +52,7 @@ class PerSentence:
     def take(self, rows):
         """Return a copy with only the sentences at `rows` (R,)."""
         subset = copy.copy(self)
-        for name, value in self.of_sentences().items():
+        for name, value in self.per_sentence_values().items():
             setattr(subset, name, take_rows(value, rows))
         return subset
 

@@ -221,7 +221,7 @@ def sampled_word_losses(
     return tuple(_zero_padding(x, targets, pad_id) for x in (losses, hits))
 
 
-def of_real_words(losses_of, vectors, targets, pad_id=0):
+def without_padding(losses_of, vectors, targets, pad_id=0):
     """Return `losses_of(vectors, targets)` without projecting padding.
 
     JAX, whose shapes cannot depend on values, and torch project all rows.

@@ -287,7 +287,7 @@ class _Rows:
         windows = None if window.first is None else id(window)
         self.group = window.parameter, windows
 
-    def outer_product(self, d_value, x, first=None):
+    def gradient_factors(self, d_value, x, first=None):
         """Return the factors of the rows' gradient, and `first`.
 
         The factors are (B, T N, S) and (B, T N, W), and `first` is None. For
@@ -384,7 +384,7 @@ def shared_gradients(operations, operands, d_values):
         operations, operands, d_values, strict=True
     ):
         if isinstance(operation, _Rows):
-            factors = operation.outer_product(d_value, *tensors)
+            factors = operation.gradient_factors(d_value, *tensors)
             group = groups.setdefault(operation.group, (operation, []))
             group[1].append(factors)
         else:

@@ -2,8 +2,8 @@
 
 The gates have the order of `keras.layers.LSTM` and `keras.layers.GRU`, so
 weights can be copied between those layers and ours. `projected` is the
-inputs' share of the pre-activation, W x + b, which may be computed for all
-steps at once before the loop.
+inputs' contribution to the pre-activation, W x + b, which may be computed for
+all steps at once before the loop.
 """
 
 from keras import ops

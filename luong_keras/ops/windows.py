@@ -103,8 +103,8 @@ def predictive_position(query, lengths, position_kernel, position_vector):
     query = masking.upcast(query)
     hidden = ops.tanh(product(query, position_kernel))
     vector = ops.cast(position_vector, hidden.dtype)
-    share = ops.sigmoid(ops.sum(hidden * vector, axis=-1))
-    return ops.cast(ops.expand_dims(lengths, -1), share.dtype) * share
+    fraction = ops.sigmoid(ops.sum(hidden * vector, axis=-1))
+    return ops.cast(ops.expand_dims(lengths, -1), fraction.dtype) * fraction
 
 
 def floor_position(aligned_position, lengths):

@@ -10,8 +10,8 @@ import numpy as np
 from luong_keras.config.checks import at_least
 from luong_keras.layers.argument_checks import (
     check_choice,
-    check_numbers,
-    check_share,
+    check_fraction,
+    check_integers,
 )
 from luong_keras.tables import pluralize
 from luong_keras.training.schedules import current_rate, refuse_schedule
@@ -156,7 +156,7 @@ class StopOnPlateau(BestEpoch):
         mode: str = "max",
     ) -> None:
         super().__init__(monitor, mode)
-        check_numbers(optional=True, patience=patience)
+        check_integers(optional=True, patience=patience)
         self.patience = patience
 
     def on_epoch_end(
@@ -212,8 +212,8 @@ class ReduceOnPlateau(BestEpoch):
         min_rate: float = 0.0,
     ) -> None:
         super().__init__(monitor, mode)
-        check_share(factor=factor)
-        check_numbers(least=0, patience=patience)
+        check_fraction(factor=factor)
+        check_integers(minimum=0, patience=patience)
         at_least(0, min_delta=min_delta, min_rate=min_rate)
         self.factor = factor
         self.patience = patience
@@ -279,8 +279,8 @@ class StopOnNonFinite(Stateful):
         describe: Callable[[int], str] | None = None,
     ) -> None:
         super().__init__()
-        check_numbers(every_steps=every_steps)
-        check_numbers(least=0, max_skipped=max_skipped)
+        check_integers(every_steps=every_steps)
+        check_integers(minimum=0, max_skipped=max_skipped)
         self.every_steps = every_steps
         self.max_skipped = max_skipped
         self.describe = describe

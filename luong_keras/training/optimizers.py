@@ -3,7 +3,10 @@
 import keras
 from keras import ops
 
-from luong_keras.layers.argument_checks import check_choice, check_limits
+from luong_keras.layers.argument_checks import (
+    check_choice,
+    check_positive_or_none,
+)
 from luong_keras.missing_package import private_name
 from luong_keras.ops.backends import sum_equal_rows
 from luong_keras.ops.devices import (
@@ -79,7 +82,7 @@ class _Clipped:
         **kwargs,
     ):
         check_choice((None, "note", "skip"), on_nonfinite=on_nonfinite)
-        check_limits(clip_norm=clip_norm)
+        check_positive_or_none(clip_norm=clip_norm)
         super().__init__(*args, **kwargs)
         if self.gradient_accumulation_steps:
             raise ValueError(

@@ -8,9 +8,9 @@ from typing import Any
 import keras
 
 from luong_keras.layers.argument_checks import (
-    check_limits,
-    check_numbers,
-    check_share,
+    check_fraction,
+    check_integers,
+    check_positive_or_none,
 )
 
 
@@ -165,13 +165,13 @@ class LearningRateHalving(keras.callbacks.Callback):
         factor: float = 0.5,
     ) -> None:
         super().__init__()
-        check_numbers(
+        check_integers(
             first_halved_epoch=first_halved_epoch,
             halvings_per_epoch=halvings_per_epoch,
         )
-        check_numbers(optional=True, steps_per_epoch=steps_per_epoch)
-        check_limits(initial_rate=initial_rate)
-        check_share(factor=factor)
+        check_integers(optional=True, steps_per_epoch=steps_per_epoch)
+        check_positive_or_none(initial_rate=initial_rate)
+        check_fraction(factor=factor)
         self.initial_rate = initial_rate
         self.steps_per_epoch = steps_per_epoch
         self._rule: Callable[[float, int, int], float] = functools.partial(
@@ -215,8 +215,8 @@ class LearningRateHalving(keras.callbacks.Callback):
             steps_per_epoch=steps_per_epoch,
             factor=factor,
         )
-        check_numbers(least=0, finetune_epoch=finetune_epoch)
-        check_limits(epoch_fraction=epoch_fraction)
+        check_integers(minimum=0, finetune_epoch=finetune_epoch)
+        check_positive_or_none(epoch_fraction=epoch_fraction)
         schedule._rule = functools.partial(
             rate_halved_after_epoch,
             finetune_epoch=finetune_epoch,
@@ -256,8 +256,8 @@ class LearningRateHalving(keras.callbacks.Callback):
             steps_per_epoch=steps_per_epoch,
             factor=factor,
         )
-        check_numbers(least=0, finetune_epoch=finetune_epoch)
-        check_limits(
+        check_integers(minimum=0, finetune_epoch=finetune_epoch)
+        check_positive_or_none(
             iterations_per_epoch=iterations_per_epoch,
             epoch_fraction=epoch_fraction,
         )

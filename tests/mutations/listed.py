@@ -103,8 +103,8 @@ MUTATIONS = [
     Mutation(
         "p_t = (S - 1) sigmoid(...)",
         "ops/windows.py",
-        "ops.cast(ops.expand_dims(lengths, -1), share.dtype) * share",
-        "ops.cast(ops.expand_dims(lengths - 1, -1), share.dtype) * share",
+        "ops.cast(ops.expand_dims(lengths, -1), fraction.dtype) * fraction",
+        "ops.cast(ops.expand_dims(lengths - 1, -1), fraction.dtype) * fraction",
         LAYER,
         "float64-localp_dot_norm0_D2_b1",
     ),
@@ -1007,8 +1007,8 @@ MUTATIONS = [
     Mutation(
         "a list of the command line may be given twice",
         "cli/parsing.py",
-        "flags.count(flag)) > 1",
-        "flags.count(flag)) > 2",
+        "marks and count > 1:",
+        "marks and count > 2:",
         ("tests/cli/test_main.py",),
         "errors_are_one_line",
     ),

@@ -153,7 +153,11 @@ def _read_pairs(
     for number, cells in itertools.islice(records, skipped, None):
         yield _pair_of_cells(
             [one_line(cell) for cell in cells],
-            *(columns, path, number, delimiter, skip_bad_lines),
+            columns,
+            path,
+            number,
+            delimiter,
+            skip_bad_lines,
         )
     if not number:
         raise ValueError(f"The parallel text has no sentence: {path} is empty.")

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from luong_keras.layers.argument_checks import check_numbers
+from luong_keras.layers.argument_checks import check_integers
 from luong_keras.layers.attention.luong_attention import LuongAttention
 from luong_keras.layers.attention.scores import ConcatScore, unit_vectors
 from luong_keras.ops import masking
@@ -113,7 +113,7 @@ class BahdanauAttention(LuongAttention):
                 "Received: normalize=True, use_scale=True. Leave `use_scale` "
                 "out."
             )
-        check_numbers(optional=True, units=units)
+        check_integers(optional=True, units=units)
         super().__init__(
             score_mode=BahdanauScore(units, normalize),
             use_scale=use_scale,

@@ -5,8 +5,8 @@ from keras import backend, ops, tree
 
 from luong_keras.layers.argument_checks import (
     check_choice,
-    check_limits,
-    check_numbers,
+    check_integers,
+    check_positive_or_none,
     check_single_step,
 )
 from luong_keras.layers.attention.luong_attention import LuongAttention
@@ -111,8 +111,8 @@ class LocalAttention(LuongAttention):
         check_choice(windows.ALIGNMENTS, alignment=alignment)
         check_choice(("auto", *windows.GAUSSIANS), gaussian=gaussian)
         # D, the positions on each side of the window's centre.
-        check_numbers(half_width=half_width)
-        check_limits(sigma=sigma)
+        check_integers(half_width=half_width)
+        check_positive_or_none(sigma=sigma)
         super().__init__(
             score_mode=score_mode,
             units=units,

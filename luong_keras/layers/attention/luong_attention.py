@@ -46,7 +46,7 @@ class LuongAttention(CheckedLayer):
             sentence. False is the form of the authors' program: the softmax
             runs over all `max_length` positions, and the weight of positions
             beyond the sentence is lost.
-        dropout: share of the weights set to zero in training; the remaining
+        dropout: fraction of the weights set to zero in training; the remaining
             weights are divided by 1 - dropout.
         seed: seed of the dropout.
         kernel_initializer: initializer of every learned matrix and vector.
@@ -123,10 +123,10 @@ class LuongAttention(CheckedLayer):
                 "mask_location": None if mask_location else False,
             },
         )
-        argument_checks.check_numbers(
+        argument_checks.check_integers(
             optional=True, units=units, max_length=max_length
         )
-        argument_checks.check_share(dropout=dropout)
+        argument_checks.check_fraction(dropout=dropout)
         super().__init__(name=name, dtype=dtype, trainable=trainable)
         self.supports_masking = True
         self.score_mode = score_mode

@@ -10,7 +10,7 @@ from luong_keras.layers.argument_checks import (
     check_same_batch,
     check_states,
     check_step,
-    counts_steps,
+    depends_on_step,
 )
 from luong_keras.layers.rnn.cell_weights import CellWeights
 from luong_keras.ops import masking
@@ -68,7 +68,7 @@ class AttentionCell(CellWeights):
         }
 
     def project_inputs(self, inputs):
-        """Compute the inputs' share of the first layer's gates, W x + b.
+        """Compute the inputs' contribution to the first layer's gates, W x + b.
 
         Maps `inputs` (..., E), of one step or of all steps, to
         (..., gates · U) in at least float32.
@@ -258,8 +258,8 @@ class AttentionCell(CellWeights):
         """Run one step of one layer; a subclass defines it.
 
         weights from `loop_weights()`; layer, its index; projected, the
-        inputs' share of the gates, (B, gates · U); states of the layer, each
-        (B, U). In a beam projected and states have one more axis for the
+        inputs' contribution to the gates, (B, gates · U); states of the layer,
+        each (B, U). In a beam projected and states have one more axis for the
         hypotheses, (B, K, U). Returns the new states, h first.
         """
         raise NotImplementedError
@@ -328,7 +328,7 @@ class AttentionCell(CellWeights):
             check_floats("memory", memory, ranks=(3,))
             check_same_batch(inputs=inputs, memory=memory)
             check_mask("memory_mask", memory_mask, "memory", memory)
-        if not counts_steps(self.attention):
+        if not depends_on_step(self.attention):
             return
         if position is not None:
             check_step("position", position, inputs)

@@ -6,12 +6,12 @@ from keras import backend, ops, tree
 from luong_keras.layers.argument_checks import (
     check_choice,
     check_floats,
+    check_fraction,
     check_mask,
     check_same_batch,
-    check_share,
     check_states,
     check_step,
-    counts_steps,
+    depends_on_step,
 )
 from luong_keras.layers.checked_layer import CheckedLayer
 from luong_keras.layers.rnn import cell_loops
@@ -32,7 +32,7 @@ class AttentionRNN(CheckedLayer):
 
     It corresponds to `keras.layers.RNN`, but the memory is an input of the
     sequence instead of a state of the step. Everything independent of the
-    step is computed once: the inputs' share of the gates, the projected
+    step is computed once: the inputs' contribution to the gates, the projected
     keys and values. If the recurrence does not depend on attention (no input
     feeding), one call of the attention layer serves all T steps.
 
@@ -41,7 +41,7 @@ class AttentionRNN(CheckedLayer):
             Bahdanau cells.
         return_sequences: whether to return all steps or the last one.
         return_state: whether to return the last states as well.
-        dropout: share of the units dropped in training from the input of
+        dropout: fraction of the units dropped in training from the input of
             each recurrent layer, including the fed vector; 0.2 in the paper.
         dropout_style: `"zaremba"` (Zaremba et al. 2015) also drops units of
             the returned vectors; `"authors"` does not, like the program of
@@ -119,7 +119,7 @@ class AttentionRNN(CheckedLayer):
                 f"cell={cell!r}. Use `keras.layers.RNN` for cells of Keras."
             )
         check_choice(DROPOUT_STYLES, dropout_style=dropout_style)
-        check_share(dropout=dropout)
+        check_fraction(dropout=dropout)
         if deferred_gradients not in ("auto", True, False):
             raise ValueError(
                 "`deferred_gradients` must be 'auto', True or False. "
@@ -180,7 +180,9 @@ class AttentionRNN(CheckedLayer):
             memory, memory_mask, masks
         )
         sequence = cell_loops.Sequence(
-            *(inputs, memory, memory_mask),
+            inputs,
+            memory,
+            memory_mask,
             states,
             mask,
             cell_loops.step_numbers(inputs, mask, start_position),
@@ -250,7 +252,9 @@ class AttentionRNN(CheckedLayer):
             check_mask("memory_mask", memory_mask, "memory", memory)
         if initial_state is not None:
             check_states(
-                *("initial_state", initial_state, self.cell.state_size),
+                "initial_state",
+                initial_state,
+                self.cell.state_size,
                 inputs.shape[:1],
             )
         self.cell._check_widths(inputs=inputs, memory=memory)
@@ -265,7 +269,7 @@ class AttentionRNN(CheckedLayer):
         """Check that monotonic attention knows the step of given states."""
         if start_position is not None:
             check_step("start_position", start_position, inputs)
-        elif initial_state is not None and counts_steps(self.cell.attention):
+        elif initial_state is not None and depends_on_step(self.cell.attention):
             raise ValueError(
                 "Monotonic attention depends on the number of the step, which "
                 "the given states do not contain. Expected: "

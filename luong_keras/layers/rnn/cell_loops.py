@@ -131,8 +131,8 @@ def _prepare_inputs(cell, sequence):
     """Prepare the inputs of the steps, time first.
 
     Returns:
-        The inputs' share of the gates (T, B, ...); the masks that all steps
-        share; the other masks and the positions, one per step.
+        The inputs' contribution to the gates (T, B, ...); the masks that all
+        steps share; the other masks and the positions, one per step.
     """
     masks = dict(sequence.masks)
     inputs = _swap_time(sequence.inputs)

@@ -5,7 +5,7 @@ import functools
 import keras
 from keras import ops
 
-from luong_keras.layers.argument_checks import check_numbers
+from luong_keras.layers.argument_checks import check_integers
 from luong_keras.layers.attention.bahdanau_attention import BahdanauAttention
 from luong_keras.layers.attention.local_attention import LocalAttention
 from luong_keras.layers.attention.luong_attention import LuongAttention
@@ -41,7 +41,7 @@ class CellWeights(CheckedLayer):
         dtype=None,
         trainable=True,
     ):
-        check_numbers(units=units, num_layers=num_layers)
+        check_integers(units=units, num_layers=num_layers)
         super().__init__(name=name, dtype=dtype, trainable=trainable)
         self.units = units
         self.num_layers = num_layers

@@ -2,7 +2,7 @@
 
 import keras
 
-from luong_keras.layers.argument_checks import check_limits
+from luong_keras.layers.argument_checks import check_positive_or_none
 from luong_keras.layers.checked_layer import fresh_initializer
 from luong_keras.layers.rnn.attention_cell import AttentionCell
 from luong_keras.ops.recurrence import gru_step, lstm_step
@@ -57,7 +57,7 @@ class InputFeedingLSTMCell(AttentionCell):
         keys: `attention.project_keys(memory)`, to project once.
         position: the decoder step t, an integer or one per sentence (B,),
             for monotonic local attention.
-        dropout_masks: dict of masks, already divided by the share kept:
+        dropout_masks: dict of masks, already divided by the keep probability:
             `"inputs"` (B, E), `"feeding"` (B, U), `"layer_1"` ...
             (B, U), `"attention"` (B, S). A missing name means no dropout;
             the cell draws no masks.
@@ -108,7 +108,7 @@ class InputFeedingLSTMCell(AttentionCell):
         dtype=None,
         trainable=True,
     ):
-        check_limits(cell_clip=cell_clip, gradient_clip=gradient_clip)
+        check_positive_or_none(cell_clip=cell_clip, gradient_clip=gradient_clip)
         super().__init__(
             units,
             num_layers=num_layers,
