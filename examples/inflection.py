@@ -62,7 +62,7 @@ def main(path: str = "") -> None:
     for kind in ("global", "none"):
         translator = Translator.fit(
             train,
-            run_dir=Path("runs", Path(path or "inflection").stem, kind),
+            run_dir=Path("runs", "inflection", Path(path or "made").stem, kind),
             test=test,
             train_only=True,
             epochs=max(1, FORMS_READ // len(train)),

@@ -60,7 +60,9 @@ def main(path: str = "") -> None:
     for kind in ("local", "none"):
         translator = Translator.fit(
             train,
-            run_dir=Path("runs", Path(path or "pronunciation").stem, kind),
+            run_dir=Path(
+                "runs", "pronunciation", Path(path or "made").stem, kind
+            ),
             test=test,
             train_only=True,
             epochs=max(1, WORDS_READ // len(train)),

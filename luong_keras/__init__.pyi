@@ -13,6 +13,7 @@ from . import models as models
 from . import optimizers as optimizers
 from . import presets as presets
 from . import recipe as recipe
+from . import report as report
 from . import serving as serving
 from . import tokenizers as tokenizers
 from . import training as training

@@ -93,9 +93,9 @@ class TruncatedPlaces:
         parts = [self._lines_message()] if self.count else []
         if self.unfinished:
             parts.append(
-                f"Cut at the maximum length, without `</s>`: {self.unfinished} "
-                "translations (`decoding.max_length_ratio`, "
-                "`decoding.max_length_offset`)."
+                "Cut at the maximum length, without `</s>`: "
+                f"{pluralize(self.unfinished, 'translation')} "
+                "(`decoding.max_length_ratio`, `decoding.max_length_offset`)."
             )
         return " ".join(parts)
 
@@ -110,7 +110,7 @@ class TruncatedPlaces:
             f"others in {self.count} of the lines "
             f"(place {self._join_places()}), "
             "translated from their beginning only, or without the phrase. "
-            "Split these sentences."
+            "Split these sentences, and leave these phrases out."
         )
 
     def warn(self, stacklevel: int) -> None:

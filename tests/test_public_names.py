@@ -15,7 +15,7 @@ import luong_keras
 NAMESPACES = [
     *("alignment", "callbacks", "data", "decoding", "evaluation"),
     *("inference", "interop", "layers", "losses", "metrics", "models"),
-    *("optimizers", "recipe", "serving", "tokenizers", "training"),
+    *("optimizers", "recipe", "report", "serving", "tokenizers", "training"),
 ]
 TENSORFLOW = {"data", "inference", "recipe", "serving", "tokenizers"}
 BLOCKED = """

@@ -40,7 +40,7 @@ class Align:
     direction, the links of both directions are symmetrised.
     """
 
-    # one file of both sides (.tsv, .csv, .jsonl, .tmx), or a source and a
+    # one file of both sides (.tsv, .csv, .jsonl, .tmx, …), or a source and a
     # target file; plain or compressed (.gz, .xz, .zst, .bz2)
     files: Positional[tuple[Path, ...]]
     # the folder of the run

@@ -111,8 +111,9 @@ class Ask:
     header: Option[UseAppendAction[tuple[str, ...]]] = ()
     # certificates of authorities that may have signed the server's certificate
     ca_certificate: Option[Path | None] = None
-    # certificate of the client, and its key if it is in another file
+    # certificate of the client
     client_certificate: Option[Path | None] = None
+    # key of the client, if it is in another file than the certificate
     client_key: Option[Path | None] = None
 
 

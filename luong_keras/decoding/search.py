@@ -76,7 +76,7 @@ def search(
         min_lengths: (B,) minimum number of words before `</s>`; 1 when None.
         scorers: `Scorer`s; their bonuses are summed, and they change the
             ranks of hypotheses in the given order.
-        bos_id: the id that the decoder reads first.
+        bos_id: the id that the decoder reads first; the step must accept it.
         eos_id: the id that ends a sentence.
         pad_id: the id after the last word of the result.
 

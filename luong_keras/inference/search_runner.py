@@ -30,6 +30,25 @@ from luong_keras.inference.search_options import (
 from luong_keras.tables import pluralize
 from luong_keras.with_tensorflow import tf
 
+
+class _NoSpecialTokens(Scorer):
+    """Suppresses `<pad>` and `<s>`, which a sample could contain.
+
+    Label smoothing gives them a small probability. A beam does not choose
+    them, so only sampling pays for this mask.
+    """
+
+    per_sentence = ()
+
+    def __init__(self, config):
+        self.ids = (config.target_pad_id, config.bos_id)
+
+    def suppressed(self, states, position, vocabulary_size):
+        words = tf.range(vocabulary_size)
+        pad_id, bos_id = self.ids
+        return ((words == pad_id) | (words == bos_id))[None, None]
+
+
 # Larger than any number of hypotheses: returns all that the search keeps.
 ALL = 2**31 - 1
 
@@ -112,12 +131,17 @@ class SearchRunner:
         num_return_sequences: tf.Tensor | int | None = None,
     ) -> Hypotheses:
         """Search as configured, by default for all hypotheses."""
+        scorers = self._make_scorers(sources.mask)
+        strategy = self.strategy or self._make_strategy(
+            sources.seeds, num_return_sequences
+        )
+        if self.strategy is None and self.decoding.search == "sampling":
+            scorers.append(_NoSpecialTokens(self.config))
         return search(
             step,
             states,
-            self.strategy
-            or self._make_strategy(sources.seeds, num_return_sequences),
-            scorers=self._make_scorers(sources.mask),
+            strategy,
+            scorers=scorers,
             **self.limits(sources.lengths),
         )
 
@@ -157,7 +181,11 @@ class SearchRunner:
         def replace_sampled():
             strategy = self._make_sampling(sources, options, sample_limits)
             samples = search(
-                step, states, strategy, scorers=scorers, **sample_limits
+                step,
+                states,
+                strategy,
+                scorers=[*scorers, _NoSpecialTokens(self.config)],
+                **sample_limits,
             )
             return _select_rows(is_sampled, samples, hypotheses)
 

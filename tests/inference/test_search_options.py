@@ -328,3 +328,18 @@ def test_minimum_bayes_risk(sampling):
     assert found[3] == ""
     for text, row in zip(found, candidates, strict=True):
         assert text in [t.text for t in row]
+
+
+def test_samples_have_no_padding_and_no_beginning(translator, sampling):
+    options = {"temperature": 10.0, "seed": 3, "n_best": 6}
+    for found in (
+        translator.nbest(SENTENCES, **options),
+        sampling.nbest(SENTENCES, temperature=10.0),
+        with_search(
+            translator,
+            sampling.decoding.with_(temperature=10.0),
+        ).nbest(SENTENCES),
+    ):
+        tokens = {token for row in found for t in row for token in t.tokens}
+        assert len(tokens) > 5
+        assert not tokens & {"<pad>", "<s>"}
