@@ -67,7 +67,7 @@ def working_folder(tmp_path, monkeypatch):
         ("train --dev pairs.tsv", ["training text as well"]),
         # Only the last list would count.
         *(
-            (f"{command} {flag}=a {flag} b", [f"{flag} once", "it 2 times"])
+            (f"{command} {flag}=a {flag} b", [f"{flag} once", "2 times"])
             for command, flag in (
                 ("train pairs.tsv", "--dev"),
                 ("train pairs.tsv", "--test"),
