@@ -15,7 +15,7 @@ from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes, Positional, arg
 
 from luong_keras.cli.parsing import Option, parse_arguments
 from luong_keras.cli.settings_flags import SearchFlags, override_search
-from luong_keras.config import DataConfig
+from luong_keras.config import DataConfig, DecodingConfig
 from luong_keras.data.text_files import read_given_pairs
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.tables import pluralize, text_table
@@ -54,9 +54,9 @@ class Evaluate:
     part: Literal["dev", "test"] = "test"
     # for runs on WMT text: sacreBLEU's name of another test set, such as wmt15
     test_set: Option[str | None] = None
-    # settings of the search; default: the run's
+    # settings of the search, also that of a baseline run; default: each run's
     search: OmitArgPrefixes[SearchFlags] = field(default_factory=SearchFlags)
-    # leave unknown words as <unk>
+    # leave unknown words as <unk>, also in the translations of a baseline run
     no_replacement: FlagCreatePairsOff[bool] = False
     # print a line of JSON instead of the table, with BLEU by length and the
     # options of the search
@@ -93,11 +93,7 @@ def run(arguments: Evaluate) -> int:
         results |= text_scores(sources, translations, references, data, metrics)
     else:
         assert arguments.run_dir is not None and config is not None
-        decoding = override_search(
-            config.decoding,
-            arguments.search,
-            replace_unknown=False if arguments.no_replacement else None,
-        )
+        decoding = _search_settings(config.decoding, arguments)
         from luong_keras.translator import Translator
 
         translator = Translator.from_run(
@@ -117,7 +113,7 @@ def run(arguments: Evaluate) -> int:
     if arguments.baseline is not None:
         results["baseline"] = str(arguments.baseline)
         results["compared"] = _compare_with_baseline(
-            arguments.baseline, sources, translations, references, data
+            arguments, sources, translations, references, data
         )
     if arguments.json:
         print(json.dumps(results, ensure_ascii=False))
@@ -128,6 +124,17 @@ def run(arguments: Evaluate) -> int:
         sys.stdout.flush()
         write_results(RunFolder(arguments.run_dir).results, results)
     return 0
+
+
+def _search_settings(
+    decoding: DecodingConfig, arguments: Evaluate
+) -> DecodingConfig:
+    """Return the search of a run, changed by the command line."""
+    return override_search(
+        decoding,
+        arguments.search,
+        replace_unknown=False if arguments.no_replacement else None,
+    )
 
 
 def _load_pairs(
@@ -190,7 +197,7 @@ def _join_references(targets: Sequence[str], files: Sequence[Path]) -> Any:
 
 
 def _compare_with_baseline(
-    baseline: Path,
+    arguments: Evaluate,
     sources: Sequence[str],
     translations: Sequence[str],
     references: Any,
@@ -203,8 +210,12 @@ def _compare_with_baseline(
     from luong_keras.recipe.evaluation import Evaluation
     from luong_keras.translator import Translator
 
+    baseline = arguments.baseline
+    assert baseline is not None
     if baseline.is_dir():
-        evaluation = Evaluation(Translator.from_run(baseline), data)
+        decoding = _search_settings(run_config(baseline).decoding, arguments)
+        translator = Translator.from_run(baseline, decoding=decoding)
+        evaluation = Evaluation(translator, data)
         baseline_translations = [
             translation.text for translation in evaluation.translations(sources)
         ]

@@ -543,6 +543,14 @@ def test_a_run_is_compared_with_translations(call, run, two_files):
     assert len(run.results.read_text().splitlines()) == before + 2
 
 
+def test_the_search_of_the_command_applies_to_both_runs(call, run, searches):
+    flags = ["--beam-size", 1, "--no-replacement"]
+    call("evaluate", "--baseline", run.path, "--metric", "chrf", *flags)
+    ours, theirs = searches
+    assert ours.beam_size == 1 and not ours.replace_unknown
+    assert theirs == ours
+
+
 @pytest.mark.slow
 def test_scores_of_a_run_that_is_read_only_are_printed(
     run, capsys, monkeypatch
