@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from luong_keras.config import RunConfig
 from luong_keras.config.values import (
+    LEAVES,
     config_to_dict,
     leaf_values,
     with_values,
@@ -47,6 +48,7 @@ _TEXT_SETTINGS = (
     "data.normalize_punctuation",
     "data.tokenize",
     "data.pretokenized",
+    *(name for name in LEAVES if name.startswith("data.sentencepiece.")),
 )
 # Settings of the model that weights do not depend on.
 _FREE_SETTINGS = (

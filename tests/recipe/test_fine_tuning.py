@@ -14,6 +14,7 @@ from luong_keras.cli.main import main
 from luong_keras.config import RunConfig, TrainingConfig
 from luong_keras.config.values import config_to_dict, with_values
 from luong_keras.data.corpus_writer import write_corpus
+from luong_keras.presets import PRESETS
 from luong_keras.recipe.fine_tuning import (
     inherited_settings,
     prepare_initial_weights,
@@ -149,6 +150,20 @@ def test_runs_start_with_the_final_weights_of_the_parent(base):
     values = {"training.init_from": str(base)}
     prepare_initial_weights(with_values(inherited_settings(base), values), run)
     assert run.initial_weights.read_bytes() == b"the last"
+
+
+def test_subwords_of_a_preset_do_not_replace_those_of_the_parent(base):
+    subwords = "data.sentencepiece.normalization"
+    parent = RunFolder(base)
+    config = with_values(
+        run_config(base, resolve_paths=False),
+        {"data.tokenizer": "sentencepiece", subwords: "identity"},
+    )
+    parent.config.write_text(json.dumps(config_to_dict(config)))
+    child = inherited_settings(base, PRESETS["small"])
+    assert child.data.sentencepiece == config.data.sentencepiece
+    with pytest.raises(ValueError, match=f"{subwords}: 'identity' → 'nfkc'"):
+        tune(base, **{subwords: "nfkc"})
 
 
 def test_later_calls_do_not_reuse_the_parent_of_a_stopped_call(base):
