@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from luong_keras.files.path_checks import no_link
+
 SIDES = ("source", "target")
 COUNTS_FILE = "corpus.json"
 FORMAT = 1  # increased when the format of the files changes
@@ -59,10 +61,12 @@ class Corpus:
 
         Raises:
             FileNotFoundError: If the folder has no complete corpus.
-            ValueError: If the files are damaged or have another format.
+            ValueError: If the files are damaged, have another format, or are
+                links.
         """
         folder = Path(folder)
-        path = folder / COUNTS_FILE
+        path = no_link(folder / COUNTS_FILE)
+        texts = [text_path(folder, side) for side in SIDES]
         if not path.is_file():
             raise FileNotFoundError(
                 f"There is no complete corpus in {folder}: {COUNTS_FILE}, "
@@ -71,7 +75,6 @@ class Corpus:
         try:
             description = json.loads(path.read_text(encoding="utf-8"))
             file_format, files, *_ = (description[key] for key in _KEYS)
-            texts = [text_path(folder, side) for side in SIDES]
             files = {text: dict(files[text.name]) for text in texts}
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
@@ -183,8 +186,11 @@ def text_path(folder: Path, side: str) -> Path:
 
     Returns:
         The path.
+
+    Raises:
+        ValueError: If the file is a link.
     """
-    return folder / f"{side}.txt"
+    return no_link(folder / f"{side}.txt")
 
 
 def _line_starts(text: mmap.mmap) -> np.ndarray:

@@ -15,7 +15,7 @@ from luong_keras.data.batch_order import shuffled_places
 from luong_keras.data.corpus import SIDES, Corpus
 from luong_keras.data.token_ids import select_pairs, token_ids
 from luong_keras.files.atomic_file import write_text
-from luong_keras.files.path_checks import safe_join
+from luong_keras.files.path_checks import no_link, safe_join
 from luong_keras.missing_package import needs
 from luong_keras.progress import progress_bar, with_bar
 from luong_keras.text.loading import load_tokenizer
@@ -48,7 +48,7 @@ def prepare_tokenizers(corpus: Corpus, config: RunConfig, run: RunFolder):
     inherited = config.training.init_from is not None
     origin, origin_path = (
         _describe_origin(corpus, config),
-        run.corpus / _ORIGIN_FILE,
+        no_link(run.corpus / _ORIGIN_FILE),
     )
     if run.config.exists():
         is_current = True

@@ -26,6 +26,20 @@ def test_lines_are_read_in_any_order(tmp_path):
             opened.lines(np.array([0, outside]))
 
 
+@pytest.mark.parametrize("name", ["source.txt", "target.txt", "corpus.json"])
+def test_links_are_refused(tmp_path, name):
+    """A folder from elsewhere could otherwise name any file."""
+    folder, other = tmp_path / "corpus", tmp_path / "other"
+    for path in folder, other:
+        write_corpus(PAIRS, path)
+    (folder / name).unlink()
+    (folder / name).symlink_to(other / name)
+    with pytest.raises(ValueError, match=f"{name}. Received: a link to"):
+        Corpus.open(folder)
+    write_corpus(PAIRS[:1], folder)  # Replaces the link, not its target.
+    assert len(Corpus.open(folder)) == 1 and len(Corpus.open(other)) == 3
+
+
 def test_control_characters_become_spaces(tmp_path):
     pairs = [(" a\nb\r\nc\u2028d\x00e\u0085f\tg ", "x\x7f\x1fy")]
     corpus = write_corpus(pairs, tmp_path)

@@ -50,6 +50,15 @@ def tokenizers(tmp_path):
     return train
 
 
+def test_a_linked_record_of_vocabularies_is_refused(tokenizers, tmp_path):
+    tokenizers(["a b"] * 30, 30)
+    record = tmp_path / "run" / "corpus" / "vocabularies.json"
+    record.rename(tmp_path / "elsewhere")
+    record.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ValueError, match="a link to .*elsewhere"):
+        tokenizers(["a b"] * 30, 30)
+
+
 @pytest.mark.parametrize(
     "options, more, message",
     [
