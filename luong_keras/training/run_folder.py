@@ -74,39 +74,56 @@ class RunFolder:
     """
 
     config = _Content("config.json", "the resolved configuration")
-    data = _Content("data.json", "a hash of all that decides the batches")
+    data = _Content(
+        "data.json",
+        "a hash of the data and settings that determine the batches",
+    )
     corpus = _Content("corpus", "the checked training text")
-    dev = _Content("dev.jsonl", "the pairs to choose a model by")
-    test = _Content("test.jsonl", "the pairs to score")
+    dev = _Content("dev.jsonl", "the development pairs")
+    test = _Content("test.jsonl", "the test pairs")
     source_vocabulary = _Content(
         "source_vocabulary.json", "the source tokenizer"
     )
     target_vocabulary = _Content(
         "target_vocabulary.json", "the target tokenizer"
     )
-    dictionary = _Content("dictionary.txt", "what unknown words become")
+    source_words = _Content(
+        "source_vocabulary.vocab", "the words of the source tokenizer"
+    )
+    target_words = _Content(
+        "target_vocabulary.vocab", "the words of the target tokenizer"
+    )
+    source_subwords = _Content(
+        "source_vocabulary.model", "SentencePiece's model of the source"
+    )
+    target_subwords = _Content(
+        "target_vocabulary.model", "SentencePiece's model of the target"
+    )
+    dictionary = _Content("dictionary.txt", "translations of unknown words")
     shortlist = _Content("shortlist.txt", "words that a translation may have")
-    parent = _Content("parent.json", "the run whose weights it began with")
-    initial_weights = _Content("initial.weights.h5", "those weights")
-    snapshot = _Content("snapshot.npz", "what a resumed run needs")
-    previous_snapshot = _Content("snapshot.previous.npz", "the one before")
+    parent = _Content("parent.json", "the origin of the initial weights")
+    initial_weights = _Content("initial.weights.h5", "the initial weights")
+    snapshot = _Content("snapshot.npz", "the latest snapshot")
+    previous_snapshot = _Content(
+        "snapshot.previous.npz", "the previous snapshot"
+    )
     best_weights = _Content("best.weights.h5", "the weights of the best epoch")
     last_weights = _Content("last.weights.h5", "the weights of the last epoch")
     average_weights = _Content(
         "average.weights.h5", "the mean of several epochs"
     )
     checkpoints = _Content("checkpoints", "the weights of single epochs")
-    log = _Content("log.jsonl", "one line of results an epoch")
+    log = _Content("log.jsonl", "the results of each epoch")
     results = _Content("results.jsonl", "scores with their signatures")
     translations = _Content("test.txt", "the test translations")
-    sessions = _Content("sessions.jsonl", "when and where it was trained")
+    sessions = _Content("sessions.jsonl", "time and machine of each session")
     report = _Content("report.html", "the page of the run")
     tensorboard = _Content("tensorboard", "curves, for TensorBoard")
     samples = _Content("samples", "the translations after each epoch")
-    plots = _Content("plots", "figures")
+    plots = _Content("plots", "the alignment of the first test sentence")
     export = _Content("export", "the SavedModel, for serving")
-    finished = _Content("finished.json", "what was scored and exported last")
-    pairs = _Content("pairs", "the text that the run was given in memory")
+    finished = _Content("finished.json", "the last scoring and export")
+    pairs = _Content("pairs", "text given in memory")
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = local_path(path)
@@ -186,7 +203,7 @@ class RunFolder:
         """
         if self.data.exists():
             self.check_pairs()
-            old = read_json(self.data, "what the batches are made of", _RESTORE)
+            old = read_json(self.data, "a hash of the data", _RESTORE)
             if old.get("fingerprint") != fingerprint:
                 raise ValueError(OTHER_TEXT.format(self.path))
         sums = {p.name: _crc32(p) for p in (self.dev, self.test) if p.exists()}
@@ -198,7 +215,7 @@ class RunFolder:
         Raises:
             ValueError: If one of the files has changed since the run began.
         """
-        checksums = read_json(self.data, "what the run is made of", _RESTORE)
+        checksums = read_json(self.data, "checksums of the pairs", _RESTORE)
         for path in (self.dev, self.test):
             # Runs of older versions have no checksums.
             if path.exists() and checksums.get(path.name) not in (
@@ -284,8 +301,8 @@ class RunFolder:
         if not names:
             return "Has the run finished its first epoch?"
         return (
-            f"{self.path} has {', '.join(names)}. training.keep, "
-            "training.average_epochs writes more."
+            f"{self.path} has {', '.join(names)}. "
+            "`training.keep` and `training.average_epochs` keep more."
         )
 
     def tree(self) -> str:
@@ -300,7 +317,7 @@ class RunFolder:
             >>> run.write_config({})
             >>> print(run.tree())
             quickstart/
-              config.json                  3 B  the resolved configuration
+              config.json                    3 B  the resolved configuration
         """
         lines = [f"{self.path.name}/"]
         for content in vars(RunFolder).values():
@@ -310,7 +327,7 @@ class RunFolder:
             if path.exists():
                 name = content.name + "/" * path.is_dir()
                 size = _format_size(path)
-                lines.append(f"  {name:<22} {size:>9}  {content.meaning}")
+                lines.append(f"  {name:<24} {size:>9}  {content.meaning}")
         return "\n".join(lines)
 
 

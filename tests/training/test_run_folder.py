@@ -1,5 +1,6 @@
 import pytest
 
+from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder, epoch_path
 
 
@@ -104,6 +105,7 @@ def test_weights_are_found_by_name(tmp_path):
         ("../best", ValueError, "Received: ../best"),
         ("epoch-7", FileNotFoundError, "epoch-007.weights.h5. .* has best, "),
         ("average", FileNotFoundError, "average.weights.h5.*average_epochs"),
+        ("last", FileNotFoundError, "`training.average_epochs` keep more"),
     ],
 )
 def test_errors_of_missing_weights_list_the_alternatives(
@@ -134,4 +136,16 @@ def test_the_tree_shows_files_and_sizes(tmp_path):
     assert [line.split()[:3] for line in lines[1:]] == [
         ["snapshot.npz", "2.5", "MB"],
         ["samples/", "1.2", "kB"],
+    ]
+
+
+def test_the_tree_shows_both_files_of_a_tokenizer(tmp_path):
+    run = RunFolder(tmp_path)
+    WordTokenizer.from_words(["a"]).save(run.path, "source_vocabulary")
+    run.target_subwords.write_bytes(b"a model")
+    names = [line.split()[0] for line in run.tree().splitlines()[1:]]
+    assert names == [
+        "source_vocabulary.json",
+        "source_vocabulary.vocab",
+        "target_vocabulary.model",
     ]
