@@ -48,10 +48,10 @@ PROGRAM = "luong-keras ask"
 class Ask:
     """Translate text through a server, as it arrives, to standard output.
 
-    `--n-best` and `--alignments` print JSON lines instead of text, `--score`
-    log-probabilities. A token for the server is read from the environment
-    variable LUONG_KERAS_TOKEN, because the command line would show it to
-    everybody on this machine.
+    With `--n-best` or `--alignments` the output is JSON lines instead of text,
+    with `--score` log-probabilities. A token for the server is read from the
+    environment variable LUONG_KERAS_TOKEN, because the command line would show
+    it to everybody on this machine.
     """
 
     # sentences, one per argument; default: the lines of standard input

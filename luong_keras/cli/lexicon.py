@@ -19,10 +19,10 @@ from luong_keras.training.run_folder import RunFolder
 class Lexicon:
     """Write the target words or subwords that translate each source word.
 
-    `--shortlist` of other commands, and the setting decoding.shortlist, take
-    the file: a search then multiplies only with the weights of these words. The
-    words are counted in the training text of the run, which the trained model
-    aligns, or in a text with user-defined links.
+    The file is for `--shortlist` of other commands and for the setting
+    decoding.shortlist: a search then multiplies only with the weights of these
+    words. The words are counted in the training text of the run, which the
+    trained model aligns, or in a text with user-defined links.
     """
 
     # the folder of the run

@@ -19,10 +19,10 @@ COMMANDS = {
     "train": "train a translator, or continue with one",
     "translate": "translate text with a trained run",
     "evaluate": "score a trained run on its test pairs",
-    "score": "say how probable given translations are",
+    "score": "score given translations",
     "align": "link the words of given translations",
     "report": "write a run, or two side by side, as a page of HTML",
-    "lexicon": "write which words a shortlist may have, to search faster",
+    "lexicon": "write a shortlist for faster search",
     "export": "write a SavedModel for TensorFlow Serving",
     "ask": "translate text through a server of an export",
 }
@@ -90,7 +90,7 @@ def usage() -> str:
         "usage: luong-keras COMMAND …\n\nAttention-based translation, from "
         f"text to a served model.\n\n{lines}\n\n"
         "`luong-keras COMMAND --help` lists its options. Errors are one line;\n"
-        "--debug shows where they come from."
+        "--debug prints the traceback."
     )
 
 

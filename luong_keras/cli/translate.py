@@ -38,7 +38,7 @@ SAMPLES = 30  # number of samples for minimum Bayes risk
 class Translate:
     """Translate text with a trained run, to standard output.
 
-    `--n-best` and `--alignments` print JSON lines instead of text.
+    With `--n-best` or `--alignments` the output is JSON lines instead of text.
     """
 
     # the folder of the run; --run-dir A --run-dir B: an ensemble of runs with

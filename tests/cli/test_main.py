@@ -13,6 +13,14 @@ from luong_keras.cli.main import COMMANDS, main, usage
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_has_single_blank_lines(name, capsys):
+    with pytest.raises(SystemExit):
+        main([name, "--help"])
+    printed = capsys.readouterr().out
+    assert "usage" in printed and "\n\n\n" not in printed
+
+
 def error_of(argv, capsys):
     assert main(list(map(str, argv))) == 2
     printed = capsys.readouterr()
