@@ -121,7 +121,7 @@ setup(
         "jax": [JAX],
         "torch": [TORCH],
         "client": CLIENT,
-        "reproduction": [*TRAIN, *REPRODUCTION],
+        "reproduction": [*TRAIN, TEXT, *REPRODUCTION],
         "docs": DOCS,
         "dev": [
             *TRAIN,

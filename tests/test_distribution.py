@@ -80,6 +80,13 @@ def test_metadata_of_the_wheel(wheel, built):
         line.partition(";")[0] for line in metadata.get_all("Requires-Dist")
     ]
     assert any(line.startswith("lazy_loader") for line in needs)
+    subwords = [
+        line
+        for line in metadata.get_all("Requires-Dist")
+        if line.startswith("tensorflow-text")
+    ]
+    for extra in ("text", "reproduction", "dev"):
+        assert any(f'extra == "{extra}"' in line for line in subwords)
     assert "Typing :: Typed" in metadata.get_all("Classifier")
     assert metadata["License-Expression"] == "Apache-2.0"
     page = metadata.get_payload(decode=True).decode()
