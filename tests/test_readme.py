@@ -5,9 +5,12 @@ A code block after a line `<!-- not run -->` is not run.
 
 import doctest
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
+
+import luong_keras
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -115,3 +118,27 @@ def test_every_benchmark_is_in_the_tables():
         if f"]({path.name})" not in text
     ]
     assert not absent
+
+
+@pytest.mark.parametrize(
+    "path, count",
+    [
+        ("CITATION.cff", 1),
+        ("docs/install.md", 2),
+        ("examples/cluster/train.yaml", 1),
+        ("examples/cluster/translate_with_ray.yaml", 1),
+    ],
+)
+def test_names_of_the_version_are_current(path, count):
+    """Compare names of wheels and images, and the citation."""
+    names = r"(?:luong[_-]keras(?:-ray)?[-:]|^version: )(\d+\.\d+\.\d+)"
+    found = re.findall(names, (ROOT / path).read_text("utf-8"), re.MULTILINE)
+    assert found == [luong_keras.__version__] * count
+
+
+def test_the_name_of_the_clients_wheel_is_current():
+    settings = (ROOT / "export/client/pyproject.toml").read_text("utf-8")
+    version = tomllib.loads(settings)["project"]["version"]
+    page = (ROOT / "docs/install.md").read_text("utf-8")
+    found = re.findall(r"luong_keras_client-(\d+\.\d+\.\d+)", page)
+    assert found == [version]
