@@ -15,6 +15,9 @@ PROGRAMS = (
     *(ROOT / "luong_keras").rglob("*.py"),
     *(ROOT / "export" / "client" / "luong_keras_client").rglob("*.py"),
 )
+VARIABLE_READ = re.compile(
+    r'os\.environ(?:\.get\(|\[)"(\w+)"(?!\] =)|"(\w+)" (?:not )?in os\.environ'
+)
 VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
 
 
@@ -57,4 +60,10 @@ def test_page_lists_the_files_of_a_run_folder(tmp_path):
 def test_page_lists_the_environment_variables():
     read = set().union(*map(variables_read, PROGRAMS))
     assert {"LUONG_KERAS_TOKEN", "OMPI_COMM_WORLD_SIZE"} <= read
-    assert not read - first_cells("Environment variables")
+    listed = first_cells("Environment variables")
+    assert not read - listed
+    for folder in ("tests", "examples", "benchmarks"):
+        for path in (ROOT / folder).rglob("*.py"):
+            names = map("".join, VARIABLE_READ.findall(path.read_text("utf-8")))
+            assert listed.issuperset(filter(VARIABLE.fullmatch, names)), path
+    assert {"RAY_ADDRESS", "LUONG_KERAS_CONSTRAINTS"} <= listed
