@@ -22,6 +22,7 @@ from tyro.conf import (
 
 from luong_keras.cli.parsing import Option, parse_arguments
 from luong_keras.config.checks import at_least
+from luong_keras.data.parallel_text import read_input_parts, read_lines
 from luong_keras.evaluation.plots import plot_alignment
 from luong_keras.inference.search_options import BEAM_OPTIONS, SEARCH_OPTIONS
 from luong_keras.inference.translation import ABSENT_SCORE
@@ -166,7 +167,8 @@ def _check_options(arguments: Ask) -> None:
 
 
 def _ask_server(arguments: Ask) -> None:
-    lines = iter(arguments.sentences or _read_standard_input())
+    standard_input = itertools.chain.from_iterable(read_input_parts(1))
+    lines = iter(arguments.sentences or standard_input)
     with (
         _one_line_warnings(),
         TranslationClient(
@@ -191,20 +193,6 @@ def _ask_server(arguments: Ask) -> None:
         _print_answers(client, pairs, arguments)
 
 
-def _read_standard_input() -> Iterator[str]:
-    # Only a line feed ends a line, as for `wc -l`.
-    sys.stdin.reconfigure(  # type: ignore[union-attr]
-        encoding="utf-8", errors="replace", newline="\n"
-    )
-    return _strip_line_ends(sys.stdin)
-
-
-def _strip_line_ends(file) -> Iterator[str]:
-    for line in file:
-        # As in training text, without byte order marks.
-        yield line.replace("\ufeff", "").removesuffix("\n").removesuffix("\r")
-
-
 def _pair_with_targets(
     lines: Iterator[str], file: Path | None
 ) -> Iterator[tuple[str, str]]:
@@ -212,22 +200,19 @@ def _pair_with_targets(
     if file is None:
         yield from ((line, "") for line in lines)
         return
-    with open(
-        file, encoding="utf-8", errors="replace", newline="\n"
-    ) as targets:
-        pairs = itertools.zip_longest(lines, _strip_line_ends(targets))
-        for count, (line, target) in enumerate(pairs):
-            if line is None or target is None:
-                sentences = pluralize(count, "sentence")
-                received = f"{sentences}, and more lines in {file}"
-                if target is None:
-                    target_lines = pluralize(count, "line")
-                    received = f"{target_lines} in {file}, and more sentences"
-                raise ValueError(
-                    "Expected: a translation of each sentence. Received: "
-                    f"{received}."
-                )
-            yield line, target
+    pairs = itertools.zip_longest(lines, read_lines(file))
+    for count, (line, target) in enumerate(pairs):
+        if line is None or target is None:
+            sentences = pluralize(count, "sentence")
+            received = f"{sentences}, and more lines in {file}"
+            if target is None:
+                target_lines = pluralize(count, "line")
+                received = f"{target_lines} in {file}, and more sentences"
+            raise ValueError(
+                "Expected: a translation of each sentence. Received: "
+                f"{received}."
+            )
+        yield line, target
 
 
 def _parse_headers(texts: Sequence[str]) -> dict[str, str]:

@@ -23,6 +23,7 @@ from tyro.conf import (
 from luong_keras.cli.parsing import Option, check_run_dirs, parse_arguments
 from luong_keras.cli.settings_flags import SearchFlags, override_search
 from luong_keras.config.checks import at_least
+from luong_keras.data.parallel_text import read_input_parts
 from luong_keras.progress import Advance, progress_bar
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.tables import pluralize
@@ -30,7 +31,6 @@ from luong_keras.text.threads import share_cores
 from luong_keras.truncation import TruncationInParts
 
 BATCHES = 32  # number of batches sorted by length and printed together
-_CHUNK = 1 << 16  # bytes, the size of a pipe
 SAMPLES = 30  # number of samples for minimum Bayes risk
 
 
@@ -96,7 +96,7 @@ def run(arguments: Translate) -> int:
         max_source_length=arguments.max_source_length,
     )
     size = BATCHES * decoding.batch_size
-    parts, total, options = _read_input_parts(size), None, {}
+    parts, total, options = read_input_parts(size), None, {}
     if arguments.files or arguments.required or arguments.forbidden:
         text = list(_read_lines(arguments.files, parts))
         total = len(text)
@@ -216,24 +216,6 @@ def _read_lines(
         yield from read_lines(path)
     if not files:
         yield from itertools.chain.from_iterable(parts)
-
-
-def _read_input_parts(size: int) -> Iterator[list[str]]:
-    """Yield available lines of standard input, at most `size` at a time."""
-    from luong_keras.data.parallel_text import decode_line
-
-    name, number, rest, chunk = Path("standard input"), 0, b"", b"\n"
-    while chunk:
-        chunk = sys.stdin.buffer.read1(_CHUNK)  # type: ignore[union-attr]
-        # The end of the input also ends the last line.
-        end = b"\n" if rest and not chunk else b""
-        *raw, rest = (rest + chunk + end).split(b"\n")
-        for start in range(0, len(raw), size):
-            lines = []
-            for line in raw[start : start + size]:
-                number += 1
-                lines.append(decode_line(line, number, name, "strict"))
-            yield lines
 
 
 def check_export(translator, run_dir, config) -> int:

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, cast
 
 from luong_keras.missing_package import needs
 
+_CHUNK = 1 << 16  # bytes, the size of a pipe
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # WMT test sets: one sentence per segment, surrounded by markup. Here only their
 # sources are read, for translation; `sources/tmx.py` reads pairs.
@@ -137,27 +138,55 @@ def raw_lines(path: Path) -> Iterator[bytes]:
     """
     with open_decompressed(path) as file:
         first = file.readline()
-        _check_encoding(first, path)
         second = file.readline()
-        if not second and first.rstrip(b"\r\n").count(b"\r") > 1:
-            raise ValueError(
-                f"The lines of {path} end only with a carriage return, as on "
-                "old Macs, so the whole file reads as one line. "
-                "Expected: UTF-8 text with line feeds. Convert it: tr "
-                f"'\\r' '\\n' < {path}"
-            )
+        _check_first_line(first, not second, path)
         yield from itertools.chain(filter(None, (first, second)), file)
 
 
-def _check_encoding(start: bytes, path: Path) -> None:
-    """Check that a file is not UTF-16 or UTF-32, by its first line."""
+def _check_first_line(line: bytes, is_only: bool, path: Path) -> None:
+    """Check that a text is not UTF-16 or UTF-32 and has line feeds."""
     marks = b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff"
     # Without a mark: every other byte of UTF-16 Latin text is 0.
-    if start.startswith(marks) or 3 * start.count(b"\0") > len(start):
+    if line.startswith(marks) or 3 * line.count(b"\0") > len(line):
         raise ValueError(
             f"{path} is written in UTF-16 or UTF-32. Expected: UTF-8. Convert "
-            f"it: iconv -f UTF-16 -t UTF-8 {path}"
+            f"it: iconv -f UTF-16 -t UTF-8 < {path}"
         )
+    if is_only and line.rstrip(b"\r\n").count(b"\r") > 1:
+        raise ValueError(
+            f"The lines of {path} end only with a carriage return, as on "
+            "old Macs, so the whole text reads as one line. "
+            "Expected: UTF-8 text with line feeds. Convert it: tr "
+            f"'\\r' '\\n' < {path}"
+        )
+
+
+def read_input_parts(size: int) -> Iterator[list[str]]:
+    """Yield available lines of standard input, at most `size` at a time.
+
+    Args:
+        size: The maximum number of lines of a part.
+
+    Yields:
+        Lists of lines.
+
+    Raises:
+        ValueError: As in `raw_lines` and `decode_line`.
+    """
+    name, number, rest, chunk = Path("standard input"), 0, b"", b"\n"
+    while chunk:
+        chunk = sys.stdin.buffer.read1(_CHUNK)  # type: ignore[union-attr]
+        # The end of the input also ends the last line.
+        end = b"\n" if rest and not chunk else b""
+        *raw, rest = (rest + chunk + end).split(b"\n")
+        if raw and number == 0:
+            _check_first_line(raw[0], not chunk, name)
+        for start in range(0, len(raw), size):
+            lines = []
+            for line in raw[start : start + size]:
+                number += 1
+                lines.append(decode_line(line, number, name, "strict"))
+            yield lines
 
 
 def decode_line(line: bytes, number: int, path: Path, errors: str) -> str:

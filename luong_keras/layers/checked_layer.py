@@ -325,10 +325,7 @@ def _check_tensors(name, value):
     elif (
         kind in ("SparseTensor", "IndexedSlices")
         or hasattr(value, "todense")
-        or any(
-            getattr(value, flag, False) is True
-            for flag in ("sparse", "is_sparse", "is_nested")
-        )
+        or _is_marked_sparse(value)
     ):
         fix = "Make it dense, for example by `tf.sparse.to_dense(x)`."
         kind = "a sparse tensor"
@@ -343,6 +340,19 @@ def _check_tensors(name, value):
             f"`{name}` must be a dense tensor of numbers. Received: {kind} of "
             f"shape {tuple(value.shape)}. {fix}"
         )
+
+
+def _is_marked_sparse(value):
+    """Test the flags of sparse tensors of the backends.
+
+    Keras also marks the symbolic product of a dense tensor and a number, so of
+    symbolic tensors only inputs count.
+    """
+    if isinstance(value, keras.KerasTensor):
+        operation, *_ = getattr(value, "_keras_history", (None,))
+        return value.sparse and isinstance(operation, keras.layers.InputLayer)
+    flags = ("sparse", "is_sparse", "is_nested")
+    return any(getattr(value, flag, False) is True for flag in flags)
 
 
 class NumberedLayer(CheckedLayer):

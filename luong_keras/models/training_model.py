@@ -20,9 +20,11 @@ class TrainingModel(keras.Model):
 
     Attributes:
         microbatches: Number of parts per device; 1 by default. On JAX it must
-            divide the number of rows. Set it before `fit`.
+            divide the number of rows. Set it before `fit`; it is not saved
+            with the model.
         parallel_microbatches: Number of parts that are computed at once, on
-            TensorFlow; 1 by default. Set it before `fit`.
+            TensorFlow; 1 by default. Set it before `fit`, like
+            `microbatches`.
 
     Raises:
         ValueError: In `fit`, with several parts or devices and a loss from
@@ -39,6 +41,16 @@ class TrainingModel(keras.Model):
 
     microbatches: int = 1
     parallel_microbatches: int = 1
+
+    def __new__(cls, *args, **kwargs):
+        for name in ("microbatches", "parallel_microbatches"):
+            if name in kwargs:
+                raise ValueError(
+                    f"Expected: `{name}` set as an attribute, `model.{name} = "
+                    f"{kwargs[name]}`. Received: an argument, which Keras "
+                    "would ignore."
+                )
+        return super().__new__(cls, *args, **kwargs)
 
     def train_step(self, *data):
         """Run one step; see `keras.Model`."""

@@ -1,6 +1,7 @@
 """Callbacks that monitor the numbers of a run and compare its epochs."""
 
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,35 +19,6 @@ from luong_keras.training.schedules import current_rate, refuse_schedule
 
 #: The log that decides between epochs of equal value; lower is better.
 LOSS = "val_loss"
-
-
-def monitored_value(
-    logs: Mapping[str, Any] | None, monitor: str
-) -> tuple[float, float]:
-    """Return the monitored value and the validation loss of an epoch.
-
-    Args:
-        logs: The logs of `on_epoch_end`.
-        monitor: The key of the value.
-
-    Returns:
-        The value and the loss; a missing loss, or NaN, becomes infinity.
-
-    Raises:
-        ValueError: If the logs lack the value.
-
-    Example:
-        >>> monitored_value({"val_bleu": 30, "val_loss": 2}, "val_bleu")
-        (30.0, 2.0)
-    """
-    if not logs or monitor not in logs:
-        raise ValueError(
-            f"The logs of the epoch must hold {monitor!r}. Received: "
-            f"{sorted(logs or {})}. Put the callback that adds it before "
-            "this one, or monitor another value."
-        )
-    loss = float(logs.get(LOSS, math.inf))
-    return float(logs[monitor]), math.inf if math.isnan(loss) else loss
 
 
 class Stateful(keras.callbacks.Callback):
@@ -111,7 +83,16 @@ class BestEpoch(Stateful):
         Raises:
             ValueError: If the logs lack the value.
         """
-        value, loss = monitored_value(logs, self.monitor)
+        if not logs or self.monitor not in logs:
+            raise ValueError(
+                f"The logs of the epoch must hold {self.monitor!r}. Received: "
+                f"{sorted(logs or {})}. Put the callback that adds it before "
+                "this one, validate after each epoch (`validation_freq=1`), or "
+                "monitor another value."
+            )
+        value, loss = float(logs[self.monitor]), float(logs.get(LOSS, math.inf))
+        if math.isnan(loss):
+            loss = math.inf
         if self.best is None:
             better = not math.isnan(value)
         elif value == self.best:
@@ -183,7 +164,8 @@ class ReduceOnPlateau(BestEpoch):
 
     If epochs have the same value, the one with the lower `val_loss` is better.
     Unlike with Keras' `ReduceLROnPlateau`, the run saves its best value and the
-    epochs waited. Do not combine it with `LearningRateHalving`.
+    epochs waited. Do not combine it with `LearningRateHalving`. An epoch
+    without validation (`validation_freq`) is skipped with a warning.
 
     Args:
         monitor: The key of the value in the logs of an epoch.
@@ -194,8 +176,8 @@ class ReduceOnPlateau(BestEpoch):
         min_rate: The lowest rate that the callback sets.
 
     Raises:
-        ValueError: If `mode` is unknown, `factor` is no share, another number
-            is negative, or the logs of an epoch lack the value.
+        ValueError: If `mode` is unknown, `factor` is not a fraction, another
+            number is negative, or the logs of an epoch lack the value.
 
     Example:
         >>> ReduceOnPlateau("val_bleu", mode="max").factor
@@ -228,6 +210,15 @@ class ReduceOnPlateau(BestEpoch):
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Compare the epochs, and lower the rate after the patience."""
+        if self.monitor.startswith("val_") and not any(
+            name.startswith("val_") for name in logs or ()
+        ):
+            warnings.warn(
+                f"ReduceOnPlateau skips an epoch without {self.monitor!r}: "
+                "it had no validation.",
+                stacklevel=2,
+            )
+            return
         self.improved(logs, self.min_delta)
         assert logs is not None  # since `improved`
         optimizer = self.model.optimizer

@@ -146,7 +146,9 @@ def test_files_and_standard_input_are_translated(
         assert call("translate") == expected
     for wrong, message in [
         (b"a\nb\xffc\n", "Line 2 of standard input is not UTF-8"),
-        ("a".encode("utf-16"), "Line 1 of standard input is not UTF-8"),
+        ("a".encode("utf-16"), "standard input is written in UTF-16"),
+        ("a\nb\n".encode("utf-16-le"), "standard input is written in UTF-16"),
+        (b"a\rb\rc\r", "The lines of standard input end only with a carriage"),
     ]:
         monkeypatch.setattr("sys.stdin", standard_input(wrong))
         assert message in call("translate", status=2)[0]

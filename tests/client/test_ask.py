@@ -43,6 +43,23 @@ def test_sentences_are_arguments_or_lines_of_standard_input(ask, model):
     assert sorted(texts) == sorted(["a", "", "c\u2028d\x0b", "e", ""])
 
 
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("Käse\n".encode("latin-1"), "Line 1 of standard input is not UTF-8"),
+        ("a\nb\n".encode("utf-16-le"), "standard input is written in UTF-16"),
+        (b"a\rb\rc\r", "end only with a carriage return"),
+    ],
+)
+def test_standard_input_is_checked_like_a_file(
+    rest, model, monkeypatch, capsys, text, message
+):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    assert main(["ask", "--url", rest.url]) == 2
+    assert message in capsys.readouterr().err
+    assert not model.texts
+
+
 def test_defaults_of_the_command_and_the_clients_agree():
     # The defaults that docs/client.md states.
     stated = {"timeout": 30.0, "request_timeout": None, "attempts": 5}

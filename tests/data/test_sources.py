@@ -781,3 +781,16 @@ def test_several_sources_are_read_as_one_text(tmp_path):
         assert config == config_from_dict(
             json.loads(json.dumps(config_to_dict(config)))
         )
+
+
+@pytest.mark.parametrize("count", [19, 20, 25])
+def test_quotes_of_a_dialogue_are_text(tmp_path, count):
+    """Its first lines look like cells in quotes."""
+    said = '"Ja."\t"Yes."\n' * count
+    later = "a\tb\n" * 9 + '"Ja," sagte er.\t"Yes," he said.\n'
+    _, found = read(tmp_path / "a.tsv", (said + later).encode())
+    assert len(found) == count + 10
+    assert tuple(found[0]) == ('"Ja."', '"Yes."')
+    assert tuple(found[-1]) == ('"Ja," sagte er.', '"Yes," he said.')
+    _, found = read(tmp_path / "b.tsv", said.encode())
+    assert tuple(found[-1]) == ("Ja.", "Yes.")

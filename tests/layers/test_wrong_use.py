@@ -1052,3 +1052,17 @@ def test_a_refused_call_builds_nothing():
         layer(INPUTS, memory=MEMORY[:, 0])
     assert not layer.built
     assert layer(INPUTS, memory=MEMORY).shape == (2, 3, 4)
+
+
+def test_scaled_symbolic_tensors_are_dense():
+    ids = keras.Input((3,), dtype="int32")
+    embedded = keras.layers.Embedding(9, 4, mask_zero=True)(ids)
+    memory, *states = lk.Encoder(4)(embedded * 2.0)
+    vectors = lk.InputFeedingLSTM(4)(
+        2.0 * embedded, memory=memory * 0.5, initial_state=[states[0] * 3.0] * 2
+    )
+    context = lk.LuongAttention("dot")(vectors * 2.0, memory * 2.0)
+    model = keras.Model(ids, lk.OutputProjection(9)(context * 2.0))
+    assert tuple(model(IDS).shape) == (2, 3, 9)
+    with pytest.raises(ValueError, match="a sparse tensor"):
+        lk.Encoder(4)(keras.Input((3, 4), sparse=True))

@@ -451,3 +451,11 @@ def test_frozen_weights_stay(frozen):
             weight.path.startswith(f"{frozen}/")
         )
         assert same == stays, weight.path
+
+
+def test_microbatches_are_no_argument():
+    inputs = keras.Input((2,))
+    for options in ({"microbatches": 2}, {"parallel_microbatches": 2}):
+        (name,) = options
+        with pytest.raises(ValueError, match=f"`model.{name} = 2`"):
+            TrainingModel(inputs, inputs + 1, **options)

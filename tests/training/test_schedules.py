@@ -139,8 +139,13 @@ def test_arguments_out_of_range_are_refused(make, wrong):
 def test_a_plateau_of_a_missing_value_is_refused():
     plateau = ReduceOnPlateau("val_perplexity")
     plateau.set_model(small_model(1.0))
-    with pytest.raises(ValueError, match=r"'val_perplexity'.*\['loss'\]"):
+    with pytest.raises(ValueError, match=r"'val_perplexity'.*\['val_loss'\]"):
+        plateau.on_epoch_end(0, {"val_loss": 1.0})
+    with pytest.raises(ValueError, match=r"'loss'.*\['val_loss'\]"):
+        ReduceOnPlateau("loss").on_epoch_end(0, {"val_loss": 1.0})
+    with pytest.warns(UserWarning, match="'val_perplexity': it had no valida"):
         plateau.on_epoch_end(0, {"loss": 1.0})
+    assert plateau.best is None and plateau.waited == 0
 
 
 @pytest.mark.parametrize("mode, sign", [("min", 1), ("max", -1)])

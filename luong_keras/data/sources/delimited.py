@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import csv
 import functools
@@ -109,7 +110,12 @@ def open_tsv(path: Path, requested: RequestedColumns) -> TextSource:
         )
     ]
     if _ALL_IN_QUOTES.fullmatch("\n".join([*lines, ""])):
-        return _open_records(path, requested, "\t")
+        with contextlib.suppress(ValueError):
+            # Quotes of the text, as in dialogues, may end this sooner or later.
+            collections.deque(
+                _csv_records(path, "\t", "surrogateescape"), maxlen=0
+            )
+            return _open_records(path, requested, "\t")
     first = next(filter(None, lines), "")
     columns = _choose_columns(first.split("\t"), requested, path)
     return TextSource(
