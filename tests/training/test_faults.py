@@ -29,6 +29,7 @@ PLACES = [
     (pathlib.Path, "write_bytes"),
     (keras.Model, "save_weights"),
 ]
+FILE = str | pathlib.Path
 CALLS = 80  # in a whole run; a test counts them
 SAMPLE = range(3, CALLS, 19)
 
@@ -42,7 +43,9 @@ def failing(number=None, error=errno.ENOSPC):
         def call(*arguments, **options):
             calls.append(name)
             if len(calls) - 1 == number:
-                raise OSError(error, os.strerror(error), str(arguments[0]))
+                # As in Python, only a call with a path names the file.
+                path = [a for a in arguments[:1] if isinstance(a, FILE)]
+                raise OSError(error, os.strerror(error), *map(str, path))
             return original(*arguments, **options)
 
         return call
