@@ -67,10 +67,10 @@ def parse_arguments(
 
 
 def check_run_dirs(folders: Sequence[Path]) -> None:
-    """Check that there is a folder of a run.
+    """Require at least one run folder.
 
     Raises:
-        ValueError: if there is none.
+        ValueError: without a folder.
     """
     if not folders:
         raise ValueError(

@@ -141,7 +141,7 @@ def text_column(lines: Lines, name: str, first: int = 0) -> np.ndarray:
 
 
 def pair_columns(sources: Lines, targets: Lines) -> tuple[list, list]:
-    """Return the texts of both sides of sentence pairs, checked.
+    """Check sentence pairs, and return their sources and targets.
 
     Raises:
         TypeError: as in `text_column`.

@@ -32,10 +32,10 @@ from luong_keras.with_tensorflow import tf
 
 
 class _NoSpecialTokens(Scorer):
-    """Suppresses `<pad>` and `<s>`, which a sample could contain.
+    """Suppression of `<pad>` and `<s>` in samples.
 
     Label smoothing gives them a small probability. A beam does not choose
-    them, so only sampling pays for this mask.
+    them, so only sampling needs this mask.
     """
 
     per_sentence = ()

@@ -68,7 +68,7 @@ def check_choice(choices, **arguments):
 
 
 def check_layer(kind, optional=False, **arguments):
-    """Check that every argument is a layer of a class.
+    """Check that every argument is a layer of class `kind`.
 
     `optional` also allows None.
     """
@@ -115,7 +115,7 @@ def check_mask(name, mask, of, x):
 
 
 def check_mask_names(dropout_masks, names):
-    """Check that each dropout mask has one of the names that are read."""
+    """Check that the names of dropout masks are among `names`."""
     for name in dropout_masks or {}:
         if name not in names:
             raise ValueError(

@@ -343,7 +343,7 @@ def _check_tensors(name, value):
 
 
 def _is_marked_sparse(value):
-    """Test the flags of sparse tensors of the backends.
+    """Test whether a tensor has the flag of a sparse tensor.
 
     Keras also marks the symbolic product of a dense tensor and a number, so of
     symbolic tensors only inputs count.

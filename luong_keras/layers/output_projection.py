@@ -253,7 +253,7 @@ class OutputProjection(CheckedLayer):
 
 
 def _check_targets(vectors, targets):
-    """Check that there is one target (B, T) per vector (B, T, U)."""
+    """Check that targets (B, T) match vectors (B, T, U)."""
     expected, shape = tuple(vectors.shape)[:-1], tuple(targets.shape)
     if not shapes_compatible(shape, expected):
         raise ValueError(

@@ -57,7 +57,7 @@ def sum_losses() -> Iterator[MicrobatchDivisor]:
 
 
 def is_open() -> bool:
-    """Test whether this thread is within `sum_losses`."""
+    """Test whether this thread runs inside `sum_losses`."""
     return _open_part.get() is not None
 
 

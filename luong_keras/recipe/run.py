@@ -197,7 +197,7 @@ def _prepare_run(config: RunConfig, run: RunFolder):
 
 
 def _check_train_size(data: DataConfig, run: RunFolder) -> None:
-    """Check that a new run would not ignore `data.train_size`."""
+    """Refuse `data.train_size` in a new run that would ignore it."""
     if data.dataset == "phrasebook" or run.config.exists():
         return
     # All pairs are the default, and the value of the preset demo.
