@@ -9,10 +9,11 @@ from luong_keras.suggestions import did_you_mean
 
 
 class Settings:
-    """Base class of the configurations, which checks choices.
+    """Base class of the configurations, which checks choices and `_check`.
 
     Raises:
-        ValueError: if a setting has a value that is none of its choices.
+        ValueError: if a setting has a value that is none of its choices, or
+            that `_check` refuses.
     """
 
     # Refuse unknown settings, NaN and infinity.
@@ -26,6 +27,10 @@ class Settings:
                     f"{name} must be one of {choices}. Received: {choice!r}."
                     f"{did_you_mean(str(choice), map(str, choices))}"
                 )
+        self._check()
+
+    def _check(self) -> None:
+        """Check everything else; a subclass overrides this."""
 
 
 def at_least(least: int, **numbers: float | None) -> None:

@@ -30,8 +30,7 @@ class FilterConfig(Settings):
     # letters in its script
     scripts: tuple[str, str] | None = None
 
-    def __post_init__(self):
-        super().__post_init__()
+    def _check(self) -> None:
         check_at_least(self, 1, "length_ratio")
 
 
@@ -58,8 +57,7 @@ class SentencePieceConfig(Settings):
     # vocabulary
     user_defined_symbols: tuple[str, ...] = ()
 
-    def __post_init__(self):
-        super().__post_init__()
+    def _check(self) -> None:
         if not 0.98 <= self.character_coverage <= 1:
             raise ValueError(
                 "character_coverage is a share of the text's characters. "
@@ -158,8 +156,7 @@ class DataConfig(Settings):
         """SacreBLEU tokenizer for languages without a dedicated one."""
         return "none" if self.pretokenized else "13a"
 
-    def __post_init__(self):
-        super().__post_init__()
+    def _check(self) -> None:
         check_at_least(self, 1, "max_length", "train_size", "processes")
         check_text(self)
         check_tokenizer(self)

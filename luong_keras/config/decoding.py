@@ -66,8 +66,7 @@ class DecodingConfig(Settings):
     # file into the run folder
     shortlist: str | None = None
 
-    def __post_init__(self):
-        super().__post_init__()
+    def _check(self) -> None:
         check_at_least(
             self,
             1,

@@ -47,8 +47,7 @@ class AttentionConfig(Settings):
     mask_location: bool = True
     use_scale: bool = False
 
-    def __post_init__(self):
-        super().__post_init__()
+    def _check(self) -> None:
         check_at_least(self, 1, "half_width", "max_length")
         if self.kind == "local" and self.score_mode == "location":
             raise ValueError(
@@ -102,8 +101,7 @@ class ModelConfig(Settings):
     bos_id: int = BOS_ID
     eos_id: int = EOS_ID
 
-    def __post_init__(self):
-        super().__post_init__()
+    def _check(self) -> None:
         check_at_least(
             self,
             1,

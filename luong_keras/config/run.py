@@ -84,8 +84,7 @@ class TrainingConfig(Settings):
     # weights that are scored and exported at the end
     final_weights: Literal["best", "last", "average"] = "best"
 
-    def __post_init__(self):
-        super().__post_init__()
+    def _check(self) -> None:
         check_at_least(
             self,
             1,
@@ -106,7 +105,11 @@ class TrainingConfig(Settings):
             self, 0, "learning_rate", "seed", "samples", "max_skipped", "keep"
         )
         check_positive(self, "clip_norm")
-        check_averages(self)
+        if self.final_weights == "average" and self.average_epochs is None:
+            raise ValueError(
+                "final_weights='average' needs average_epochs, which writes "
+                "these weights. Received: average_epochs=None."
+            )
         if self.sampled_softmax is not None and self.label_smoothing:
             raise ValueError(
                 "label_smoothing needs the logits of all words. Received: "
@@ -136,8 +139,7 @@ class RunConfig(Settings):
     training: TrainingConfig = field(default_factory=TrainingConfig)
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
 
-    def __post_init__(self):
-        super().__post_init__()
+    def _check(self) -> None:
         model = self.model
         ids = (
             model.source_pad_id,
@@ -176,12 +178,3 @@ class RunConfig(Settings):
                 "both sides. Expected: data.joint_vocabulary=true. Received: "
                 "false."
             )
-
-
-def check_averages(training) -> None:
-    """Check the settings of the weights that a run writes."""
-    if training.final_weights == "average" and training.average_epochs is None:
-        raise ValueError(
-            "final_weights='average' needs average_epochs, which writes these "
-            "weights. Received: average_epochs=None."
-        )
