@@ -140,13 +140,8 @@ def _format_wrong_value(flag: str, expected: str, received: str) -> str:
 def spread_assignments(argv: Sequence[str]) -> list[str]:
     """Turn `--set a=1 b=2` into `--set a=1 --set b=2`; files do not change."""
     spread: list[str] = []
-    inside = False
     for argument in argv:
-        if inside and spread[-1] != "--set":
-            if _ASSIGNMENT.match(argument):
-                spread.append("--set")
-            else:
-                inside = False
-        inside = inside or argument == "--set"
+        if spread[-2:-1] == ["--set"] and _ASSIGNMENT.match(argument):
+            spread.append("--set")
         spread.append(argument)
     return spread
