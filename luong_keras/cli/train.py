@@ -38,7 +38,6 @@ from luong_keras.data.text_files import (
 )
 from luong_keras.presets import PRESETS, for_user_text
 from luong_keras.recipe.data_arguments import starting_settings, text_settings
-from luong_keras.recipe.run_settings import run_config
 from luong_keras.text.threads import divide_cores
 from luong_keras.training.run_folder import RunFolder
 
@@ -162,21 +161,20 @@ def parse(argv: Sequence[str]) -> Call:
         file_values = convert_values(read_values(arguments.config))
     given = file_values | values
     has_parent = given.get("training.init_from") is not None
-    existing = _existing_run(arguments)
+    run = RunFolder(arguments.run_dir) if arguments.run_dir else None
+    # Without a preset or a file of settings, the run or its text decides.
+    undecided = preset is None and arguments.config is None
+    continues = undecided and run is not None and run.config.exists()
     default_preset = "small" if arguments.text else "demo"
-    base = PRESETS[preset or default_preset]
-    if arguments.text:
-        base = for_user_text(base)
-    by_size = arguments.text and (preset, arguments.config) == (None, None)
-    if has_parent or by_size:
-        folder = arguments.run_dir
-        run = None if folder is None else RunFolder(folder)
+    if has_parent or continues or (undecided and arguments.text):
         preset, base = starting_settings(given, run, preset)
-    elif existing is not None:
-        base = run_config(existing, resolve_paths=False)
+    else:
+        base = PRESETS[preset or default_preset]
+        if arguments.text:
+            base = for_user_text(base)
     config = with_values(with_values(base, file_values), values)
     names_text = arguments.text or arguments.dataset or has_parent
-    if not (preset or names_text or arguments.config or existing):
+    if not (preset or names_text or arguments.config or continues):
         print(
             "No --preset: training the demo on the built-in corpus. For "
             "WMT14 English-German as in the paper: --preset paper (downloads "
@@ -192,14 +190,6 @@ def parse(argv: Sequence[str]) -> Call:
         arguments.strategy,
         arguments.devices,
     )
-
-
-def _existing_run(arguments: Train) -> Path | None:
-    """Return the folder of an existing run, if only it says what to train."""
-    folder = arguments.run_dir
-    if folder is None or (arguments.preset, arguments.config) != (None, None):
-        return None
-    return folder if RunFolder(folder).config.exists() else None
 
 
 def _parse_settings(argv: list[str]) -> tuple[Train, dict[str, Any]]:
