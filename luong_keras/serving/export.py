@@ -99,28 +99,29 @@ def export_saved_model(
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
     _remove_unfinished(folder.parent)
-    temporary = Path(
-        tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent)
-    )
-    lock = contextlib.ExitStack()
-    try:
-        lock.enter_context(lock_folder(temporary))
-        functions = _write_saved_model(
-            translator, temporary / "model", weights_dtype, limits
-        )
+    with (
+        tempfile.TemporaryDirectory(
+            prefix=f".{folder.name}-",
+            dir=folder.parent,
+            ignore_cleanup_errors=True,
+        ) as temporary,
+        lock_folder(temporary),
+    ):
+        model = Path(temporary, "model")
+        functions = _write_saved_model(translator, model, weights_dtype, limits)
         for name, content in (extra_files or {}).items():
-            path = temporary / "model" / "assets.extra" / name
+            path = model / "assets.extra" / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
         sentences = probe_sentences(translator)
-        write_warmup(temporary / "model", probes(sentences[:WARMUP_SENTENCES]))
+        write_warmup(model, probes(sentences[:WARMUP_SENTENCES]))
         report_cost = say if max_seconds > 0 else None
         measures_cost = report_cost is not None and sys.platform.startswith(
             "linux"
         )
         worst = worst_request(translator, limits) if measures_cost else None
         cost = check_saved_model(
-            temporary / "model",
+            model,
             _expected_answers(functions, probes(sentences)),
             say or (lambda line: None),
             worst,
@@ -128,12 +129,9 @@ def export_saved_model(
         )
         if report_cost is not None:
             report_cost(_describe_worst_cost(translator, limits, cost))
-        sync_tree(temporary / "model")
-        os.replace(temporary / "model", folder)
+        sync_tree(model)
+        os.replace(model, folder)
         sync(folder.parent)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        lock.close()
     return folder
 
 
