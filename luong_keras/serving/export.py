@@ -146,13 +146,11 @@ def probe_sentences(translator: TextTranslator) -> list[bytes]:
     """Return sentences of the source vocabulary and unusual texts."""
     tokenizer = translator.source_tokenizer
     generator = np.random.default_rng(0)
-    first, end = len(SPECIAL_TOKENS), tokenizer.vocabulary_size
-    words = [
-        tokenizer.lookup(generator.integers(first, end, length + 1))
-        for length in range(6)
+    sentences = [
+        _random_texts(tokenizer, length, 1, generator).item()
+        for length in range(1, 7)
     ]
-    sentences = tokenizer.join(tf.ragged.stack(words)).numpy()
-    return [*sentences.tolist(), *STRANGE_TEXTS]
+    return [*sentences, *STRANGE_TEXTS]
 
 
 def _describe_worst_cost(translator, limits, cost):
