@@ -16,6 +16,7 @@ from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes, Positional, arg
 from luong_keras.cli.parsing import Option, parse_arguments
 from luong_keras.cli.settings_flags import SearchFlags, override_search
 from luong_keras.config import DataConfig, DecodingConfig
+from luong_keras.data.parallel_text import read_lines_beside
 from luong_keras.data.text_files import read_given_pairs
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.tables import pluralize, text_table
@@ -88,7 +89,7 @@ def run(arguments: Evaluate) -> int:
     references = _join_references(targets, arguments.references)
     results: dict[str, Any] = {"set": name}
     if arguments.translations is not None:
-        translations = _read_lines_per_pair(arguments.translations, len(pairs))
+        translations = read_lines_beside(arguments.translations, len(pairs))
         results["translations"] = str(arguments.translations)
         results |= text_scores(sources, translations, references, data, metrics)
     else:
@@ -167,30 +168,11 @@ def _load_pairs(
     return test_set or "test", datasets.test, datasets.test_links
 
 
-def _read_lines_per_pair(path: Path, count: int) -> list[str]:
-    """Read a file with one line per pair."""
-    from luong_keras.data.parallel_text import read_lines, without_compression
-
-    if without_compression(path).lower().endswith(".xml"):
-        raise ValueError(
-            "Expected: a text file with one line per pair. Received: "
-            f"{path}; only the sources of such a file are read. Write the "
-            "references or translations into a text file."
-        )
-    lines = list(read_lines(path))
-    if len(lines) != count:
-        raise ValueError(
-            f"Expected: one line in {path} for each pair, {count}. Received: "
-            f"{pluralize(len(lines), 'line')}."
-        )
-    return lines
-
-
 def _join_references(targets: Sequence[str], files: Sequence[Path]) -> Any:
     """Return the references; with further files, a list per pair."""
     if not files:
         return targets
-    columns = [_read_lines_per_pair(path, len(targets)) for path in files]
+    columns = [read_lines_beside(path, len(targets)) for path in files]
     return [
         list(references) for references in zip(targets, *columns, strict=True)
     ]
@@ -220,7 +202,7 @@ def _compare_with_baseline(
             translation.text for translation in evaluation.translations(sources)
         ]
     else:
-        baseline_translations = _read_lines_per_pair(baseline, len(sources))
+        baseline_translations = read_lines_beside(baseline, len(sources))
     scores = paired_test(
         baseline_translations,
         translations,

@@ -23,10 +23,13 @@ from tyro.conf import (
 from luong_keras.cli.parsing import Option, check_run_dirs, parse_arguments
 from luong_keras.cli.settings_flags import SearchFlags, override_search
 from luong_keras.config.checks import at_least
-from luong_keras.data.parallel_text import read_input_parts
+from luong_keras.data.parallel_text import (
+    read_input_parts,
+    read_lines,
+    read_lines_beside,
+)
 from luong_keras.progress import Advance, progress_bar
 from luong_keras.recipe.run_settings import run_config
-from luong_keras.tables import pluralize
 from luong_keras.text.threads import share_cores
 from luong_keras.truncation import TruncationInParts
 
@@ -189,29 +192,18 @@ def _translate_lines(
 
 def _read_phrases(arguments: Translate, count: int) -> dict[str, list[str]]:
     """Read the files of required and forbidden phrases."""
-    from luong_keras.data.parallel_text import read_lines
-
-    phrases = {}
-    for name in ("required", "forbidden"):
-        path = getattr(arguments, name)
-        if path is None:
-            continue
-        phrases[name] = list(read_lines(path))
-        if len(phrases[name]) != count:
-            raise ValueError(
-                f"Expected: in --{name} a line for each of the {count} "
-                f"sentences. Received: {pluralize(len(phrases[name]), 'line')} "
-                f"in {path}."
-            )
-    return phrases
+    files = {"required": arguments.required, "forbidden": arguments.forbidden}
+    return {
+        name: read_lines_beside(path, count)
+        for name, path in files.items()
+        if path is not None
+    }
 
 
 def _read_lines(
     files: tuple[Path, ...], parts: Iterator[list[str]]
 ) -> Iterator[str]:
     """Yield all lines of the files, or of standard input without files."""
-    from luong_keras.data.parallel_text import read_lines
-
     for path in files:
         yield from read_lines(path)
     if not files:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from luong_keras.missing_package import needs
+from luong_keras.tables import pluralize
 
 _CHUNK = 1 << 16  # bytes, the size of a pipe
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -120,6 +121,33 @@ def read_lines(path: str | Path, errors: str = "strict") -> Iterator[str]:
         )
     for segment in segments:
         yield " ".join(html.unescape(segment).split())
+
+
+def read_lines_beside(path: Path, count: int) -> list[str]:
+    """Read a file with one line for each of `count` sentences.
+
+    Args:
+        path: The file, plain or compressed.
+        count: The number of sentences, which come from elsewhere.
+
+    Raises:
+        FileNotFoundError: If the file is missing.
+        ValueError: If it has another number of lines, or `read_lines` would
+            return only a part of it.
+    """
+    if without_compression(path).lower().endswith(".xml"):
+        raise ValueError(
+            "Expected: a text file with one line per sentence. Received: "
+            f"{path}; only the sources of such a file are read. Write the "
+            "lines into a text file."
+        )
+    lines = list(read_lines(path))
+    if len(lines) != count:
+        raise ValueError(
+            f"Expected: a line for each of the {count} sentences. Received: "
+            f"{pluralize(len(lines), 'line')} in {path}."
+        )
+    return lines
 
 
 def raw_lines(path: Path) -> Iterator[bytes]:

@@ -573,7 +573,10 @@ def test_scores_of_a_run_that_is_read_only_are_printed(
     [
         ([], "Expected: --run-dir with the folder of a run"),
         (["--translations", "right.txt", "--beam-size", "2"], "--beam-size"),
-        (["--translations", "pairs.tsv", "--references", "one.txt"], "1 line."),
+        (
+            ["--translations", "pairs.tsv", "--references", "one.txt"],
+            "1 line in one.txt.",
+        ),
         (["--translations", "none.txt"], "none.txt"),
         (["--translations", "set.xml"], "only the sources of such a file"),
         (
