@@ -20,7 +20,7 @@ from tyro.conf import (
     UseAppendAction,
 )
 
-from luong_keras.cli.parsing import Option, parse_arguments
+from luong_keras.cli.parsing import Option, given_flags, parse_arguments
 from luong_keras.config.checks import at_least
 from luong_keras.data.parallel_text import read_input_parts, read_lines
 from luong_keras.evaluation.plots import plot_alignment
@@ -43,6 +43,10 @@ with needs("luong-keras-client", "client"):
     from luong_keras_client.errors import TruncatedPlaces
 
 PROGRAM = "luong-keras ask"
+# Flags that are options of `TranslationClient.translate`.
+_OPTIONS = [
+    name for name in SEARCH_OPTIONS if name not in ("n_best", "replace_unknown")
+]
 
 
 @dataclass(frozen=True)
@@ -145,25 +149,22 @@ def run(arguments: Ask) -> int:
 
 def _check_options(arguments: Ask) -> None:
     """Check that no option is given that would be ignored."""
-    names = [*_search_options(arguments)]
     if arguments.score is not None:
         expected = "--score: no option of a search"
-        names += [
-            name
-            for name in ("n_best", "alignments")
-            if getattr(arguments, name) != getattr(Ask, name)
-        ]
+        ignored = [*_OPTIONS, "n_best", "alignments"]
     elif arguments.alignments or arguments.plot:
         expected = (
             "--alignments or --plot: a beam search with no option but "
             "--beam-size, --length-penalty and --prefix"
         )
-        names = [name for name in names if name not in BEAM_OPTIONS]
+        ignored = [name for name in _OPTIONS if name not in BEAM_OPTIONS]
     else:
         return
-    if names:
-        flags = ", ".join(f"--{name.replace('_', '-')}" for name in names)
-        raise ValueError(f"Expected with {expected}. Received: {flags}.")
+    flags = given_flags(arguments, ignored)
+    if flags:
+        raise ValueError(
+            f"Expected with {expected}. Received: {', '.join(flags)}."
+        )
 
 
 def _ask_server(arguments: Ask) -> None:
@@ -376,9 +377,5 @@ def _prints_json(arguments: Ask) -> bool:
 
 
 def _search_options(arguments: Ask) -> Any:
-    options = {
-        name: getattr(arguments, name)
-        for name in SEARCH_OPTIONS
-        if name not in ("n_best", "replace_unknown")
-    }
+    options = {name: getattr(arguments, name) for name in _OPTIONS}
     return {name: value for name, value in options.items() if value is not None}

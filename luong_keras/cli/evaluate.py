@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes, Positional, arg
 
-from luong_keras.cli.parsing import Option, parse_arguments
+from luong_keras.cli.parsing import Option, given_flags, parse_arguments
 from luong_keras.cli.settings_flags import SearchFlags, override_search
 from luong_keras.config import DataConfig, DecodingConfig
 from luong_keras.data.parallel_text import read_lines_beside
@@ -260,15 +260,13 @@ def _check_system(arguments: Evaluate) -> None:
             f"{'' if arguments.files else ', no pairs'}."
         )
     if file is not None:
-        search = dataclasses.asdict(arguments.search)
-        flags = [name for name, value in search.items() if value is not None]
-        flags += ["weights"] if arguments.weights else []
-        flags += ["no_replacement"] if arguments.no_replacement else []
+        flags = given_flags(arguments.search, vars(arguments.search))
+        flags += given_flags(arguments, ("weights", "no_replacement"))
         if flags:
-            names = " ".join(f"--{name.replace('_', '-')}" for name in flags)
             raise ValueError(
                 "Translations in a file need no search. Expected: none of its "
-                f"flags beside --translations. Received: {names}. Leave it out."
+                f"flags beside --translations. Received: {' '.join(flags)}. "
+                "Leave it out."
             )
 
 

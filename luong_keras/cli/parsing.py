@@ -6,7 +6,7 @@ import contextlib
 import io
 import re
 import typing
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -77,6 +77,16 @@ def check_run_dirs(folders: Sequence[Path]) -> None:
             "--run-dir is required. Expected: the folder of a run. Received: "
             "none."
         )
+
+
+def given_flags(arguments: Any, names: Iterable[str]) -> list[str]:
+    """Return the flags, of those with these names, that change a default."""
+    defaults = type(arguments)
+    return [
+        f"--{name.replace('_', '-')}"
+        for name in names
+        if getattr(arguments, name) != getattr(defaults, name)
+    ]
 
 
 def _check_lists(kind: type, argv: Sequence[str]) -> None:

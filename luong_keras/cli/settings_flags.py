@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from luong_keras.cli.parsing import Option
+from luong_keras.cli.parsing import Option, given_flags
 from luong_keras.config import DecodingConfig, RunConfig
 from luong_keras.config.values import LEAVES, SHORT_NAMES, describe_type
 from luong_keras.suggestions import did_you_mean
@@ -181,11 +181,10 @@ def override_search(
     )
     names = ["temperature"]
     names += [] if requests_sample else ["top_k", "top_p", "seed"]
-    ignored = [name for name in names if changes[name] is not None]
+    ignored = given_flags(flags, names)
     if ignored and search.search != "sampling":
-        given = ", ".join(f"--{name.replace('_', '-')}" for name in ignored)
         raise ValueError(
-            f"{given}: settings of samples. Expected: --search sampling as "
-            "well. Received: a beam search."
+            f"{', '.join(ignored)}: settings of samples. Expected: --search "
+            "sampling as well. Received: a beam search."
         )
     return search
