@@ -10,7 +10,7 @@ In Python: `Evaluation(Translator.from_run(...), config.data).scores(...)`.
 import sys
 
 import luong_keras_command  # noqa: F401  (before the package)
-from luong_keras.cli.evaluate import parse, run
+from luong_keras.cli.main import main
 
 if __name__ == "__main__":
-    sys.exit(run(parse(sys.argv[1:])))
+    sys.exit(main(["evaluate", *sys.argv[1:]]))

@@ -11,7 +11,7 @@
 import sys
 
 import luong_keras_command  # noqa: F401  (before the package)
-from luong_keras.cli.translate import parse, run
+from luong_keras.cli.main import main
 
 if __name__ == "__main__":
-    sys.exit(run(parse(sys.argv[1:])))
+    sys.exit(main(["translate", *sys.argv[1:]]))

@@ -11,13 +11,15 @@ checked as a server would run it; an export that fails is removed. In Python:
 import sys
 
 import luong_keras_command  # noqa: F401  (before the package)
-from luong_keras.cli.export import parse, run
+from luong_keras.cli.export import Export, run
+from luong_keras.cli.parsing import parse_arguments
 
 
 def main() -> int:
     """Run the command line."""
     try:
-        return run(parse(sys.argv[1:]))
+        arguments = parse_arguments(Export, "luong-keras export", sys.argv[1:])
+        return run(arguments)
     except (OSError, ValueError) as error:
         sys.exit(f"Nothing was exported. {error}")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from tyro.conf import FlagCreatePairsOff, Positional
 
 from luong_keras.alignment.links import format_links
 from luong_keras.alignment.symmetrization import Method, symmetrize
-from luong_keras.cli.parsing import Option, parse_arguments
+from luong_keras.cli.parsing import Option
 from luong_keras.config import RunConfig
 from luong_keras.data.text_files import read_given_pairs
 from luong_keras.files.atomic_file import atomic_path
@@ -66,9 +65,6 @@ class Align:
     # best, last, average, or an epoch such as epoch-7; default: the weights
     # that each run scored and exported, by default the best
     weights: Option[str | None] = None
-
-
-parse = functools.partial(parse_arguments, Align, "luong-keras align")
 
 
 def run(arguments: Align) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
 import sys
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes, Positional, arg
 
-from luong_keras.cli.parsing import Option, given_flags, parse_arguments
+from luong_keras.cli.parsing import Option, given_flags
 from luong_keras.cli.settings_flags import SearchFlags, override_search
 from luong_keras.config import DataConfig, DecodingConfig
 from luong_keras.data.parallel_text import read_lines_beside
@@ -62,9 +61,6 @@ class Evaluate:
     # print a line of JSON instead of the table, with BLEU by length and the
     # options of the search
     json: FlagCreatePairsOff[bool] = False
-
-
-parse = functools.partial(parse_arguments, Evaluate, "luong-keras evaluate")
 
 
 def run(arguments: Evaluate) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import re
 import sys
@@ -17,7 +16,7 @@ from tyro.conf import (
     arg,
 )
 
-from luong_keras.cli.parsing import Option, check_run_dirs, parse_arguments
+from luong_keras.cli.parsing import Option, check_run_dirs
 from luong_keras.cli.settings_flags import SearchFlags, override_search
 from luong_keras.progress import bar_of_lines
 from luong_keras.recipe.run_settings import run_config
@@ -63,9 +62,6 @@ class Export:
     # write the product of the target embedding and the decoder's input weights:
     # the export is larger and a few percent faster; not with --weights-dtype
     fold_embedding: FlagCreatePairsOff[bool] = False
-
-
-parse = functools.partial(parse_arguments, Export, "luong-keras export")
 
 
 def run(arguments: Export) -> int:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from pathlib import Path
 
 from tyro.conf import Positional
 
-from luong_keras.cli.parsing import Option, parse_arguments
+from luong_keras.cli.parsing import Option
 from luong_keras.config.checks import at_least
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.tables import pluralize
@@ -41,9 +40,6 @@ class Lexicon:
     # best, last, average, or an epoch such as epoch-7; default: the weights
     # that the run scored and exported, by default the best
     weights: Option[str | None] = None
-
-
-parse = functools.partial(parse_arguments, Lexicon, "luong-keras lexicon")
 
 
 def run(arguments: Lexicon) -> int:

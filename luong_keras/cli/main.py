@@ -106,9 +106,14 @@ def _run_command(name: str, argv: list[str]) -> int:
                 f"KERAS_BACKEND={backend}. Unset it."
             )
         # A missing package raises an error that says what to install.
-        importlib.import_module("luong_keras.cli.parsing")
+        parsing = importlib.import_module("luong_keras.cli.parsing")
         command = importlib.import_module(f"luong_keras.cli.{name}")
-        return command.run(command.parse(argv)) or 0
+        if hasattr(command, "parse"):
+            arguments = command.parse(argv)
+        else:
+            kind = getattr(command, name.capitalize())
+            arguments = parsing.parse_arguments(kind, program, argv)
+        return command.run(arguments)
     except BrokenPipeError:
         raise
     except KeyboardInterrupt:

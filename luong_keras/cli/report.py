@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
-from luong_keras.cli.parsing import Option, parse_arguments
+from luong_keras.cli.parsing import Option
 from luong_keras.config.checks import at_least
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.training.run_folder import RunFolder
@@ -40,9 +39,6 @@ class Report:
     # number of random swaps of the paired test, and of bootstrap samples of the
     # intervals
     samples: int = 1000
-
-
-parse = functools.partial(parse_arguments, Report, "luong-keras report")
 
 
 def run(arguments: Report) -> int:

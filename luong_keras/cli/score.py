@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import sys
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from tyro.conf import Positional
 
-from luong_keras.cli.parsing import Option, parse_arguments
+from luong_keras.cli.parsing import Option
 from luong_keras.data.text_files import read_given_pairs
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.tables import pluralize
@@ -35,9 +34,6 @@ class Score:
     # best, last, average, or an epoch such as epoch-7; default: the weights
     # that the run scored and exported, by default the best
     weights: Option[str | None] = None
-
-
-parse = functools.partial(parse_arguments, Score, "luong-keras score")
 
 
 def run(arguments: Score) -> int:

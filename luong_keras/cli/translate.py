@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import itertools
 import json
 import sys
@@ -20,7 +19,7 @@ from tyro.conf import (
     arg,
 )
 
-from luong_keras.cli.parsing import Option, check_run_dirs, parse_arguments
+from luong_keras.cli.parsing import Option, check_run_dirs
 from luong_keras.cli.settings_flags import SearchFlags, override_search
 from luong_keras.config.checks import at_least
 from luong_keras.data.parallel_text import (
@@ -77,9 +76,6 @@ class Translate:
     # instead of reading text, translate the test set with the run's newest
     # export and compare it with the model
     check_export: FlagCreatePairsOff[bool] = False
-
-
-parse = functools.partial(parse_arguments, Translate, "luong-keras translate")
 
 
 def run(arguments: Translate) -> int:
