@@ -1,7 +1,5 @@
 """`luong-keras ask`: translation of text through a server."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import itertools

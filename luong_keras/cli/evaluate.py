@@ -1,7 +1,5 @@
 """`luong-keras evaluate`: scores of a run, or of given translations."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import sys

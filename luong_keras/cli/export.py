@@ -1,7 +1,5 @@
 """`luong-keras export`: a SavedModel for TensorFlow Serving."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import sys

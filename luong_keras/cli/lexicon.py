@@ -1,7 +1,5 @@
 """`luong-keras lexicon`: the translations of words, for a shortlist."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

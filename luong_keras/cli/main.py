@@ -1,7 +1,5 @@
 """Entry point of the command line, with errors in one line."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import io

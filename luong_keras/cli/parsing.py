@@ -1,7 +1,5 @@
 """Parsing of command lines into dataclasses."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re

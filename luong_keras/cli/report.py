@@ -1,7 +1,5 @@
 """`luong-keras report`: one page of HTML about a run, or two runs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated

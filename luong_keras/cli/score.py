@@ -1,7 +1,5 @@
 """`luong-keras score`: the probability of given translations."""
 
-from __future__ import annotations
-
 import math
 import sys
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Command-line flags for the settings of a run and its search."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

@@ -1,7 +1,5 @@
 """`luong-keras train`: training, scoring and export of a translator."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re
@@ -145,6 +143,26 @@ class Train:
     length_penalty: PresetOption[float | None] = None
 
 
+class Call(NamedTuple):
+    """One call of `luong-keras train`.
+
+    Attributes:
+        config: settings of the run.
+        folder: folder of the run.
+        stop_after: seconds after which the call stops; None for the whole run.
+        backend: backend of training, `"tensorflow"` or `"jax"`.
+        strategy: TensorFlow's strategy for several devices, `"mirrored"`.
+        devices: number of devices, None for all.
+    """
+
+    config: RunConfig
+    folder: Path
+    stop_after: float | None = None
+    backend: str = "tensorflow"
+    strategy: str | None = None
+    devices: int | None = None
+
+
 def parse(argv: Sequence[str]) -> Call:
     """Parse a command line into a training call."""
     argv = spread_assignments(argv)
@@ -286,26 +304,6 @@ def seconds(text: str) -> float:
     return sum(
         float(n) * _SECONDS[unit] for n, unit in _DURATION_PART.findall(text)
     )
-
-
-class Call(NamedTuple):
-    """One call of `luong-keras train`.
-
-    Attributes:
-        config: settings of the run.
-        folder: folder of the run.
-        stop_after: seconds after which the call stops; None for the whole run.
-        backend: backend of training, `"tensorflow"` or `"jax"`.
-        strategy: TensorFlow's strategy for several devices, `"mirrored"`.
-        devices: number of devices, None for all.
-    """
-
-    config: RunConfig
-    folder: Path
-    stop_after: float | None = None
-    backend: str = "tensorflow"
-    strategy: str | None = None
-    devices: int | None = None
 
 
 def run(call: Call) -> int:

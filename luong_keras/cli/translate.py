@@ -1,7 +1,5 @@
 """`luong-keras translate`: translation of text with a trained run."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Export of a translator as a SavedModel for TensorFlow Serving."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

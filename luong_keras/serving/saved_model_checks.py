@@ -4,8 +4,6 @@ Each check raises `SavedModelError` with the cause; `check_saved_model` runs
 all checks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from pathlib import Path
 

@@ -10,8 +10,6 @@ program then writes the answers to the other calls, the bytes of memory before
 the last call, and its CPU seconds and peak bytes of memory.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pickle

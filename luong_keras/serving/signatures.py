@@ -3,8 +3,6 @@
 `docs/serving_contract.md` describes all inputs and outputs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from luong_keras.inference.request_options import SearchOptions

@@ -1,7 +1,5 @@
 """Warm-up requests, which TF Serving runs before it accepts any others."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
