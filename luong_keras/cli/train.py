@@ -60,7 +60,7 @@ class Train:
     preset or --config.
 
     Settings come from the preset, --config, --set and flags; later sources
-    override earlier ones.
+    override earlier ones. --help-all lists a flag for every setting.
     """
 
     # your text: one or more files of both sides (.tsv, .csv, .jsonl, .tmx), or
@@ -170,8 +170,6 @@ def parse(argv: Sequence[str]) -> Call:
         match = re.search(r"--preset[= ](\S+)", " ".join(argv))
         base = PRESETS.get(match[1] if match else "demo", RunConfig())
         parse_arguments(settings_flags(Train, base), PROGRAM, ["--help"])
-    if "-h" in argv or "--help" in argv:
-        _print_short_help()
     arguments, values = _parse_settings(argv)
     preset: str | None = arguments.preset
     file_values: dict[str, Any] = {}
@@ -273,17 +271,6 @@ def _check_files(
         for source in list_sources(files):
             text_files(source, ())
     return files
-
-
-def _print_short_help() -> None:
-    try:
-        parse_arguments(Train, PROGRAM, ["--help"])
-    except SystemExit:
-        print(
-            "--help-all has every setting as a flag, such as "
-            "--model.attention.kind."
-        )
-        sys.exit(0)
 
 
 def seconds(text: str) -> float:
