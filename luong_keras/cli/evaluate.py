@@ -12,11 +12,12 @@ from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes, Positional, arg
 
 from luong_keras.cli.parsing import Option, given_flags
 from luong_keras.cli.settings_flags import SearchFlags, override_search
-from luong_keras.config import DataConfig, DecodingConfig
+from luong_keras.config import DataConfig
 from luong_keras.data.parallel_text import read_lines_beside
 from luong_keras.data.text_files import read_given_pairs
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.tables import pluralize, text_table
+from luong_keras.training.run_folder import RunFolder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +76,6 @@ def run(arguments: Evaluate) -> int:
         text_scores,
         write_results,
     )
-    from luong_keras.training.run_folder import RunFolder
 
     _check_metrics(arguments, data)
     name, pairs, links = _load_pairs(arguments, data)
@@ -88,12 +88,7 @@ def run(arguments: Evaluate) -> int:
         results |= text_scores(sources, translations, references, data, metrics)
     else:
         assert arguments.run_dir is not None and config is not None
-        decoding = _search_settings(config.decoding, arguments)
-        from luong_keras.translator import Translator
-
-        translator = Translator.from_run(
-            arguments.run_dir, arguments.weights, decoding
-        )
+        translator = _load_run(arguments.run_dir, arguments, arguments.weights)
         evaluation = Evaluation(translator, data, metrics)
         scores, translations = evaluation.scores(sources, references)
         scored = evaluation.forced(pairs)
@@ -103,12 +98,17 @@ def run(arguments: Evaluate) -> int:
                 scored, pairs, links
             )
         results["weights"] = arguments.weights or config.training.final_weights
-        results["decoding"] = dataclasses.asdict(decoding)
+        results["decoding"] = dataclasses.asdict(translator.decoding)
         results |= scores
     if arguments.baseline is not None:
         results["baseline"] = str(arguments.baseline)
         results["compared"] = _compare_with_baseline(
-            arguments, sources, translations, references, data
+            arguments.baseline,
+            arguments,
+            sources,
+            translations,
+            references,
+            data,
         )
     if arguments.json:
         print(json.dumps(results, ensure_ascii=False))
@@ -121,15 +121,16 @@ def run(arguments: Evaluate) -> int:
     return 0
 
 
-def _search_settings(
-    decoding: DecodingConfig, arguments: Evaluate
-) -> DecodingConfig:
-    """Return the search of a run, changed by the command line."""
-    return override_search(
-        decoding,
+def _load_run(folder: Path, arguments: Evaluate, weights: str | None) -> Any:
+    """Load the translator of a run, with the search of the command line."""
+    decoding = override_search(
+        run_config(folder).decoding,
         arguments.search,
         replace_unknown=False if arguments.no_replacement else None,
     )
+    from luong_keras.translator import Translator
+
+    return Translator.from_run(folder, weights, decoding)
 
 
 def _load_pairs(
@@ -145,7 +146,6 @@ def _load_pairs(
         )
     from luong_keras.data.datasets import load_datasets
     from luong_keras.recipe.preparation import evaluation_pairs
-    from luong_keras.training.run_folder import RunFolder
 
     assert arguments.run_dir is not None
     test_set = arguments.test_set
@@ -173,6 +173,7 @@ def _join_references(targets: Sequence[str], files: Sequence[Path]) -> Any:
 
 
 def _compare_with_baseline(
+    baseline: Path,
     arguments: Evaluate,
     sources: Sequence[str],
     translations: Sequence[str],
@@ -184,14 +185,9 @@ def _compare_with_baseline(
     from luong_keras.evaluation.metrics.metric import target_of
     from luong_keras.evaluation.translation_scores import paired_test
     from luong_keras.recipe.evaluation import Evaluation
-    from luong_keras.translator import Translator
 
-    baseline = arguments.baseline
-    assert baseline is not None
     if baseline.is_dir():
-        decoding = _search_settings(run_config(baseline).decoding, arguments)
-        translator = Translator.from_run(baseline, decoding=decoding)
-        evaluation = Evaluation(translator, data)
+        evaluation = Evaluation(_load_run(baseline, arguments, None), data)
         baseline_translations = [
             translation.text for translation in evaluation.translations(sources)
         ]

@@ -636,8 +636,8 @@ MUTATIONS = [
     Mutation(
         "a baseline run keeps its own search",
         "cli/evaluate.py",
-        "Translator.from_run(baseline, decoding=decoding)",
-        "Translator.from_run(baseline)",
+        "Translator.from_run(folder, weights, decoding)",
+        "Translator.from_run(folder, weights, weights and decoding)",
         ("tests/cli/test_commands.py",),
         "search_of_the_command",
     ),
