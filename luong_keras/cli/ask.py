@@ -245,7 +245,8 @@ def _print_answers(
     client: TranslationClient, pairs: Pairs, arguments: Ask
 ) -> None:
     """Print a line per sentence, in order."""
-    if arguments.score is None and not _prints_json(arguments):
+    prints_json = arguments.n_best != 1 or arguments.alignments
+    if arguments.score is None and not prints_json:
         sources = (source for source, _ in pairs)
         answers = client.translate_lines(sources, **_search_options(arguments))
     else:
@@ -368,10 +369,6 @@ def _results_until_failure(failures, method, *texts, **options) -> list[Any]:
         failures.append(error)
         results = error.results or []
         return [*itertools.takewhile(lambda one: one is not None, results)]
-
-
-def _prints_json(arguments: Ask) -> bool:
-    return arguments.n_best != 1 or arguments.alignments
 
 
 def _search_options(arguments: Ask) -> Any:

@@ -95,7 +95,8 @@ def run(arguments: Translate) -> int:
     size = BATCHES * decoding.batch_size
     parts, total, options = read_input_parts(size), None, {}
     if arguments.files or arguments.required or arguments.forbidden:
-        text = list(_read_lines(arguments.files, parts))
+        inputs = map(read_lines, arguments.files) if arguments.files else parts
+        text = list(itertools.chain.from_iterable(inputs))
         total = len(text)
         options = _read_phrases(arguments, total)
         parts = (text[i : i + size] for i in range(0, total, size))
@@ -192,16 +193,6 @@ def _read_phrases(arguments: Translate, count: int) -> dict[str, list[str]]:
         for name, path in files.items()
         if path is not None
     }
-
-
-def _read_lines(
-    files: tuple[Path, ...], parts: Iterator[list[str]]
-) -> Iterator[str]:
-    """Yield all lines of the files, or of standard input without files."""
-    for path in files:
-        yield from read_lines(path)
-    if not files:
-        yield from itertools.chain.from_iterable(parts)
 
 
 def check_export(translator, run_dir, config) -> int:
