@@ -55,26 +55,21 @@ def config_from_dict(values: dict[str, Any], kind: type = RunConfig):
     """
     pydantic, leaves = _import_pydantic(), dict(_leaf_types(kind))
     received = leaf_values(values) if isinstance(values, Mapping) else {}
-    errors = []
-    try:
-        config = pydantic.TypeAdapter(kind).validate_python(values)
-    except pydantic.ValidationError as error:
-        errors = error.errors()
     known = leaves.keys() | _sections(leaves)
-    # Pydantic accepts true as the number 1.
     wrong = [
         name
         for name, value in received.items()
-        if (errors or isinstance(value, bool))
-        and name in known
-        and not _fits(value, leaves.get(name))
+        if name in known and not _fits(value, leaves.get(name))
     ]
     problems = [_describe_wrong_value(n, received[n], leaves) for n in wrong]
-    for problem in errors:
-        name = ".".join(str(part) for part in problem["loc"])
-        # Pydantic has an error for each type of a union.
-        if not f"{name}.".startswith(tuple(f"{n}." for n in wrong)):
-            problems.append(_describe_problem(problem, name, leaves))
+    try:
+        config = pydantic.TypeAdapter(kind).validate_python(values)
+    except pydantic.ValidationError as error:
+        for problem in error.errors():
+            name = ".".join(str(part) for part in problem["loc"])
+            # Pydantic has an error for each type of a union.
+            if not f"{name}.".startswith(tuple(f"{n}." for n in wrong)):
+                problems.append(_describe_problem(problem, name, leaves))
     if problems:
         raise _settings_error(problems)
     return config
