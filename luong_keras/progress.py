@@ -70,6 +70,29 @@ def progress_bar(what: str, total: int | None = None) -> Iterator[Advance]:
         yield advance
 
 
+def output_bar(
+    what: str, total: int | None = None
+) -> contextlib.AbstractContextManager[Advance]:
+    """Show a bar for a step that prints its results, unless on a terminal.
+
+    On a terminal the results show the progress.
+
+    Args:
+        what: the step, in a few words.
+        total: the number of items to do; unknown when None.
+
+    Returns:
+        A context with the function of `progress_bar`.
+
+    Example:
+        >>> with output_bar("translating", total=2) as advance:
+        ...     advance(2)
+    """
+    if sys.stdout.isatty():
+        return contextlib.nullcontext(lambda count: None)
+    return progress_bar(what, total)
+
+
 def with_bar(
     items: Iterable[Item], what: str, total: int | None = None
 ) -> Iterator[Item]:

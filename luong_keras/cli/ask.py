@@ -25,7 +25,7 @@ from luong_keras.evaluation.plots import plot_alignment
 from luong_keras.inference.search_options import BEAM_OPTIONS, SEARCH_OPTIONS
 from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.missing_package import needs
-from luong_keras.progress import progress_bar
+from luong_keras.progress import output_bar
 from luong_keras.tables import pluralize
 
 with needs("luong-keras-client", "client"):
@@ -253,9 +253,7 @@ def _print_answers(
         size = arguments.batch_size * arguments.concurrency
         parts = iter(lambda: list(itertools.islice(pairs, size)), [])
         answers = _answer_parts(client, parts, arguments)
-    # On a terminal the printed lines show the progress.
-    quiet = contextlib.nullcontext(lambda count: None)
-    with quiet if sys.stdout.isatty() else progress_bar("asking") as advance:
+    with output_bar("asking") as advance:
         for answer in answers:
             # Flush, so that readers get each line at once.
             print(answer, flush=True)

@@ -1,6 +1,5 @@
 """`luong-keras translate`: translation of text with a trained run."""
 
-import contextlib
 import itertools
 import json
 import sys
@@ -25,7 +24,7 @@ from luong_keras.data.parallel_text import (
     read_lines,
     read_lines_beside,
 )
-from luong_keras.progress import Advance, progress_bar
+from luong_keras.progress import output_bar
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.text.threads import share_cores
 from luong_keras.truncation import TruncationInParts
@@ -112,7 +111,10 @@ def run(arguments: Translate) -> int:
     if arguments.check_export:
         return check_export(translator, arguments.run_dir[0], config)
     start = 0
-    with _translation_bar(total) as advance, TruncationInParts() as cut:
+    with (
+        output_bar("translating", total) as advance,
+        TruncationInParts() as cut,
+    ):
         for lines in itertools.chain([first], parts):
             cut.part = range(start, start + len(lines))
             part = slice(start, start + len(lines))
@@ -156,15 +158,6 @@ def _check_ignored_arguments(arguments: Translate) -> None:
         raise ValueError(
             f"{flag} does not read {', '.join(ignored)}. Leave one of them out."
         )
-
-
-def _translation_bar(
-    lines: int | None,
-) -> contextlib.AbstractContextManager[Advance]:
-    """Show a progress bar, unless the translations go to a terminal."""
-    if sys.stdout.isatty():
-        return contextlib.nullcontext(lambda count: None)
-    return progress_bar("translating", lines)
 
 
 def _translate_lines(
