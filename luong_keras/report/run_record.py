@@ -14,6 +14,7 @@ import numpy as np
 
 from luong_keras.config import RunConfig
 from luong_keras.config.values import config_to_dict, leaf_values
+from luong_keras.data.parallel_text import read_lines
 from luong_keras.evaluation.translation_scores import sentence_chrf
 from luong_keras.files.json_lines import read_json_lines
 from luong_keras.files.path_checks import no_link
@@ -89,7 +90,9 @@ def read_run(folder: str | Path, name: str | None = None) -> RunRecord:
     run = RunFolder(folder)
     config = run_config(folder, resolve_paths=False)
     pairs = read_json_lines(run.test) if no_link(run.test).exists() else []
-    translations = _read_translations(run.translations)
+    translations = []
+    if no_link(run.translations).exists():
+        translations = list(read_lines(run.translations))
     if translations and len(translations) != len(pairs):
         raise ValueError(
             f"Expected: as many lines in {run.translations} as in {run.test}. "
@@ -168,13 +171,6 @@ def _format_duration(seconds: float) -> str:
 
 def _format_value(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
-
-
-def _read_translations(path: Path) -> list[str]:
-    if not no_link(path).exists():
-        return []
-    # Only a line feed ends a line, because a sentence may contain U+2028 or \r.
-    return path.read_bytes().decode().removesuffix("\n").split("\n")
 
 
 class Piece(NamedTuple):
