@@ -18,7 +18,7 @@ from luong_keras.data.parallel_text import read_lines
 from luong_keras.evaluation.translation_scores import sentence_chrf
 from luong_keras.files.json_lines import read_json_lines
 from luong_keras.files.path_checks import no_link
-from luong_keras.progress import format_rounded
+from luong_keras.progress import clock, format_rounded
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.training.epoch_logs import JsonLinesLog
 from luong_keras.training.run_folder import RunFolder
@@ -154,19 +154,10 @@ def sessions(run: RunRecord) -> dict[str, Any]:
     return {
         "epochs": len(run.epochs),
         "calls": len(run.sessions),
-        "time": _format_duration(seconds) if run.sessions else None,
+        "time": clock(seconds) if run.sessions else None,
         "speed": format_rounded(sum(speeds) / len(speeds)) if speeds else None,
         "machines": machines,
     }
-
-
-def _format_duration(seconds: float) -> str:
-    """Format a duration by its two largest units, such as hours and minutes."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def _format_value(value: Any) -> str:

@@ -140,7 +140,7 @@ def test_the_metric_that_chose_the_epoch_is_shown_first(tmp_path):
 
 def test_pages_show_time_machine_and_settings(one_run):
     text = Elements(one_run).text
-    assert "3 of 5" in text and "1 h 2 min, in 2 calls" in text
+    assert "3 of 5" in text and "1h02m, in 2 calls" in text
     assert "A processor, 7 cores" in text
     assert re.search(r"model\.units\s*48", text)
 
