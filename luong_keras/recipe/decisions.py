@@ -58,12 +58,8 @@ def restore_decisions(config: RunConfig, run: RunFolder) -> RunConfig:
 
 def decide_precision(config: RunConfig) -> RunConfig:
     """Return the settings with a measured precision in place of `"auto"`."""
-    precision = config.model.precision
-    if precision != "auto":
-        return config
-    return with_values(
-        config, {"model.precision": resolve_precision(precision)}
-    )
+    precision = resolve_precision(config.model.precision)
+    return with_values(config, {"model.precision": precision})
 
 
 def decide_languages(config: RunConfig, run: RunFolder) -> RunConfig:
@@ -79,7 +75,8 @@ def decide_languages(config: RunConfig, run: RunFolder) -> RunConfig:
     languages = [data.source_language, data.target_language]
     if None not in languages or run.config.exists():
         return config
-    if data.dataset != "files" or _is_prefix(data.train):
+    is_prefix = isinstance(data.train, str) and not is_columns(data.train)
+    if data.dataset != "files" or is_prefix:
         return _with_languages(config, data.languages)
     if data.train is None:
         return config  # Reading the text raises the error.
@@ -153,8 +150,3 @@ def _with_languages(
 ) -> RunConfig:
     names = [f"data.{name}" for name in _LANGUAGES]
     return with_values(config, dict(zip(names, languages, strict=True)))
-
-
-def _is_prefix(train: Any) -> bool:
-    """Test whether `data.train` is a prefix of files named by language."""
-    return isinstance(train, str) and not is_columns(train)

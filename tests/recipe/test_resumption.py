@@ -184,7 +184,9 @@ def test_automatic_precision_is_decided_once(run, tmp_path, monkeypatch):
     auto = override(RunConfig(), ["model.precision=auto"])
     measured = iter(["mixed_bfloat16", "float32"])
     monkeypatch.setattr(
-        decisions, "resolve_precision", lambda _: next(measured)
+        decisions,
+        "resolve_precision",
+        lambda precision: next(measured) if precision == "auto" else precision,
     )
     fresh = RunFolder(tmp_path / "fresh")
     decided = decide_precision(restore_decisions(auto, fresh))
