@@ -90,7 +90,7 @@ def text_settings(
     # A run that has begun keeps its languages.
     if requested.languages != initial.languages and not run.config.exists():
         source, target = requested.languages
-        settings |= _language_settings(source, target)
+        settings |= language_settings(source, target)
     return settings | _languages_of_suffixes(settings["data.train"])
 
 
@@ -148,12 +148,13 @@ def _languages_of_suffixes(paths: Any) -> dict[str, str | None]:
     suffixes = [path[-3:] for path in names]
     if not all(re.fullmatch(r"\.[a-z]{2}", suffix) for suffix in suffixes):
         return {}
-    return _language_settings(suffixes[0][1:], suffixes[1][1:])
+    return language_settings(suffixes[0][1:], suffixes[1][1:])
 
 
-def _language_settings(
+def language_settings(
     source: str | None, target: str | None
 ) -> dict[str, str | None]:
+    """Return the settings of both languages, by their full names."""
     return {"data.source_language": source, "data.target_language": target}
 
 

@@ -22,6 +22,7 @@ from luong_keras.evaluation.metrics.registry import (
     find_metric,
 )
 from luong_keras.ops.devices import resolve_precision
+from luong_keras.recipe.data_arguments import language_settings
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.training.run_folder import RunFolder
 
@@ -77,7 +78,7 @@ def decide_languages(config: RunConfig, run: RunFolder) -> RunConfig:
         return config
     is_prefix = isinstance(data.train, str) and not is_columns(data.train)
     if data.dataset != "files" or is_prefix:
-        return _with_languages(config, data.languages)
+        return with_values(config, language_settings(*data.languages))
     if data.train is None:
         return config  # Reading the text raises the error.
     sources = text_sources(
@@ -91,7 +92,7 @@ def decide_languages(config: RunConfig, run: RunFolder) -> RunConfig:
         and column_languages != data.languages
         and languages == [None, None]
     ):
-        return _with_languages(config, column_languages)
+        return with_values(config, language_settings(*column_languages))
     pairs = [
         pair
         for source in sources
@@ -103,7 +104,7 @@ def decide_languages(config: RunConfig, run: RunFolder) -> RunConfig:
             languages[side] = language_of_script(pair[side] for pair in pairs)
             if languages[side] is not None:
                 print(f"data.{name} is {languages[side]}, by the text's script")
-    return _with_languages(config, languages)
+    return with_values(config, language_settings(*languages))
 
 
 def decide_metric(
@@ -143,10 +144,3 @@ def run_metric(
     """
     setting = setting or config.training.metric
     return find_metric(setting, target_of(config.data, references))
-
-
-def _with_languages(
-    config: RunConfig, languages: Sequence[str | None]
-) -> RunConfig:
-    names = [f"data.{name}" for name in _LANGUAGES]
-    return with_values(config, dict(zip(names, languages, strict=True)))
