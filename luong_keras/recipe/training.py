@@ -237,7 +237,9 @@ def train(
             writes_snapshots=devices.writes,
             validation_data=dev,
             callbacks=[
-                SameStart(devices),
+                keras.callbacks.LambdaCallback(
+                    on_train_begin=lambda logs: check_same_start(model, devices)
+                ),
                 StopOnNonFinite(
                     max_skipped=training.max_skipped,
                     describe=functools.partial(describe_batch, batches),
@@ -295,20 +297,13 @@ def weight_files(
     ]
 
 
-class SameStart(keras.callbacks.Callback):
-    """Callback that checks that all processes read the same snapshot.
+def check_same_start(model: keras.Model, devices: Devices) -> None:
+    """Check that all processes have read the same snapshot.
 
     If a file system shows new files late, a process may read an old snapshot.
     """
-
-    def __init__(self, devices: Devices) -> None:
-        super().__init__()
-        self.devices = devices
-
-    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Compare the steps of all processes."""
-        steps = int(keras.ops.convert_to_numpy(self.model.optimizer.iterations))
-        self.devices.check_alike(steps, "the steps of the snapshot")
+    steps = int(keras.ops.convert_to_numpy(model.optimizer.iterations))
+    devices.check_alike(steps, "the steps of the snapshot")
 
 
 def describe_batch(batches: TrainingBatches, step: int) -> str:
