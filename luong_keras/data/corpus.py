@@ -162,6 +162,14 @@ class Corpus:
             for line in file:
                 yield line[:-1]
 
+    def all_pairs(self) -> Iterator[tuple[str, str]]:
+        """Iterate over the sentence pairs in order.
+
+        Returns:
+            The pairs.
+        """
+        return zip(*map(self.side_lines, SIDES), strict=True)
+
     def lines(self, indices: np.ndarray) -> tuple[list[bytes], list[bytes]]:
         """Read sentence pairs.
 

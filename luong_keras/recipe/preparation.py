@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from luong_keras.config import DataConfig, RunConfig
-from luong_keras.data.corpus import SIDES, Corpus
+from luong_keras.data.corpus import Corpus
 from luong_keras.data.corpus_writer import open_or_write_corpus
 from luong_keras.data.datasets import (
     PREPARED,
@@ -83,8 +83,7 @@ def _count_repeated(
         }
         for part, pairs in (("dev", datasets.dev), ("test", datasets.test))
     }
-    train = zip(*map(corpus.side_lines, SIDES), strict=True)
-    common = set().union(*prepared.values()).intersection(train)
+    common = set().union(*prepared.values()).intersection(corpus.all_pairs())
     for part, pairs in prepared.items():
         datasets.repeated[part] = len(pairs & common)
 
@@ -130,8 +129,8 @@ def prepare_corpus(
 
 
 def _write_pairs(datasets: Datasets, run: RunFolder) -> None:
-    links: Sequence[str | None] = [None] * len(datasets.test)
-    links = datasets.test_links or links
+    links: Sequence[str | None]
+    links = datasets.test_links or [None] * len(datasets.test)
     test = [
         (*pair, link) for pair, link in zip(datasets.test, links, strict=True)
     ]
@@ -152,11 +151,9 @@ def evaluation_pairs(config: DataConfig, run: RunFolder) -> Datasets:
 
 
 def _read_datasets(corpus: Corpus, run: RunFolder) -> Datasets:
-    def train() -> Iterator[tuple[str, str]]:
-        sides = corpus.side_lines("source"), corpus.side_lines("target")
-        return zip(*sides, strict=True)
-
-    return Datasets(train, corpus.description["key"], **_read_pairs(run))
+    return Datasets(
+        corpus.all_pairs, corpus.description["key"], **_read_pairs(run)
+    )
 
 
 def _read_pairs(run: RunFolder) -> dict[str, Any]:
@@ -194,9 +191,8 @@ def _check_same_text(corpus: Corpus, config: RunConfig, run: RunFolder):
         new_corpus = prepare_corpus(
             load_datasets(config.data), config, Path(folder)
         )
-        if new_corpus.fingerprint == corpus.fingerprint:
-            return
-    raise ValueError(OTHER_TEXT.format(run.path))
+        if new_corpus.fingerprint != corpus.fingerprint:
+            raise ValueError(OTHER_TEXT.format(run.path))
 
 
 def _read_rows(path: Path, columns: int) -> list[list[str]]:
