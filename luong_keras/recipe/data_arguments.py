@@ -193,16 +193,15 @@ def _text_files(
     """
     if isinstance(text, str | Path):
         return str(text), None
-    if isinstance(text, list | tuple):
-        match list(text):
-            case [str() | Path() as source, str() | Path() as target]:
-                if is_columns(source) or is_columns(target):
-                    raise ValueError(
-                        f"Expected: one file of both sides ({FILE_NAMES}), or "
-                        f"a source and a target file. Received: {source} and "
-                        f"{target}."
-                    )
-                return (str(source), str(target)), None
+    match text:
+        case [str() | Path() as source, str() | Path() as target]:
+            if is_columns(source) or is_columns(target):
+                raise ValueError(
+                    f"Expected: one file of both sides ({FILE_NAMES}), or a "
+                    f"source and a target file. Received: {source} and "
+                    f"{target}."
+                )
+            return (str(source), str(target)), None
     read = object_reader(text)
     if read is None:
         raise ValueError(
@@ -211,12 +210,10 @@ def _text_files(
             f"files. Received: {type(text).__name__}."
         )
     pairs, fields = read(text, requested)
-    path = run.pairs / f"{part}.jsonl"
-    if fields is None:
-        return _write_pairs(pairs, path, run), None
     if fields.note is not None:
         print(fields.note)
-    return _write_pairs(pairs, path, run), fields.languages
+    path = _write_pairs(pairs, run.pairs / f"{part}.jsonl", run)
+    return path, fields.languages
 
 
 def _write_pairs(
@@ -241,15 +238,13 @@ def _write_pairs(
 def _to_sentence(value: Any, number: int) -> str:
     """Convert a value to a sentence; a missing value is empty."""
     text = text_or_none(value)
-    if text is None:
-        if not _is_missing(value):
-            raise ValueError(
-                f"Expected: sentences, as text. Received: {value!r:.200}, of "
-                f"type {type(value).__name__}, in pair {number}. Convert it "
-                "to str first."
-            )
-        return ""
-    return text
+    if text is None and not _is_missing(value):
+        raise ValueError(
+            f"Expected: sentences, as text. Received: {value!r:.200}, of type "
+            f"{type(value).__name__}, in pair {number}. Convert it to str "
+            "first."
+        )
+    return text or ""
 
 
 def _is_missing(value: Any) -> bool:

@@ -17,7 +17,7 @@ from luong_keras.data.sources.columns import (
 
 def read_frame(
     frame: Any, requested: RequestedColumns
-) -> tuple[Iterable[tuple[Any, Any]], Fields | None]:
+) -> tuple[Iterable[tuple[Any, Any]], Fields]:
     """Return the pairs of two columns; missing values are not text."""
     names = [str(name) for name in frame.columns]
     source, target, note, languages = choose_columns(
@@ -33,7 +33,7 @@ _ROWS_PER_CALL = 1000
 
 def read_hugging_face(
     dataset: Any, requested: RequestedColumns
-) -> tuple[Iterable[tuple[Any, Any]], Fields | None]:
+) -> tuple[Iterable[tuple[Any, Any]], Fields]:
     """Return the pairs of two columns, or of a column of both languages."""
     if isinstance(dataset, dict):
         raise ValueError(
@@ -68,7 +68,7 @@ def _pairs_of_hugging_face(
 
 def read_tensorflow(
     dataset: Any, requested: RequestedColumns
-) -> tuple[Iterable[tuple[Any, Any]], Fields | None]:
+) -> tuple[Iterable[tuple[Any, Any]], Fields]:
     """Return the pairs of a data set of single elements or batches."""
     fields = choose_fields(
         _example_of_spec(dataset.element_spec), requested, "the tf.data.Dataset"
@@ -119,13 +119,13 @@ def _pairs_of_tensorflow(
 
 def read_iterable(
     pairs: Iterable[Any], requested: RequestedColumns
-) -> tuple[Iterable[tuple[Any, Any]], Fields | None]:
+) -> tuple[Iterable[tuple[Any, Any]], Fields]:
     """Return the pairs, in the form of the first pair or record."""
     rows = iter(pairs)
     first = list(itertools.islice(rows, 1))
     rows = itertools.chain(first, rows)
     if not first or not isinstance(first[0], Mapping):
-        return _check_pairs(rows), None
+        return _check_pairs(rows), Fields((0,), (1,))
     fields = choose_fields(first[0], requested, "the records")
     return _pairs_of_records(rows, fields), fields
 

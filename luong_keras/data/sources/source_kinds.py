@@ -125,7 +125,7 @@ class TextSource:
 FileKind = Callable[[Path, RequestedColumns], TextSource]
 
 # A function that returns the pairs of an object, with None for a missing text,
-# and the chosen fields; None for pairs without names.
+# and the chosen fields.
 ObjectReader = Callable[
-    [Any, RequestedColumns], tuple[Iterable[tuple[Any, Any]], Fields | None]
+    [Any, RequestedColumns], tuple[Iterable[tuple[Any, Any]], Fields]
 ]
