@@ -6,7 +6,7 @@ import contextlib
 import html
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -112,9 +112,9 @@ def curves(
             float(x).is_integer() for c in series for x, _ in c.points
         )
         axes.locator_params(axis="x", integer=is_integer)
-        _add_legend(axes, [curve.name for curve in series])
-        svg = _render_svg(axes, title, x_name, y_name, key)
-    return Chart(title, svg, *_number_table(x_name, series))
+        return _finish_chart(
+            axes, title, x_name, y_name, series, key, "{:g}".format
+        )
 
 
 def bars(
@@ -151,11 +151,9 @@ def bars(
                 _add_tooltip(axes, x + shift, y, f"{number}-{x:g}", label)
         axes.set_xticks(range(len(groups)), groups)
         axes.set_ylim(bottom=0)
-        _add_legend(axes, [curve.name for curve in series])
-        svg = _render_svg(axes, title, x_name, y_name, key)
-    head, rows = _number_table(x_name, series)
-    rows = [[groups[int(float(row[0]))], *row[1:]] for row in rows]
-    return Chart(title, svg, head, rows)
+        return _finish_chart(
+            axes, title, x_name, y_name, series, key, lambda x: groups[int(x)]
+        )
 
 
 @contextlib.contextmanager
@@ -197,16 +195,25 @@ def _add_tooltip(
     mark.set_gid(f"point {place} {label}")
 
 
-def _render_svg(
-    axes: Axes, title: str, x_name: str, y_name: str, key: str
-) -> str:
+def _finish_chart(
+    axes: Axes,
+    title: str,
+    x_name: str,
+    y_name: str,
+    series: Sequence[Curve],
+    key: str,
+    format_x: Callable[[float], str],
+) -> Chart:
+    """Name what the axes show, and return the drawing with its numbers."""
+    _add_legend(axes, [curve.name for curve in series])
     axes.set_title(title)
     axes.set_xlabel(x_name)
     axes.set_ylabel(y_name)
     file = io.StringIO()
     figure = cast("Figure", axes.figure)
     figure.savefig(file, format="svg", metadata={"Date": None})
-    return _adapt_svg(file.getvalue(), title, key)
+    svg = _adapt_svg(file.getvalue(), title, key)
+    return Chart(title, svg, *_number_table(x_name, series, format_x))
 
 
 def _adapt_svg(svg: str, title: str, key: str) -> str:
@@ -234,12 +241,12 @@ def _adapt_svg(svg: str, title: str, key: str) -> str:
 
 
 def _number_table(
-    x_name: str, series: Sequence[Curve]
+    x_name: str, series: Sequence[Curve], format_x: Callable[[float], str]
 ) -> tuple[list[str], list[list[str]]]:
     places = sorted({x for curve in series for x, _ in curve.points})
     columns = [dict(curve.points) for curve in series]
     rows = [
-        [f"{x:g}", *(f"{c[x]:.4g}" if x in c else "–" for c in columns)]
+        [format_x(x), *(f"{c[x]:.4g}" if x in c else "–" for c in columns)]
         for x in places
     ]
     return [x_name, *(curve.name for curve in series)], rows
