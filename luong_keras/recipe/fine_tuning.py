@@ -13,7 +13,7 @@ import hashlib
 import itertools
 import json
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,8 +39,9 @@ if TYPE_CHECKING:
     from luong_keras.text.tokenizer import Tokenizer
 
 _LANGUAGES = ("data.source_language", "data.target_language")
-# Settings of the text that the weights depend on.
-_TEXT_SETTINGS = (
+# The settings of the parent that a run has, too: those of the model, and those
+# of the text that the weights depend on.
+_INHERITED = (
     *_LANGUAGES,
     "data.tokenizer",
     "data.joint_vocabulary",
@@ -49,6 +50,7 @@ _TEXT_SETTINGS = (
     "data.tokenize",
     "data.pretokenized",
     *(name for name in LEAVES if name.startswith("data.sentencepiece.")),
+    *(name for name in LEAVES if name.startswith("model.")),
 )
 # Settings of the model that weights do not depend on.
 _FREE_SETTINGS = (
@@ -103,11 +105,7 @@ def inherited_settings(
     if base is None:
         return with_values(old, _RESET_SETTINGS)
     values = leaf_values(config_to_dict(old))
-    inherited = {
-        name: values[name]
-        for name in (*_TEXT_SETTINGS, *_model_settings(values))
-    }
-    return with_values(base, inherited)
+    return with_values(base, {name: values[name] for name in _INHERITED})
 
 
 def prepare_initial_weights(config: RunConfig, run: RunFolder) -> None:
@@ -142,7 +140,7 @@ def prepare_initial_weights(config: RunConfig, run: RunFolder) -> None:
         free_settings |= {n for n in _LANGUAGES if old[n] is None}
     different = [
         f"{name}: {old[name]!r} → {new[name]!r}"
-        for name in (*_TEXT_SETTINGS, *_model_settings(old))
+        for name in _INHERITED
         if name not in free_settings and old[name] != new[name]
     ]
     if different:
@@ -362,7 +360,3 @@ def _copy_exported_weights(parent: RunFolder, path: Path) -> None:
     for weight, name in zip(model.weights, names["paths"], strict=True):
         weight.assign(exported[name])
     save_weights(model, path)
-
-
-def _model_settings(values: Iterable[str]) -> list[str]:
-    return [name for name in values if name.startswith("model.")]
