@@ -302,10 +302,6 @@ def _is_notebook(stream: IO[str]) -> bool:
     return type(stream).__module__.startswith("ipykernel")
 
 
-# Number of the running cell -> its line.
-_cell_lines: dict[int, Any] = {}
-
-
 def _notebook_line() -> Callable[[str], object] | None:
     """Return the function that writes the progress line of the running cell.
 
@@ -318,16 +314,17 @@ def _notebook_line() -> Callable[[str], object] | None:
     if not _is_notebook(sys.stdout):
         return None
     from IPython import get_ipython
+
+    handle = _line_of_cell(get_ipython().execution_count)
+    return lambda text: handle.update({"text/plain": text}, raw=True)
+
+
+@functools.lru_cache(maxsize=1)
+def _line_of_cell(number: int) -> Any:
+    """Show an empty line below the running cell, once per cell."""
     from IPython.display import display
 
-    cell = get_ipython().execution_count
-    if cell not in _cell_lines:
-        _cell_lines.clear()
-        _cell_lines[cell] = display(
-            {"text/plain": ""}, raw=True, display_id=True
-        )
-    handle = _cell_lines[cell]
-    return lambda text: handle.update({"text/plain": text}, raw=True)
+    return display({"text/plain": ""}, raw=True, display_id=True)
 
 
 def format_rounded(count: float) -> str:
