@@ -315,20 +315,15 @@ def process_arguments(environment: Mapping[str, str]) -> dict | None:
     pod_index = environment.get("JOB_COMPLETION_INDEX", "")
     if environment.get(_ADDRESSES) and not environment.get(_PROCESS):
         environment = {**environment, _PROCESS: pod_index}
-    received = [name for name in names if environment.get(name)]
-    if not received:
+    if not any(map(environment.get, names)):
         for name in ("SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE"):
             if int(environment.get(name) or 1) > 1:
                 return {}
         return None
-    if len(received) < len(names):
-        raise ValueError(
-            f"Expected: {', '.join(names)}, all of them. Received: "
-            f"{', '.join(received)} only."
-        )
-    coordinator, *_ = environment[_ADDRESSES].split(",")
+    addresses, *numbers = (environment.get(name, "") for name in names)
+    coordinator, *_ = addresses.split(",")
     try:
-        processes, process = (int(environment[name]) for name in names[1:])
+        processes, process = map(int, numbers)
     except ValueError:
         processes, process = 0, 0
     if ":" not in coordinator or not 0 <= process < processes:
@@ -336,7 +331,7 @@ def process_arguments(environment: Mapping[str, str]) -> dict | None:
             f"Expected: in {_ADDRESSES} the address HOST:PORT of the first "
             f"process, in {_PROCESSES} how many there are, and in {_PROCESS} "
             "which one this is, from 0. Received: "
-            + ", ".join(f"{name}={environment[name]}" for name in names)
+            + ", ".join(f"{name}={environment.get(name, '')}" for name in names)
             + "."
         )
     if processes == 1:

@@ -62,8 +62,8 @@ def test_processes_are_read_from_the_environment(environment, expected):
 @pytest.mark.parametrize(
     "environment, message",
     [
-        ({PROCESS: "1"}, f"Received: {PROCESS} only"),
-        ({ADDRESSES: "a:1", PROCESSES: "2"}, "all of them"),
+        ({PROCESS: "1"}, f"Received: {ADDRESSES}=, {PROCESSES}=, {PROCESS}=1"),
+        ({ADDRESSES: "a:1", PROCESSES: "2"}, f"{PROCESS}=[.]"),
         (plain("2"), f"{PROCESS}=2"),
         (plain("-1"), f"{PROCESS}=-1"),
         (plain("one"), f"{PROCESS}=one"),
