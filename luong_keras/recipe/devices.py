@@ -213,8 +213,10 @@ def jax_devices(count: int | None) -> Devices:
             processes would use only some of its devices.
     """
     import jax
+    import tensorflow as tf
 
-    _keep_tensorflow_off()
+    # Hide the GPUs from TensorFlow, which would take their memory.
+    tf.config.set_visible_devices([], "GPU")
     if count is not None:
         # This matters only on a machine without an accelerator.
         jax.config.update("jax_num_cpu_devices", count)
@@ -225,18 +227,14 @@ def jax_devices(count: int | None) -> Devices:
             f"Expected: at most {pluralize(len(local_devices), 'device')}, as "
             f"this process has. Received: --devices {count}."
         )
-    if (
-        count is not None
-        and count < len(local_devices)
-        and jax.process_count() > 1
-    ):
+    is_alone = jax.process_count() == 1
+    if count is not None and count < len(local_devices) and not is_alone:
         raise ValueError(
             "With several processes, each uses all the devices that it sees. "
             f"Received: --devices {count} of {len(local_devices)}. Leave it "
             "out, or make fewer devices visible (CUDA_VISIBLE_DEVICES)."
         )
-    alone = jax.process_count() == 1
-    return share_rows(jax.devices()[: count if alone else None])
+    return share_rows(jax.devices()[: count if is_alone else None])
 
 
 def share_rows(devices: Sequence[Any]) -> Devices:
@@ -259,13 +257,6 @@ def leave_processes(devices: Devices) -> None:
         import jax
 
         jax.distributed.shutdown()
-
-
-def _keep_tensorflow_off() -> None:
-    """Hide the GPUs from TensorFlow, which would take their memory."""
-    import tensorflow as tf
-
-    tf.config.set_visible_devices([], "GPU")
 
 
 def _join_processes(environment: Mapping[str, str]) -> None:
