@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import html
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from luong_keras.recipe.decisions import run_metric
 from luong_keras.recipe.devices import Devices
 from luong_keras.recipe.evaluation import with_progress
 from luong_keras.text.preprocessing import preprocessors
+from luong_keras.text.threads import batches_of
 from luong_keras.training.epoch_logs import JsonLinesLog, TranslationValidation
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.with_tensorflow import tf
@@ -174,9 +176,7 @@ def _best_translations(
     translator: TextTranslator | JaxTranslator, lines: list[str]
 ) -> list[Translation]:
     translations: list[Translation] = []
-    size = translator.decoding.batch_size
-    for start in range(0, len(lines), size):
-        batch = lines[start : start + size]
+    for batch in batches_of(lines, translator.decoding.batch_size):
         outputs = translator.translate_batch(tf.constant(batch))
         # Some values are JAX arrays.
         arrays = {name: np.asarray(value) for name, value in outputs.items()}
@@ -189,6 +189,4 @@ def _best_translations(
 def _escape_markdown(text: str) -> str:
     """Escape a text for Markdown."""
     text = html.escape(" ".join(text.split()), quote=False)
-    for character in "\\|`*_[]":
-        text = text.replace(character, f"\\{character}")
-    return text
+    return re.sub(r"[\\|`*_\[\]]", r"\\\g<0>", text)
