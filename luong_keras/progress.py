@@ -20,7 +20,6 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-    from rich.progress import Task
     from rich.text import Text
 
 Item = TypeVar("Item")
@@ -259,25 +258,14 @@ def _bar_drawing(
     console: Console, what: str, total: int | None, done: Callable[[], int]
 ) -> Callable[[], RenderableType]:
     """Return a function that draws a bar of the items done."""
-    from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
     from rich.table import Column
-    from rich.text import Text
-
-    class Done(ProgressColumn):
-        """Column with the finished part and the remaining time."""
-
-        def render(self, task: Task) -> Text:
-            parts = []
-            if task.total is not None:
-                of = f" of {format_rounded(task.total)}"
-                parts.append(format_rounded(task.completed) + of)
-            elif task.completed:
-                parts.append(format_rounded(task.completed))
-            if task.time_remaining is not None:
-                parts.append(f"{clock(task.time_remaining)} left")
-            elif task.elapsed is not None:
-                parts.append(clock(task.elapsed))
-            return Text(", ".join(parts))
 
     description = Column(
         no_wrap=True, overflow="ellipsis", max_width=console.width - 30
@@ -285,14 +273,17 @@ def _bar_drawing(
     progress = Progress(
         TextColumn("{task.description}", table_column=description),
         BarColumn(bar_width=None),
-        Done(table_column=Column(no_wrap=True)),
+        TextColumn("{task.fields[count]}", table_column=Column(no_wrap=True)),
+        TimeElapsedColumn() if total is None else TimeRemainingColumn(),
         console=console,
         expand=True,
     )
-    task = progress.add_task(what, total=total)
+    task = progress.add_task(what, total=total, count="")
+    of = "" if total is None else f" of {format_rounded(total)}"
 
     def drawing() -> RenderableType:
-        progress.update(task, completed=done())
+        count = f"{format_rounded(done())}{of}" if total or done() else ""
+        progress.update(task, completed=done(), count=count)
         return progress.get_renderable()
 
     return drawing
