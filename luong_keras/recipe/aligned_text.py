@@ -83,24 +83,18 @@ def aligned_lines(
         backward: Sequence[AlignedPair | None] = [None] * len(chunk)
         if reverse is not None:
             backward = aligned_pairs(reverse, targets, sources, step)
-        places = [pair.place for pair in chunk]
-        for line in zip(places, lengths, forward, backward, strict=True):
-            yield _aligned_line(*line)
-
-
-def _aligned_line(
-    place: str,
-    lengths: tuple[int, int],
-    forward: AlignedPair,
-    reverse: AlignedPair | None,
-) -> AlignedLine:
-    if reverse is None:
-        return AlignedLine(
-            place, lengths, forward.links, None, forward.truncated
-        )
-    backward = frozenset((i, j) for j, i in reverse.links)
-    truncated = forward.truncated or reverse.truncated
-    return AlignedLine(place, lengths, forward.links, backward, truncated)
+        for pair, counts, there, back in zip(
+            chunk, lengths, forward, backward, strict=True
+        ):
+            line = AlignedLine(
+                pair.place, counts, there.links, truncated=there.truncated
+            )
+            if back is not None:
+                line = line._replace(
+                    backward=frozenset((i, j) for j, i in back.links),
+                    truncated=there.truncated or back.truncated,
+                )
+            yield line
 
 
 def _check_both_sides(pair: PlacedPair, lengths: tuple[int, int]) -> None:

@@ -1212,8 +1212,8 @@ MUTATIONS = [
     Mutation(
         "links of the other direction that are not reversed",
         "recipe/aligned_text.py",
-        "frozenset((i, j) for j, i in reverse.links)",
-        "frozenset(reverse.links)",
+        "frozenset((i, j) for j, i in back.links)",
+        "frozenset(back.links)",
         ("tests/cli/test_align.py",),
         "symmetrised",
     ),
