@@ -62,9 +62,7 @@ def progress_bar(what: str, total: int | None = None) -> Iterator[Advance]:
         done += count
         step()
 
-    def drawing(console: Console) -> Callable[[], RenderableType]:
-        return _bar_drawing(console, what, total, lambda: done)
-
+    drawing = functools.partial(_bar_drawing, what, total, lambda: done)
     with show_line(line, SECONDS_A_LINE, sys.stderr, drawing=drawing) as step:
         yield advance
 
@@ -255,7 +253,7 @@ def _redraw(
 
 
 def _bar_drawing(
-    console: Console, what: str, total: int | None, done: Callable[[], int]
+    what: str, total: int | None, done: Callable[[], int], console: Console
 ) -> Callable[[], RenderableType]:
     """Return a function that draws a bar of the items done."""
     from rich.progress import (
