@@ -75,12 +75,9 @@ def prepare_tokenizers(corpus: Corpus, config: RunConfig, run: RunFolder):
             path = safe_join(run.path, f"{name}{WordTokenizer.file_suffix}")
             old = WordTokenizer(path).words
             text_tokenizer = _train_word_tokenizer(corpus, parts, None, data)
-            old_words = set(old)
-            new = [
-                word for word in text_tokenizer.words if word not in old_words
-            ]
+            words = list(dict.fromkeys([*old, *text_tokenizer.words]))
             tokenizer = WordTokenizer.from_words(
-                [*old, *new[: data.new_words]], **text_tokenizer.options
+                words[: len(old) + data.new_words], **text_tokenizer.options
             )
         elif data.tokenizer == "sentencepiece":
             tokenizer = _train_subword_tokenizer(corpus, parts, size, data)
