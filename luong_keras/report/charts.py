@@ -43,6 +43,7 @@ _RC_PARAMS: dict[Any, Any] = {
     "legend.facecolor": _PAPER,
     "legend.edgecolor": _FAINT,
 }
+_METADATA = ("Creator", "Date", "Format", "Type")  # left out
 _MARKERS = ("o", "o", "^", "D", "v", "P", "X", "*")
 _MAX_INNER_NAMES = 3  # maximum number of names for a legend inside the axes
 
@@ -211,7 +212,7 @@ def _finish_chart(
     axes.set_ylabel(y_name)
     file = io.StringIO()
     figure = cast("Figure", axes.figure)
-    figure.savefig(file, format="svg", metadata={"Date": None})
+    figure.savefig(file, format="svg", metadata=dict.fromkeys(_METADATA))
     svg = _adapt_svg(file.getvalue(), title, key)
     return Chart(title, svg, *_number_table(x_name, series, format_x))
 
@@ -219,7 +220,6 @@ def _finish_chart(
 def _adapt_svg(svg: str, title: str, key: str) -> str:
     """Return the SVG without its header, in the colours of the page."""
     svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
     svg = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", svg, flags=re.S)
     # Turn the label of a point into its tooltip, before ids get the key.
     svg = re.sub(
@@ -227,17 +227,14 @@ def _adapt_svg(svg: str, title: str, key: str) -> str:
         r'<g id="point-\1"><title>\2</title>',
         svg,
     )
-    svg = re.sub(r'\bid="', f'id="{key}-', svg)
-    svg = re.sub(r'href="#', f'href="#{key}-', svg)
-    svg = re.sub(r"url\(#", f"url(#{key}-", svg)
+    svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{key}-", svg)
     for colour, name in _COLOURS.items():
         svg = svg.replace(colour, name)
     svg = re.sub(r"font: [^;\"]*?([\d.]+px)[^;\"]*", r"font-size: \1", svg)
     head = '<svg role="img" aria-label="{}" class="chart"'
     svg = svg.replace("<svg", head.format(html.escape(title)), 1)
     # Without width and height, the chart fills the available space.
-    svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
-    return re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
+    return re.sub(r' width="[^"]*" height="[^"]*"', "", svg, count=1)
 
 
 def _number_table(
