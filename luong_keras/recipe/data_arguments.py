@@ -118,15 +118,16 @@ def starting_settings(
         base = None if preset is None else for_user_text(PRESETS[preset])
         return preset, inherited_settings(init_from, base)
     data = with_values(for_user_text(PRESETS["small"]), values).data
-    pairs = characters = 0
     assert data.train is not None  # as the text is the user's
     sources = text_sources(
         data.train, requested_columns(data), data.weights is not None
     )
-    for pair in itertools.islice(read_text(sources, True), TINY_PAIRS):
-        pairs += 1
-        characters += sum(len(side) for side in pair[:2] if side)
-    name, sizes = preset_for(pairs, characters)
+    lengths = [
+        sum(len(side) for side in pair if side)
+        for pair in itertools.islice(read_text(sources, True), TINY_PAIRS)
+    ]
+    pairs = len(lengths)
+    name, sizes = preset_for(pairs, sum(lengths))
     if data.tokenizer == "words":
         sizes = {}  # Only subword vocabularies have a recommended size.
     at_least = "at least " * (pairs == TINY_PAIRS)
