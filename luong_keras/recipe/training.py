@@ -217,9 +217,8 @@ def train(
                     title=metric.title or metric.name,
                 )
             )
-            steps = functools.partial(getattr, progress, "steps_done")
             write_session = stack.enter_context(
-                session(run.sessions, devices, steps)
+                session(run.sessions, devices, lambda: progress.steps_done)
             )
             session_callback = keras.callbacks.LambdaCallback(
                 on_train_batch_end=lambda batch, logs: write_session(),
