@@ -140,16 +140,15 @@ def starting_settings(
 
 def _languages_of_suffixes(paths: Any) -> dict[str, str | None]:
     """Return the languages in the suffixes of a source and a target file."""
-    if isinstance(paths, str) or not all(isinstance(p, str) for p in paths):
-        return {}
-    if len(list_sources(paths)) > 1:
-        return {}
-    # WMT has names such as `newstest-src.en.sgm`.
-    names = [without_compression(path).removesuffix(".sgm") for path in paths]
-    suffixes = [path[-3:] for path in names]
-    if not all(re.fullmatch(r"\.[a-z]{2}", suffix) for suffix in suffixes):
-        return {}
-    return language_settings(suffixes[0][1:], suffixes[1][1:])
+    match list_sources(paths):
+        case [[str() as source, str() as target]]:
+            # WMT has names such as `newstest-src.en.sgm`.
+            pattern = re.compile(r".*\.([a-z]{2})(?:\.sgm)?")
+            source_match = pattern.fullmatch(without_compression(source))
+            target_match = pattern.fullmatch(without_compression(target))
+            if source_match and target_match:
+                return language_settings(source_match[1], target_match[1])
+    return {}
 
 
 def language_settings(
