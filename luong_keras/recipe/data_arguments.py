@@ -169,10 +169,8 @@ def _split_sources(text: Text, weighted: bool) -> list[Text]:
     if not all(_is_source(item, has_files) for item in text):
         return [text]
     names = [str(item) if isinstance(item, Path) else item for item in text]
-    if all(isinstance(name, str) for name in names):
-        sources = list_sources(names, weighted)
-        return [text] if sources == [names] else list(sources)
-    return list(text)
+    sources = list_sources(names, weighted)
+    return [text] if sources[0] is names else list(sources)
 
 
 def _is_source(item: Any, has_files: bool) -> bool:
