@@ -6,8 +6,8 @@ import dataclasses
 import filecmp
 import itertools
 import json
-import os
 import re
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -220,16 +220,13 @@ def _write_pairs(
     """Write pairs to a file and return its path."""
     with atomic_path(path) as temporary:
         with open(temporary, "wb") as file:
-            for line in _encode_pairs(pairs):
-                file.write(line)
+            file.writelines(_encode_pairs(pairs))
         if path.exists():
-            same = filecmp.cmp(path, temporary, shallow=False)
-            if not same and run.data.exists():
-                raise ValueError(OTHER_TEXT.format(run.path))
-            if same:
+            if filecmp.cmp(path, temporary, shallow=False):
                 # Another modification time would look like another text.
-                stat = path.stat()
-                os.utime(temporary, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+                shutil.copystat(path, temporary)
+            elif run.data.exists():
+                raise ValueError(OTHER_TEXT.format(run.path))
     return str(path)
 
 
