@@ -150,7 +150,6 @@ def prepare_initial_weights(config: RunConfig, run: RunFolder) -> None:
             f"Received others: {'; '.join(different)}. Leave them out; "
             "data.new_words adds words."
         )
-    run.path.mkdir(parents=True, exist_ok=True)
     write_json(
         run.parent,
         {

@@ -271,7 +271,6 @@ def score_and_export(
     if has_attention and sources[0].strip():
         with TruncationInParts():  # Reported with the scores already.
             best = translator.nbest(sources[:1])[0][0]
-        run.plots.mkdir(exist_ok=True)
         plot_alignment(
             best.source_tokens,
             best.tokens,

@@ -49,7 +49,6 @@ def copy_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:
             path = inner_path
         read(path)
         if path.resolve() != copy_path.resolve():
-            run.path.mkdir(parents=True, exist_ok=True)
             write_text(copy_path, path.read_text(encoding="utf-8"))
         config = with_values(config, {f"decoding.{name}": str(copy_path)})
     return config

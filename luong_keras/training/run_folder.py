@@ -148,7 +148,6 @@ class RunFolder:
             ValueError: If the folder holds another configuration.
         """
         self.check_config(config, may_change, defaults)
-        self.path.mkdir(parents=True, exist_ok=True)
         write_json(self.config, config)
 
     def check_config(
