@@ -63,8 +63,8 @@ class TruncatedPlaces:
         """Count a line."""
         self.count += truncated
         self.unfinished += unfinished
-        if truncated and len(self.first) < _MAX_PLACES:
-            self.first.append(place)
+        if truncated:
+            self.first = sorted([*self.first, place])[:_MAX_PLACES]
 
     def extend(self, places: TruncatedPlaces, part: Sequence[int]) -> None:
         """Count the lines of a part.

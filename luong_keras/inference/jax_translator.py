@@ -11,7 +11,11 @@ from luong_keras.data.padding import FEW_WIDTHS, padded_width
 from luong_keras.decoding.greedy import greedy_search
 from luong_keras.decoding.scorers import NoRepeatedNgrams
 from luong_keras.decoding.strategy import Hypotheses
-from luong_keras.inference.translation import places_by_length
+from luong_keras.inference.translation import (
+    best_text_of,
+    in_order,
+    sentences_by_place,
+)
 from luong_keras.inference.translation_graph import TranslationGraph
 from luong_keras.progress import Advance
 from luong_keras.with_tensorflow import tf
@@ -51,21 +55,23 @@ class JaxTranslator(TranslationGraph):
         One `TruncationWarning` per call reports the lines that were cut.
         `advance` is called with the number of sentences of each finished batch.
         """
-        results = [""] * len(lines)
-        cuts = self._truncated_places()
-        for places in places_by_length(lines, self.decoding.batch_size):
-            text = tf.constant([lines[i] for i in places])
-            outputs = self.translate_batch(text)
-            for row, place in enumerate(places):
-                results[place] = (
-                    outputs["translations"][row, 0].numpy().decode()
-                )
-                truncated = bool(outputs["truncated"][row])
-                cuts.add(place, truncated, bool(outputs["unfinished"][row, 0]))
-            if advance is not None:
-                advance(len(places))
+        results, cuts = {}, self._truncated_places()
+        for place, sentence in sentences_by_place(
+            lambda places: self.translate_batch(
+                tf.constant([lines[i] for i in places])
+            ),
+            lines,
+            self.decoding.batch_size,
+            advance,
+        ):
+            results[place] = best_text_of(sentence)
+            cuts.add(
+                place,
+                bool(sentence["truncated"]),
+                bool(sentence["unfinished"][0]),
+            )
         cuts.warn(stacklevel=2)
-        return results
+        return in_order(results.items())
 
     def _search(self, text, source, request, num_return_sequences):
         limits = self.search_runner.limits(source.lengths)

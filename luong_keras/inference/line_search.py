@@ -14,7 +14,7 @@ from luong_keras.inference.search_options import (
     option_column,
 )
 from luong_keras.inference.search_runner import ALL
-from luong_keras.inference.translation import places_by_length
+from luong_keras.inference.translation import sentences_by_place
 from luong_keras.inference.translation_graph import TranslationGraph
 from luong_keras.progress import Advance
 from luong_keras.text.threads import batches_at_once, map_in_threads
@@ -41,7 +41,7 @@ class LineSearch:
             autograph=False,
         )
 
-    def batches(
+    def sentences(
         self,
         lines,
         options,
@@ -49,12 +49,12 @@ class LineSearch:
         advance: Advance | None = None,
         num_return_sequences=ALL,
     ):
-        """Yield places of lines of similar length, and the result arrays.
+        """Yield the place and the results of each line, as they are found.
 
         Args:
             lines: the sentences, as `text_column` returns them.
             options: the search options by name.
-            cut: `TruncatedPlaces`, filled after the last batch.
+            cut: `TruncatedPlaces`, to which the lines are added.
             advance: callback for the number of sentences of each batch.
             num_return_sequences: the number of translations to return per
                 sentence in calls without options.
@@ -71,21 +71,23 @@ class LineSearch:
             arguments = [num_return_sequences]
             if columns:
                 arguments = [column[places] for column in columns]
-            results = search(text, *arguments)
-            return places, {name: t.numpy() for name, t in results.items()}
+            return search(text, *arguments)
 
-        truncated, unfinished = np.zeros((2, len(lines)), bool)
-        for places, arrays in self._run_batches(run_batch, lines):
-            truncated[places] = arrays["truncated"]
-            unfinished[places] = arrays["unfinished"][:, 0]
-            yield places, arrays
-            if advance is not None:
-                advance(len(places))
-        for place, flags in enumerate(zip(truncated, unfinished, strict=True)):
-            cut.add(place, *map(bool, flags))
+        for place, sentence in sentences_by_place(
+            run_batch,
+            lines,
+            self._graph.decoding.batch_size,
+            advance,
+            self._map_batches,
+        ):
+            cut.add(
+                place,
+                bool(sentence["truncated"]),
+                bool(sentence["unfinished"][0]),
+            )
+            yield place, sentence
 
-    def _run_batches(self, run_batch, lines):
-        batches = places_by_length(lines, self._graph.decoding.batch_size)
+    def _map_batches(self, run_batch, batches):
         # The first batch runs without threads, because it traces the graph and
         # Keras does not trace in threads. Eager functions need one thread, too.
         # Another thread leaves the scope of a strategy and would trace again.

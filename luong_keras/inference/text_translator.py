@@ -29,8 +29,9 @@ from luong_keras.inference.translation import (
     NBest,
     ScoredTranslation,
     best_text_of,
-    places_by_length,
+    in_order,
     scored_translation_of,
+    sentences_by_place,
     translations_of,
 )
 from luong_keras.inference.translation_graph import TranslationGraph
@@ -92,13 +93,10 @@ class TextTranslator(TranslationGraph):
                 "A translator needs Keras' TensorFlow backend. Received: "
                 f"{keras.backend.backend()!r}. Set KERAS_BACKEND=tensorflow."
             )
-        model: TranslationModel | ModelEnsemble
-        if not isinstance(translation_model, Sequence):
-            model = translation_model
-        elif len(translation_model) == 1:
-            model = translation_model[0]
-        else:
-            model = ModelEnsemble(translation_model)
+        models = translation_model
+        if not isinstance(models, Sequence):
+            models = [models]
+        model = models[0] if len(models) == 1 else ModelEnsemble(models)
         config = model.config
         for side, tokenizer, size in (
             ("source", source_tokenizer, config.source_vocabulary_size),
@@ -205,14 +203,10 @@ class TextTranslator(TranslationGraph):
             # If a sentence chooses samples, draw only one.
             options = options | {"n_best": 1}
         lines = text_column(lines, "lines", first)
-        results = [""] * len(lines)
-        batches = self._line_search.batches(
+        sentences = self._line_search.sentences(
             lines, options, cuts, advance, num_return_sequences=1
         )
-        for places, arrays in batches:
-            for row, place in enumerate(places):
-                results[place] = best_text_of(arrays, row)
-        return results
+        return in_order((place, best_text_of(s)) for place, s in sentences)
 
     def translate_lines(
         self, lines: Iterable[str], **options: Unpack[SearchSettings]
@@ -269,14 +263,13 @@ class TextTranslator(TranslationGraph):
 
     def _nbest_translations(self, lines, options, cuts, advance=None):
         lines = text_column(lines, "lines")
-        results = NBest(NBest() for _ in lines)
-        batches = self._line_search.batches(lines, options, cuts, advance)
-        for places, arrays in batches:
-            for row, place in enumerate(places):
-                results[place] = translations_of(
-                    arrays, row, self.decoding.alignment_step
-                )
-        return results
+        sentences = self._line_search.sentences(lines, options, cuts, advance)
+        step = self.decoding.alignment_step
+        return NBest(
+            in_order(
+                (place, translations_of(s, step)) for place, s in sentences
+            )
+        )
 
     def minimum_bayes_risk(
         self,
@@ -316,19 +309,26 @@ class TextTranslator(TranslationGraph):
         texts are cut at `max_source_length`, which `truncated` of a result
         reports. `advance` is as in `translate`.
         """
-        source_texts, target_texts = pair_columns(sources, targets)
-        results: dict[int, ScoredTranslation] = {}
-        for places in places_by_length(target_texts, self.decoding.batch_size):
-            outputs = self._score(
-                tf.constant([source_texts[i] for i in places]),
-                tf.constant([target_texts[i] for i in places]),
-            )
-            arrays = {name: t.numpy() for name, t in outputs.items()}
-            for row, place in enumerate(places):
-                results[place] = scored_translation_of(arrays, row)
-            if advance is not None:
-                advance(len(places))
-        return [results[place] for place in range(len(results))]
+        return in_order(
+            self.scored_by_place(*pair_columns(sources, targets), advance)
+        )
+
+    def scored_by_place(
+        self,
+        sources: Sequence[str | bytes],
+        targets: Sequence[str | bytes],
+        advance: Advance | None = None,
+    ) -> Iterator[tuple[int, ScoredTranslation]]:
+        """Yield the place and the score of each pair, batch by batch."""
+
+        def score_pairs(places):
+            texts = [[side[i] for i in places] for side in (sources, targets)]
+            return self._score(*map(tf.constant, texts))
+
+        for place, sentence in sentences_by_place(
+            score_pairs, targets, self.decoding.batch_size, advance
+        ):
+            yield place, scored_translation_of(sentence)
 
     def alignments(
         self,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from luong_keras.alignment.aer import best_links
+from luong_keras.progress import Advance
 from luong_keras.tables import html_table, text_table
+from luong_keras.text.threads import batches_of
 
 # Score of a rank that the search did not fill: JSON has no -Infinity.
 ABSENT_SCORE = -1e30
@@ -110,23 +113,21 @@ class NBest(list[Any]):
 
 
 def translations_of(
-    arrays: Mapping[str, np.ndarray], row: int, step: str = "produces"
+    sentence: Mapping[str, Any], step: str = "produces"
 ) -> NBest:
     """Return the translations of one sentence, with their words.
 
     Args:
-        arrays: arrays of a batch with N translations per sentence, strings as
-            bytes: `translations` and `scores` (B, N), `tokens` (B, N, T),
-            `lengths` (B, N), `alignments` (B, N, T, S), `source_tokens`,
-            `source_lengths`, `truncated` (B,) and `unfinished` (B, N).
-        row: the place of the sentence in the batch.
+        sentence: the results of one sentence with N translations, strings as
+            bytes: `translations` and `scores` (N,), `tokens` (N, T),
+            `lengths` (N,), `alignments` (N, T, S), `source_tokens` (S,),
+            `source_lengths` (), `truncated` () and `unfinished` (N,).
         step: the step whose weights align a word, as in
             `DecodingConfig.alignment_step`.
 
     Returns:
         The translations that the search found, the best first.
     """
-    sentence = {name: array[row] for name, array in arrays.items()}
     return NBest(
         _make_translation(sentence, rank, step)
         for rank, score in enumerate(sentence["scores"])
@@ -134,28 +135,24 @@ def translations_of(
     )
 
 
-def best_text_of(arrays: Mapping[str, np.ndarray], row: int) -> str:
+def best_text_of(sentence: Mapping[str, Any]) -> str:
     """Return the best translation of one sentence, or "" without one.
 
     Args:
-        arrays: arrays of a batch, as in `translations_of`.
-        row: the place of the sentence in the batch.
+        sentence: the results of one sentence, as in `translations_of`.
     """
-    if arrays["scores"][row, 0] <= ABSENT_SCORE:
+    if sentence["scores"][0] <= ABSENT_SCORE:
         return ""
-    return arrays["translations"][row, 0].decode()
+    return sentence["translations"][0].decode()
 
 
-def scored_translation_of(
-    arrays: Mapping[str, np.ndarray], row: int
-) -> ScoredTranslation:
-    """Return one scored translation from the arrays of a batch.
+def scored_translation_of(sentence: Mapping[str, Any]) -> ScoredTranslation:
+    """Return the scored translation of one sentence.
 
     Args:
-        arrays: the outputs of the signature `align_pair`, strings as bytes.
-        row: the place of the pair in the batch.
+        sentence: one row of the outputs of the signature `align_pair`, strings
+            as bytes.
     """
-    sentence = {name: array[row] for name, array in arrays.items()}
     tokens = _decode_tokens(sentence["tokens"], sentence["lengths"])
     source = _decode_tokens(
         sentence["source_tokens"], sentence["source_lengths"]
@@ -170,11 +167,42 @@ def scored_translation_of(
     )
 
 
-def places_by_length(lines: Sequence[str], size: int) -> Iterator[list[int]]:
-    """Yield `size` places of lines of similar length, for little padding."""
+def sentences_by_place(
+    run_batch: Callable[[list[int]], Mapping[str, Any]],
+    lines: Sequence[str | bytes],
+    size: int,
+    advance: Advance | None = None,
+    map_batches: Callable[..., Iterable[Any]] = map,
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Run batches of lines of similar length, for little padding.
+
+    Args:
+        run_batch: function of the places of some lines that returns results,
+            a tensor (B, ...) each.
+        lines: the lines.
+        size: the number of lines per batch.
+        advance: callback for the number of sentences of each batch.
+        map_batches: function like `map` that runs the batches.
+
+    Yields:
+        The place of each line, and its row of the results.
+    """
+
+    def run(places):
+        results = run_batch(places).items()
+        return places, {name: np.asarray(result) for name, result in results}
+
     order = sorted(range(len(lines)), key=lambda i: len(lines[i]))
-    for start in range(0, len(order), size):
-        yield order[start : start + size]
+    for places, arrays in map_batches(run, batches_of(order, size)):
+        for row, place in enumerate(places):
+            yield place, {name: array[row] for name, array in arrays.items()}
+        if advance is not None:
+            advance(len(places))
+
+
+def in_order(results_by_place: Iterable[tuple[int, Any]]) -> list[Any]:
+    """Return the results of lines in the order of their places."""
+    return [result for _, result in sorted(results_by_place, key=itemgetter(0))]
 
 
 def _make_translation(sentence, rank, step) -> Translation:

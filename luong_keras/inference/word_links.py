@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from luong_keras.alignment.aer import best_links
 from luong_keras.alignment.links import Link
 from luong_keras.inference.search_options import pair_columns
-from luong_keras.inference.translation import (
-    ScoredTranslation,
-    places_by_length,
-)
+from luong_keras.inference.translation import ScoredTranslation, in_order
 
 if TYPE_CHECKING:
     from luong_keras.inference.text_translator import TextTranslator
@@ -64,15 +61,11 @@ def aligned_pairs(
     )
     step = step or translator.decoding.alignment_step
     pairs: dict[int, AlignedPair] = {}
-    # `score` would make the same batches; here only the weights of one batch
-    # are in memory at a time.
-    for places in places_by_length(targets, translator.decoding.batch_size):
-        texts = [[side[i] for i in places] for side in (sources, targets)]
-        scored = translator.score(*texts)
-        for place, pair in zip(places, scored, strict=True):
-            links = links_of_words(pair, sources[place], targets[place], step)
-            pairs[place] = AlignedPair(links, pair.truncated)
-    return [pairs[place] for place in range(len(sources))]
+    # Only the weights of one batch are in memory at a time.
+    for place, pair in translator.scored_by_place(sources, targets):
+        links = links_of_words(pair, sources[place], targets[place], step)
+        pairs[place] = AlignedPair(links, pair.truncated)
+    return in_order(pairs.items())
 
 
 def links_of_words(

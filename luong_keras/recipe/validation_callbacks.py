@@ -10,19 +10,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
-import numpy as np
 
 from luong_keras.config import RunConfig
 from luong_keras.evaluation.metrics.metric import Metric
 from luong_keras.evaluation.plots import alignment_image
 from luong_keras.inference.jax_translator import JaxTranslator
 from luong_keras.inference.text_translator import TextTranslator
-from luong_keras.inference.translation import Translation, translations_of
+from luong_keras.inference.translation import (
+    Translation,
+    in_order,
+    sentences_by_place,
+    translations_of,
+)
 from luong_keras.recipe.decisions import run_metric
 from luong_keras.recipe.devices import Devices
 from luong_keras.recipe.evaluation import with_progress
 from luong_keras.text.preprocessing import preprocessors
-from luong_keras.text.threads import batches_of
 from luong_keras.training.epoch_logs import JsonLinesLog, TranslationValidation
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.with_tensorflow import tf
@@ -175,15 +178,14 @@ class TensorBoardSamples(keras.callbacks.Callback):
 def _best_translations(
     translator: TextTranslator | JaxTranslator, lines: list[str]
 ) -> list[Translation]:
-    translations: list[Translation] = []
-    for batch in batches_of(lines, translator.decoding.batch_size):
-        outputs = translator.translate_batch(tf.constant(batch))
-        # Some values are JAX arrays.
-        arrays = {name: np.asarray(value) for name, value in outputs.items()}
-        translations += [
-            translations_of(arrays, row)[0] for row in range(len(batch))
-        ]
-    return translations
+    sentences = sentences_by_place(
+        lambda places: translator.translate_batch(
+            tf.constant([lines[i] for i in places])
+        ),
+        lines,
+        translator.decoding.batch_size,
+    )
+    return in_order((place, translations_of(s)[0]) for place, s in sentences)
 
 
 def _escape_markdown(text: str) -> str:

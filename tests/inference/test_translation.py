@@ -21,13 +21,18 @@ from tests.serving.answered_arrays import (
 )
 
 
+def rows_of(answer):
+    """Split the arrays of three sentences."""
+    return [{name: answer[name][i] for name in answer} for i in range(3)]
+
+
 @pytest.mark.parametrize("step", ["produces", "reads"])
 def test_translations_of_every_sentence(step):
     answer = arrays(SEARCHED)
-    found = [translations_of(answer, row, step) for row in range(3)]
+    found = [translations_of(row, step) for row in rows_of(answer)]
     check(found, translations(step))
     if step == "produces":
-        check(translations_of(answer, 2), translations(step)[2])
+        check(translations_of(rows_of(answer)[2]), translations(step)[2])
 
 
 def test_translation_cut_at_the_end_of_the_batch():
@@ -35,7 +40,7 @@ def test_translation_cut_at_the_end_of_the_batch():
     answer = arrays(SEARCHED)
     for name in ("tokens", "alignments"):
         answer[name] = answer[name][:, :, :2]
-    (cut, _) = translations_of(answer, 0, "reads")
+    (cut, _) = translations_of(rows_of(answer)[0], "reads")
     check(cut, translations("reads")[0][0])
 
 
@@ -43,26 +48,26 @@ def test_translations_without_attention_have_no_links():
     answer = arrays(SEARCHED)
     answer["alignments"] = np.zeros((3, 2, 4, 3), "float32")
     for step in ("produces", "reads"):
-        for row in range(3):
-            found = translations_of(answer, row, step)
+        for row in rows_of(answer):
+            found = translations_of(row, step)
             assert [t.links for t in found] == [[]] * len(found)
 
 
 def test_scored_translation_of_every_pair():
     answer = arrays(ANSWERS["align_pair"])
-    check([scored_translation_of(answer, row) for row in range(3)], SCORED)
+    check([scored_translation_of(row) for row in rows_of(answer)], SCORED)
 
 
 def test_results_are_compared_without_their_arrays():
     searched, pairs = arrays(SEARCHED), arrays(ANSWERS["align_pair"])
-    for read, rows in (
+    for read, answer in (
         (translations_of, searched),
         (scored_translation_of, pairs),
     ):
-        found, same = ([read(rows, row) for row in range(3)] for _ in range(2))
+        found, same = ([*map(read, rows_of(answer))] for _ in range(2))
         assert found == same and found[0] != found[2]
     assert found[2] in same and len({*found, *same}) == 3
-    assert len({*translations_of(searched, 0)}) == 2
+    assert len({*translations_of(rows_of(searched)[0])}) == 2
 
 
 def test_a_translation_as_json():
@@ -79,7 +84,7 @@ def test_a_translation_as_json():
 
 
 def test_n_best_lists_print_as_a_table():
-    found = translations_of(arrays(SEARCHED), 0)
+    found = translations_of(rows_of(arrays(SEARCHED))[0])
     assert repr(found).splitlines() == [
         "score  translation",
         "-0.50  Tür auf",
