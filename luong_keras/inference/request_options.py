@@ -64,11 +64,12 @@ class SearchOptions(NamedTuple):
 
 
 class Phrases(NamedTuple):
-    """P phrases per sentence.
+    """The prefix of each sentence, or P phrases per sentence.
 
     Attributes:
-        ids: (B, P, L) ids of the words.
-        lengths: (B, P) number of words of each phrase; 0 for no phrase.
+        ids: ids of the words, (B, L) of prefixes, (B, P, L) of phrases.
+        lengths: number of words of each prefix (B,), or of each phrase (B, P);
+            0 for none.
     """
 
     ids: tf.Tensor
@@ -80,15 +81,13 @@ class RequestOptions(NamedTuple):
 
     Attributes:
         options: the options by name.
-        prefix: (B, P) ids that translations begin with.
-        prefix_lengths: (B,) number of ids of each prefix.
+        prefix: the words that translations begin with.
         required: phrases that translations contain; None if the options are
             those of a beam, without samples, coverage or repetition.
         forbidden: phrases that translations do not contain.
     """
 
     options: dict[str, tf.Tensor]
-    prefix: tf.Tensor
-    prefix_lengths: tf.Tensor
+    prefix: Phrases
     required: Phrases | None = None
     forbidden: Phrases | None = None

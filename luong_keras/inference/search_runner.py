@@ -59,12 +59,12 @@ class Sources(NamedTuple):
     Attributes:
         lengths: (B,) number of words.
         mask: (B, S) mask, True for words.
-        seeds: (B,) int32 hashes of the texts.
+        text: (B,) texts, which decide the draws of samples.
     """
 
     lengths: tf.Tensor
     mask: tf.Tensor
-    seeds: tf.Tensor
+    text: tf.Tensor
 
 
 class SearchRunner:
@@ -133,7 +133,7 @@ class SearchRunner:
         """Search as configured, by default for all hypotheses."""
         scorers = self._make_scorers(sources.mask)
         strategy = self.strategy or self._make_strategy(
-            sources.seeds, num_return_sequences
+            sources.text, num_return_sequences
         )
         if self.strategy is None and self.decoding.search == "sampling":
             scorers.append(_NoSpecialTokens(self.config))
@@ -152,7 +152,7 @@ class SearchRunner:
         options = self._resolve_options(request.options)
         limits = self.limits(sources.lengths, reserved_symbols(request))
         scorers = [
-            Prefix(request.prefix, request.prefix_lengths),
+            Prefix(*request.prefix),
             *self._make_scorers(sources.mask, options),
         ]
         if request.required is None:
@@ -215,17 +215,16 @@ class SearchRunner:
                 "`required` of a translator names phrases as text."
             )
 
-    def _make_strategy(self, seeds, num_return_sequences):
+    def _make_strategy(self, text, num_return_sequences):
         decoding = self.decoding
         size = decoding.beam_size
-        seeds = _mix_seeds(seeds, decoding.seed)
         if decoding.search == "sampling":
             return Sampling(
                 size,
                 decoding.temperature,
                 decoding.top_k,
                 decoding.top_p,
-                seeds,
+                _sampling_seeds(text, decoding.seed),
             )
         if size == 1 and decoding.stack_size in (None, 1):
             return Greedy()
@@ -311,7 +310,7 @@ class SearchRunner:
             tf.where(is_sampled, options["temperature"], 1.0),
             options["top_k"],
             options["top_p"],
-            _mix_seeds(sources.seeds, options["seed"]),
+            _sampling_seeds(sources.text, options["seed"]),
             counts,
         )
 
@@ -320,7 +319,7 @@ def reserved_symbols(request: RequestOptions | None) -> tf.Tensor | int:
     """Return how many symbols (B,) must have room, for prefix and phrases."""
     if request is None:
         return 0
-    symbols = request.prefix_lengths + 1
+    symbols = request.prefix.lengths + 1
     if request.required is not None:
         symbols += tf.reduce_sum(request.required.lengths, axis=1)
     return symbols
@@ -338,14 +337,10 @@ def resolve_option(name: str, column: tf.Tensor, default: float) -> tf.Tensor:
     return tf.where(is_set, clipped, tf.cast(default, column.dtype))
 
 
-def text_seeds(text: tf.Tensor) -> tf.Tensor:
-    """Hash each text to an int32, (B,)."""
-    return tf.cast(tf.strings.to_hash_bucket_fast(text, 2**31 - 1), tf.int32)
-
-
-def _mix_seeds(seeds, seed):
-    """Combine the seeds of texts with the seed of the search."""
-    return seeds + tf.cast(seed, tf.int32) * 1_000_003
+def _sampling_seeds(text, seed):
+    """Combine a hash of each text (B,) with the seed of the search."""
+    hashes = tf.strings.to_hash_bucket_fast(text, 2**31 - 1)
+    return tf.cast(hashes, tf.int32) + tf.cast(seed, tf.int32) * 1_000_003
 
 
 def _select_rows(mask, chosen, rest):

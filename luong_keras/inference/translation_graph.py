@@ -21,14 +21,11 @@ from luong_keras.inference.search_runner import (
     SearchRunner,
     Sources,
     reserved_symbols,
-    text_seeds,
 )
 from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.inference.word_lists import (
     Shortlist,
     UnknownWords,
-    named_words,
-    restrict_to_shortlist,
 )
 from luong_keras.special_tokens import EOS, UNK_ID
 from luong_keras.text.moses import MosesGraph
@@ -268,38 +265,35 @@ class TranslationGraph(tf.Module):
     def _search(self, text, source, request, num_return_sequences):
         words = None
         if self.shortlist is not None:
-            words = self.shortlist.words(
-                source.ids.flat_values, *named_words(request)
+            words, request = self.shortlist.restrict(
+                source.ids.flat_values, request
             )
-            request = restrict_to_shortlist(words, request)
-        hypotheses = self._run_search(
-            text, source, request, words, num_return_sequences
-        )
-        if words is None:
-            return hypotheses
-        return hypotheses._replace(ids=tf.gather(words, hypotheses.ids))
-
-    def _run_search(self, text, source, request, words, num_return_sequences):
         memory, mask, states = self._encode(source)
         step = self.translation_model.decoding_step(memory, mask, words)
         width = tf.shape(_to_dense(source.ids, 0))[1]
         sources = Sources(
             source.lengths,
             tf.sequence_mask(source.lengths, width),
-            text_seeds(text),
+            text,
         )
         if request is None:
-            return self.search_runner.run_configured(
+            hypotheses = self.search_runner.run_configured(
                 step, states, sources, num_return_sequences
             )
-        return self.search_runner.run_requested(step, states, sources, request)
+        else:
+            hypotheses = self.search_runner.run_requested(
+                step, states, sources, request
+            )
+        if words is None:
+            return hypotheses
+        return hypotheses._replace(ids=tf.gather(words, hypotheses.ids))
 
     def _read_request(self, options, prefix):
         """Return the options as ids, and a mask of sentences with cuts."""
+        padding = self.translation_model.config.target_pad_id
+        ids = _to_dense(prefix.ids, padding)
         request = RequestOptions(
-            options._asdict(),
-            _to_dense(prefix.ids, self.translation_model.config.target_pad_id),
-            prefix.lengths,
+            options._asdict(), Phrases(ids, prefix.lengths)
         )
         if options.required is None:
             return request, prefix.truncated

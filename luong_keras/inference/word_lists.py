@@ -164,34 +164,26 @@ class Shortlist(tf.Module):
         )
         return tf.cast(tf.where(marks)[:, 0], tf.int32)
 
+    def restrict(
+        self, sources: tf.Tensor, request: RequestOptions | None
+    ) -> tuple[tf.Tensor, RequestOptions | None]:
+        """Return the words, and a request with places among them for its ids.
 
-def named_words(request: RequestOptions | None) -> list[tf.Tensor]:
-    """Return the ids of the prefixes and of required or forbidden phrases."""
-    if request is None:
-        return []
-    phrases = [request.required, request.forbidden]
-    return [request.prefix, *(p.ids for p in phrases if p is not None)]
+        Args:
+            sources: ids of source words, of any shape.
+            request: the request, whose words the shortlist must contain.
+        """
+        if request is None:
+            return self.words(sources), None
+        options, *phrases = request
+        words = self.words(sources, *(p.ids for p in phrases if p is not None))
 
+        def places_of(phrases):
+            if phrases is None:
+                return None
+            places = tf.searchsorted(words, tf.reshape(phrases.ids, [-1]))
+            return phrases._replace(
+                ids=tf.reshape(places, tf.shape(phrases.ids))
+            )
 
-def restrict_to_shortlist(
-    words: tf.Tensor, request: RequestOptions | None
-) -> RequestOptions | None:
-    """Replace the ids of a request by their places in the shortlist."""
-    if request is None:
-        return None
-
-    def positions_of(ids):
-        positions = tf.searchsorted(words, tf.reshape(ids, [-1]))
-        return tf.reshape(positions, tf.shape(ids))
-
-    required, forbidden = (
-        None
-        if phrase is None
-        else phrase._replace(ids=positions_of(phrase.ids))
-        for phrase in (request.required, request.forbidden)
-    )
-    return request._replace(
-        prefix=positions_of(request.prefix),
-        required=required,
-        forbidden=forbidden,
-    )
+        return words, RequestOptions(options, *map(places_of, phrases))

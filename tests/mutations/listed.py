@@ -462,8 +462,8 @@ MUTATIONS = [
     Mutation(
         "samples that are the same for every seed",
         "inference/search_runner.py",
-        "return seeds + tf.cast(seed, tf.int32) * 1_000_003",
-        "return seeds",
+        "tf.cast(hashes, tf.int32) + tf.cast(seed, tf.int32) * 1_000_003",
+        "tf.cast(hashes, tf.int32)",
         ("tests/inference/test_search_options.py",),
     ),
     Mutation(
@@ -601,8 +601,8 @@ MUTATIONS = [
     Mutation(
         "no room for the end after a whole translation as prefix",
         "inference/search_runner.py",
-        "symbols = request.prefix_lengths + 1",
-        "symbols = request.prefix_lengths",
+        "symbols = request.prefix.lengths + 1",
+        "symbols = request.prefix.lengths",
         ("tests/inference/test_translation_graph.py",),
     ),
     Mutation(
@@ -1163,8 +1163,8 @@ MUTATIONS = [
     Mutation(
         "a shortlist without what sentences ask for",
         "inference/word_lists.py",
-        "    return [request.prefix, *(",
-        "    return [*(",
+        "self.words(sources, *(p.ids for p in phrases if p is not None))",
+        "self.words(sources, *(p.ids for p in phrases[1:] if p is not None))",
         SHORTLIST,
     ),
     Mutation(
