@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from keras import ops
 
 from luong_keras.config import ModelConfig
+from luong_keras.layers.argument_checks import check_choice
 from luong_keras.ops import masking
 from luong_keras.ops.batch_compaction import PerSentence
 
@@ -56,11 +58,7 @@ def ensemble_step(steps, state_counts, average="logits"):
     >>> np.exp(np.array(logits))[0, 0].round(3).tolist()
     [0.5, 0.5]
     """
-    if average not in AVERAGES:
-        raise ValueError(
-            f"`average` must be one of {AVERAGES}. Received: "
-            f"average={average!r}."
-        )
+    check_choice(AVERAGES, average=average)
     if not steps or len(steps) != len(state_counts):
         raise ValueError(
             "An ensemble needs at least one step function and the number of "
@@ -95,7 +93,7 @@ class _EnsembleStep(PerSentence):
         weights = [masking.upcast(x) for x in weights if x is not None]
         return (
             _average_logits(logits, self.average),
-            [state for states in new_states for state in states],
+            list(itertools.chain(*new_states)),
             _mean(weights) * self.scale if weights else None,
         )
 
@@ -143,11 +141,7 @@ class ModelEnsemble:
                     f"Received: {values}. Train them on the same vocabularies."
                 )
         self.models = list(models)
-
-    @property
-    def config(self) -> ModelConfig:
-        """Configuration of the first model, for the shared settings."""
-        return self.models[0].config
+        self.config: ModelConfig = models[0].config
 
     @property
     def has_attention(self) -> bool:
@@ -161,13 +155,9 @@ class ModelEnsemble:
 
     def encode(self, *source):
         """Return lists of all memories, masks and first states."""
-        memories, masks, states = [], [], []
-        for model in self.models:
-            memory, mask, first = model.encode(*source)
-            memories.append(memory)
-            masks.append(mask)
-            states += first
-        return memories, masks, states
+        encoded = [model.encode(*source) for model in self.models]
+        memories, masks, states = zip(*encoded, strict=True)
+        return list(memories), list(masks), list(itertools.chain(*states))
 
     def decoding_step(self, memories, masks, words=None):
         """Combine `TranslationModel.decoding_step` of all models.
@@ -185,9 +175,3 @@ class ModelEnsemble:
         num_attending = sum(model.has_attention for model in self.models)
         scale = len(self.models) / max(num_attending, 1)
         return _EnsembleStep(steps, counts, "logits", scale)
-
-    @staticmethod
-    def joined_memory(memories):
-        """Concatenate the memories, (B, S, sum of M)."""
-        memories = [masking.upcast(memory) for memory in memories]
-        return ops.concatenate(memories, axis=-1)

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from luong_keras.config import DecodingConfig
 from luong_keras.data.sources.source_kinds import CONTROL
-from luong_keras.decoding.ensemble import ModelEnsemble
 from luong_keras.decoding.forced import forced_decoding
 from luong_keras.decoding.scorers import Scorer
 from luong_keras.decoding.strategy import DecodingStrategy, Hypotheses
@@ -221,10 +220,9 @@ class TranslationGraph(tf.Module):
         batch, (text,) = _pad_empty_batch(text)
         tokenized = self._read_source(text)
         memory, _, _ = self._encode(tokenized)
-        if isinstance(self.translation_model, ModelEnsemble):
-            memory = self.translation_model.joined_memory(memory)
+        memories = memory if isinstance(memory, list) else [memory]
         results = {
-            "memory": _float32(memory),
+            "memory": tf.concat([*map(_float32, memories)], axis=-1),
             "lengths": tokenized.lengths,
             "truncated": tokenized.truncated,
         }
