@@ -282,18 +282,13 @@ class _SearchLoop(PerSentence):
 
     def _make_history(self, words, weights):
         """Allocate the buffers for the results of all steps; write step 0."""
-        size = self.max_steps + 1
-        batch, k = ops.shape(words)[0], self.strategy.num_hypotheses
-        history = [
-            ops.full((size, batch, k), self.pad_id, dtype="int32"),
-            ops.zeros(
-                (size, batch, k, ops.shape(weights)[-1]), dtype=weights.dtype
-            ),
-        ]
-        rows = [words, weights]
+        rows = [ops.cast(words, "int32"), weights]
         if self.strategy.reorders:
-            history.insert(1, ops.zeros((size, batch, k), dtype="int32"))
-            rows.insert(1, ops.zeros_like(words))
+            rows.insert(1, ops.zeros_like(rows[0]))
+        size = self.max_steps + 1
+        history = [
+            ops.zeros((size, *ops.shape(row)), dtype=row.dtype) for row in rows
+        ]
         return write_rows(history, 0, rows)
 
     def _advance(self, t, loop_state, history):
@@ -313,11 +308,12 @@ class _SearchLoop(PerSentence):
             state._replace(scorer_states=scorer_states),
             loop_state.strategy_state,
         )
-        rows = (output.words, weights)
+        rows = [output.words, weights]
         if self.strategy.reorders:
-            states = gather_beams(states, output.parents)
-            scorer_states = gather_beams(scorer_states, output.parents)
-            rows = (output.words, output.parents, weights)
+            states, scorer_states = gather_beams(
+                (states, scorer_states), output.parents
+            )
+            rows.insert(1, output.parents)
         new_states = self.scorers.add(scorer_states, output.words, t)
         scorer_states = self.scorers.where(
             active_mask, new_states, scorer_states
