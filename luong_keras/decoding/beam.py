@@ -47,6 +47,7 @@ from luong_keras.decoding.top_words import (
     largest,
     top_words,
 )
+from luong_keras.layers.argument_checks import check_choice
 
 STACK_KEEPS = ("best", "first")
 
@@ -101,11 +102,7 @@ class Beam(DecodingStrategy):
         max_size=None,
         num_return_sequences=None,
     ):
-        if stack_keeps not in STACK_KEEPS:
-            raise ValueError(
-                f"`stack_keeps` must be one of {STACK_KEEPS}. Received: "
-                f"stack_keeps={stack_keeps!r}"
-            )
+        check_choice(STACK_KEEPS, stack_keeps=stack_keeps)
         size = check_integer("size", size)
         stack_size = check_integer("stack_size", stack_size, optional=True)
         if max_size is None and not isinstance(size, int):
@@ -190,7 +187,6 @@ class Beam(DecodingStrategy):
         # At most K candidates end, one per hypothesis: K others remain.
         count = num_proposals if is_first(state) else 2 * self.num_hypotheses
         totals, order = largest(ops.reshape(totals, shape), count)
-        order = ops.cast(order, "int32")
         (words,) = gather_beams([ops.reshape(words, shape)], order)
         return Candidates(totals, order // num_proposals, words)
 

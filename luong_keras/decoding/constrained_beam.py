@@ -173,7 +173,6 @@ class ConstrainedBeam(Beam):
         )
         totals = ops.where(allowed & (totals > NEVER / 2), totals, NEVER)
         order = ops.argsort(-totals, axis=-1)
-        order = ops.cast(order, "int32")
         totals, parents, words, new_progress = gather_beams(
             (totals, parents, words, new_progress), order
         )
@@ -255,11 +254,10 @@ class ConstrainedBeam(Beam):
         # Inactive candidates come last.
         priority = ops.where(is_active, rank * n + places, n * n)
         _, order = largest(-priority, self.num_hypotheses)
-        order = ops.cast(order, "int32")
         totals = ops.where(is_active, candidates.totals, NEVER)
         (live,) = gather_beams([totals], order)
         live, best = largest(mask_beyond(self.sizes, live), self.num_hypotheses)
-        (order,) = gather_beams([order], ops.cast(best, "int32"))
+        (order,) = gather_beams([order], best)
         return self._grow_hypotheses(state, candidates, live, order)
 
 

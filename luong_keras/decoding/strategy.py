@@ -252,6 +252,5 @@ class IndependentSampler(DecodingStrategy):
         lengths = ops.where(is_counted, lengths, 0)
         ends = ops.where(is_counted, ends, -1)
         ranking, order = largest(ranking, self.num_hypotheses)
-        order = ops.cast(order, "int32")
         lengths, ends = gather_beams((lengths, ends), order)
         return FinalHypotheses(ranking, order, lengths, ends)

@@ -73,8 +73,7 @@ def top_k(values, k):
     size = values.shape[-1] or ops.shape(values)[-1]
     # With few values, blocks would leave about as many candidates.
     if isinstance(size, int) and size <= 4 * BLOCK * k:
-        top_values, index = largest(values, k)
-        return top_values, ops.cast(index, "int32")
+        return largest(values, k)
     padding = -size % BLOCK
     if not isinstance(size, int):
         padding = ops.maximum(padding, BLOCK * k - size)
@@ -108,7 +107,7 @@ def largest(values, count):
         count: the number of values to return, at most N.
 
     Returns:
-        The values and their places, (..., count) each.
+        The values and their int32 places, (..., count) each.
 
     Example:
         >>> import numpy as np
