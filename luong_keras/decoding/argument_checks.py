@@ -3,8 +3,6 @@
 In a compiled function, only the shapes of tensors are known.
 """
 
-import operator
-
 import numpy as np
 from keras import ops, tree
 
@@ -65,28 +63,15 @@ def known_values(value):
         return None
 
 
-def check_positive(**settings):
-    """Check that numbers, or arrays of numbers, are all positive."""
-    advice = " For the most probable words search greedily or with a beam."
-    _compare(settings, operator.gt, 0, "positive", advice)
+def check_numbers(expected, test, advice="", **settings):
+    """Check that numbers, or arrays of numbers, pass a test.
 
-
-def check_not_negative(reason="", **settings):
-    """Check that numbers, or arrays of numbers, are at least 0."""
-    _compare(settings, operator.ge, 0, f"0 or more{reason}")
-
-
-def check_at_most_1(**settings):
-    """Check that probabilities, or arrays of them, are at most 1."""
-    _compare(settings, operator.le, 1, "at most 1")
-
-
-def _compare(settings, operation, limit, expected, advice=""):
-    """Check numbers, or arrays of numbers, by comparing them to a limit."""
+    `expected` describes the numbers that pass it in the error.
+    """
     for name, value in settings.items():
         values = known_values(value)
         if values is not None and (
-            values.dtype.kind in "OSU" or not operation(values, limit).all()
+            values.dtype.kind in "OSU" or not test(values).all()
         ):
             raise ValueError(
                 f"`{name}` must be {expected}. Received: {name}={value!r}."

@@ -10,10 +10,9 @@ import numpy as np
 from keras import backend, ops
 
 from luong_keras.decoding.argument_checks import (
-    check_at_most_1,
     check_counts,
+    check_numbers,
     check_one_or_each,
-    check_positive,
 )
 from luong_keras.decoding.strategy import IndependentSampler
 from luong_keras.decoding.top_words import (
@@ -68,10 +67,16 @@ class Sampling(IndependentSampler):
         counts=None,
     ):
         super().__init__(count, counts)
-        check_positive(temperature=temperature, top_p=top_p)
+        check_numbers(
+            "positive",
+            lambda numbers: numbers > 0,
+            " For the most probable words search greedily or with a beam.",
+            temperature=temperature,
+            top_p=top_p,
+        )
         self.temperature = column(temperature)
         self.top_k = check_one_or_each("top_k", top_k, 0, "0 for all")
-        check_at_most_1(top_p=top_p)
+        check_numbers("at most 1", lambda numbers: numbers <= 1, top_p=top_p)
         self.top_p = column(top_p)
         seeds = 0 if seeds is None else seeds
         self.seeds = check_counts(

@@ -13,10 +13,11 @@ from keras import ops
 from luong_keras.decoding.argument_checks import (
     check_counts,
     check_integer,
-    check_not_negative,
+    check_numbers,
     check_words,
 )
 from luong_keras.decoding.top_words import gather_beams
+from luong_keras.layers.argument_checks import check_choice
 from luong_keras.ops.batch_compaction import PerSentence, column
 
 LENGTH_PENALTIES = ("power", "google")
@@ -111,14 +112,11 @@ class LengthPenalty(Scorer):
     per_sentence = ("exponent",)
 
     def __init__(self, exponent, form="power"):
-        if form not in LENGTH_PENALTIES:
-            raise ValueError(
-                f"`form` must be one of {LENGTH_PENALTIES}. Received: "
-                f"form={form!r}."
-            )
-        check_not_negative(
-            ": with a negative one a longer hypothesis may rank higher after "
-            "the search has stopped",
+        check_choice(LENGTH_PENALTIES, form=form)
+        check_numbers(
+            "0 or more: with a negative one a longer hypothesis may rank "
+            "higher after the search has stopped",
+            lambda numbers: numbers >= 0,
             exponent=exponent,
         )
         self.exponent = column(exponent)
@@ -159,7 +157,9 @@ class CoveragePenalty(Scorer):
     LEAST = 1e-6
 
     def __init__(self, strength, source_mask=None):
-        check_not_negative(strength=strength)
+        check_numbers(
+            "0 or more", lambda numbers: numbers >= 0, strength=strength
+        )
         self.strength = column(strength)
         self.source_mask = column(source_mask)
 

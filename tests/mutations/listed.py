@@ -326,8 +326,8 @@ MUTATIONS = [
     Mutation(
         "one temperature that is positive is enough",
         "decoding/argument_checks.py",
-        "not operation(values, limit).all()",
-        "not operation(values, limit).any()",
+        "not test(values).all()",
+        "not test(values).any()",
         ("tests/decoding/test_sampling.py",),
         "nonpositive",
     ),
