@@ -122,23 +122,18 @@ class Sampling(IndependentSampler):
         """Return the smallest logit that may be drawn, (B, K, 1)."""
         size = ops.shape(logits)[-1]
         ranked, _ = largest(logits, size)
-        ranks = ops.arange(size, dtype="int32")
-        is_kept = ranks >= 0
         if self.top_k is not None:
             top_k = _expand(self.top_k, "int32")
-            is_kept = is_kept & ((ranks < top_k) | (top_k < 1))
+            ranks = ops.arange(size, dtype="int32")
+            is_kept = (ranks < top_k) | (top_k < 1)
             ranked = ops.where(is_kept, ranked, NEVER)
         weights = ops.softmax(ranked, axis=-1)
         before = ops.cumsum(weights, axis=-1) - weights
-        is_kept = is_kept & (before < _expand(self.top_p, logits.dtype))
+        top_p = _expand(self.top_p, logits.dtype)
+        # Rounding of the sum must not exclude a word where `top_p` is 1.
+        is_kept = (ranked > NEVER / 2) & ((before < top_p) | (top_p >= 1))
         last = ops.sum(ops.cast(is_kept, "int32"), axis=-1, keepdims=True) - 1
-        threshold = take_last(ranked, ops.maximum(last, 0))
-        # Rounding of the sum must not exclude a word if the sentence draws
-        # from all words.
-        is_free = _expand(self.top_p, logits.dtype) >= 1
-        if self.top_k is not None:
-            is_free = is_free & (_expand(self.top_k, "int32") < 1)
-        return ops.where(is_free, NEVER, threshold)
+        return take_last(ranked, ops.maximum(last, 0))
 
     def _draw_words(self, state, logits):
         """Draw one word per hypothesis by inverting the cumulative weights."""
@@ -174,16 +169,12 @@ def uniform(*counters):
     >>> [f"{number:.3f}" for number in draws.ravel()]
     ['0.716', '0.937', '0.133', '0.251']
     """
-    bits = ops.right_shift(_hash(counters), _uint32(9))
-    return ops.cast(bits, "float32") * 2.0**-23
-
-
-def _hash(counters):
     bits = _uint32(_STRIDE)
     for counter in counters:
         counter = ops.cast(ops.convert_to_tensor(counter, "int32"), "uint32")
         bits = _mix_bits(_low_bits(bits + counter * _uint32(_STRIDE)))
-    return bits
+    bits = ops.right_shift(bits, _uint32(9))
+    return ops.cast(bits, "float32") * 2.0**-23
 
 
 def _mix_bits(bits):
