@@ -41,10 +41,9 @@ def check_lengths(name, lengths, batch):
     return lengths
 
 
-def check_ids(size, special_ids):
+def check_ids(size, **special_ids):
     """Check that the ids are in the vocabulary of the logits."""
-    names = ("bos_id", "eos_id", "pad_id")
-    for name, token_id in zip(names, special_ids, strict=True):
+    for name, token_id in special_ids.items():
         if isinstance(size, int) and not 0 <= token_id < size:
             raise ValueError(
                 f"Expected: `{name}` in the vocabulary of the logits, 0 to "

@@ -8,7 +8,7 @@ instance to `search`, `beam_search` or a translator.
 import functools
 
 import numpy as np
-from keras import ops
+from keras import ops, tree
 
 from luong_keras.decoding.argument_checks import (
     check_counts,
@@ -317,10 +317,7 @@ class AllScorers(PerSentence):
             mask = active_mask[(..., *[None] * (len(new.shape) - 2))]
             return ops.where(mask, new, old)
 
-        return [
-            [choose(*pair) for pair in zip(new_states, old_states, strict=True)]
-            for new_states, old_states in zip(all_states, previous, strict=True)
-        ]
+        return tree.map_structure(choose, all_states, previous)
 
     def suppressed(self, all_states, position, vocabulary_size):
         masks = [

@@ -180,7 +180,8 @@ class _SearchLoop(PerSentence):
         loop_state, weights = self._run_first_step(states)
         history = self._make_history(loop_state.words, weights)
         first = ops.ones((), dtype="int32")
-        run = self._run_rounds if self._can_shrink else self._run_steps
+        can_shrink = self.has_rows and keras.backend.backend() != "jax"
+        run = self._run_rounds if can_shrink else self._run_steps
         t, loop_state, history = run(first, loop_state, history)
         state = self._make_step_state(t, None, loop_state)
         final = self.strategy.finalize(state, loop_state.strategy_state)
@@ -193,10 +194,6 @@ class _SearchLoop(PerSentence):
             final.ranking,
             alignments[..., : self.max_steps, :],
         )
-
-    @property
-    def _can_shrink(self):
-        return self.has_rows and keras.backend.backend() != "jax"
 
     def _run_rounds(self, t, loop_state, history):
         """Run all steps in rounds, each only with unfinished sentences.
@@ -259,8 +256,12 @@ class _SearchLoop(PerSentence):
         states = first_states(self.step, states, batch, self.max_steps)
         first_ids = ops.full((batch, 1), self.bos_id, dtype="int32")
         logits, states, weights = call_step(self.step, first_ids, states, 0)
-        special_ids = (self.bos_id, self.eos_id, self.pad_id)
-        check_ids(logits.shape[-1], special_ids)
+        check_ids(
+            logits.shape[-1],
+            bos_id=self.bos_id,
+            eos_id=self.eos_id,
+            pad_id=self.pad_id,
+        )
         scorer_states = self.scorers.start(
             batch, ops.shape(weights)[-1], self.max_steps
         )
