@@ -98,10 +98,10 @@ class Translator(TextTranslator):
         """
         parts = load_run(run_folder, weights, decoding, precision)
         translator = cls(*parts, strategy=strategy, scorers=scorers)
+        if isinstance(run_folder, str | Path):
+            run_folder = [run_folder]
         if fold_embedding:
             translator.translation_model.fold_embedding()
-        elif isinstance(run_folder, str | Path):
-            translator._run = run_folder
         elif len(run_folder) == 1:
             translator._run = run_folder[0]
         return translator
