@@ -84,11 +84,11 @@ class _EnsembleStep(PerSentence):
         self.scale = scale
 
     def __call__(self, ids, states, position):
-        results, first = [], 0
-        for step, count in zip(self.steps, self.state_counts, strict=True):
-            step_states = list(states[first : first + count])
-            results.append(step(ids, step_states, position))
-            first += count
+        remaining = iter(states)
+        results = [
+            step(ids, list(itertools.islice(remaining, count)), position)
+            for step, count in zip(self.steps, self.state_counts, strict=True)
+        ]
         logits, new_states, weights = zip(*results, strict=True)
         weights = [masking.upcast(x) for x in weights if x is not None]
         return (
