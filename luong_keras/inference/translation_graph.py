@@ -139,20 +139,16 @@ class TranslationGraph(tf.Module):
             source.lengths, reserved_symbols(request)
         )
         maximum = limits["max_lengths"][:, None]
+        counts = ALL if num_return_sequences is None else num_return_sequences
         if options is not None:
-            num_return_sequences = tf.where(
-                options.n_best > 0, options.n_best, ALL
-            )
-        if num_return_sequences is not None:
-            count = tf.reduce_max(num_return_sequences)
-            hypotheses = Hypotheses(*(x[:, :count] for x in hypotheses))
+            counts = tf.where(options.n_best > 0, options.n_best, ALL)
+        count = tf.reduce_max(counts)
+        hypotheses = Hypotheses(*(x[:, :count] for x in hypotheses))
         tokens = self._target_tokens(hypotheses, source_tokens, options, prefix)
-        lengths = hypotheses.lengths
+        ranks = tf.range(tf.shape(hypotheses.scores)[1])
         is_filled = hypotheses.scores > ABSENT_SCORE
-        if num_return_sequences is not None:
-            ranks = tf.range(tf.shape(is_filled)[1])
-            is_filled &= ranks < tf.reshape(num_return_sequences, [-1, 1])
-            lengths = tf.where(is_filled, lengths, 0)
+        is_filled &= ranks < tf.reshape(counts, [-1, 1])
+        lengths = tf.where(is_filled, hypotheses.lengths, 0)
         word_mask = tf.sequence_mask(lengths, tf.shape(tokens)[2])
         tokens = tf.where(word_mask, tokens, "")
         results = {
