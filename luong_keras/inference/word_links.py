@@ -161,14 +161,13 @@ def nearest_word_positions(
 
 def _join_letters(parts: Iterable[str]) -> tuple[str, list[int]]:
     """Normalise and join the parts; also return the part of each letter."""
-    letters: list[str] = []
-    part_of_letter: list[int] = []
+    letters, part_of_letter = "", list[int]()
     for place, part in enumerate(parts):
         part_letters = unicodedata.normalize("NFKC", part).casefold()
         part_letters = "".join(part_letters.split())
-        letters.append(part_letters)
+        letters += part_letters
         part_of_letter += [place] * len(part_letters)
-    return "".join(letters), part_of_letter
+    return letters, part_of_letter
 
 
 def _matching_places(letters: str, text: str) -> list[int | None]:

@@ -154,9 +154,8 @@ class Shortlist(tf.Module):
             *extra_ids: ids of words that the result must contain.
         """
         rows = tf.gather(self._table, tf.reshape(sources, [-1]))
-        id_lists = [tf.range(self.num_frequent), tf.reshape(rows, [-1])]
-        id_lists += [tf.reshape(ids, [-1]) for ids in extra_ids]
-        ids = tf.concat(id_lists, axis=0)
+        id_lists = [tf.range(self.num_frequent), rows, *extra_ids]
+        ids = tf.concat([tf.reshape(x, [-1]) for x in id_lists], axis=0)
         marks = tf.tensor_scatter_nd_update(
             tf.zeros([self.size], tf.bool),
             ids[:, None],
