@@ -55,23 +55,19 @@ class JaxTranslator(TranslationGraph):
         One `TruncationWarning` per call reports the lines that were cut.
         `advance` is called with the number of sentences of each finished batch.
         """
-        results, cuts = {}, self._truncated_places()
-        for place, sentence in sentences_by_place(
+        cuts = self._truncated_places()
+        sentences = sentences_by_place(
             lambda places: self.translate_batch(
                 tf.constant([lines[i] for i in places])
             ),
             lines,
             self.decoding.batch_size,
             advance,
-        ):
-            results[place] = best_text_of(sentence)
-            cuts.add(
-                place,
-                bool(sentence["truncated"]),
-                bool(sentence["unfinished"][0]),
-            )
+            cuts,
+        )
+        results = in_order((place, best_text_of(s)) for place, s in sentences)
         cuts.warn(stacklevel=2)
-        return in_order(results.items())
+        return results
 
     def _search(self, text, source, request, num_return_sequences):
         limits = self.search_runner.limits(source.lengths)

@@ -45,16 +45,16 @@ class LineSearch:
         self,
         lines,
         options,
-        cut,
+        cuts,
         advance: Advance | None = None,
         num_return_sequences=ALL,
     ):
-        """Yield the place and the results of each line, as they are found.
+        """Return the place and the results of each line, as they are found.
 
         Args:
             lines: the sentences, as `text_column` returns them.
             options: the search options by name.
-            cut: `TruncatedPlaces`, to which the lines are added.
+            cuts: `TruncatedPlaces`, to which the lines are added.
             advance: callback for the number of sentences of each batch.
             num_return_sequences: the number of translations to return per
                 sentence in calls without options.
@@ -73,19 +73,14 @@ class LineSearch:
                 arguments = [column[places] for column in columns]
             return search(text, *arguments)
 
-        for place, sentence in sentences_by_place(
+        return sentences_by_place(
             run_batch,
             lines,
             self._graph.decoding.batch_size,
             advance,
+            cuts,
             self._map_batches,
-        ):
-            cut.add(
-                place,
-                bool(sentence["truncated"]),
-                bool(sentence["unfinished"][0]),
-            )
-            yield place, sentence
+        )
 
     def _map_batches(self, run_batch, batches):
         # The first batch runs without threads, because it traces the graph and

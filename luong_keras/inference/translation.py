@@ -13,6 +13,7 @@ from luong_keras.alignment.aer import best_links
 from luong_keras.progress import Advance
 from luong_keras.tables import html_table, text_table
 from luong_keras.text.threads import batches_of
+from luong_keras.truncation import TruncatedPlaces
 
 # Score of a rank that the search did not fill: JSON has no -Infinity.
 ABSENT_SCORE = -1e30
@@ -53,12 +54,10 @@ class Translation:
             >>> door.as_dict()
             {'text': 'Tür', 'score': -0.5}
         """
-        result: dict[str, Any] = {"text": self.text, "score": self.score}
+        names = ["text", "score"]
         if links:
-            result["tokens"] = self.tokens
-            result["source_tokens"] = self.source_tokens
-            result["links"] = self.links
-        return result
+            names += ["tokens", "source_tokens", "links"]
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True)
@@ -172,6 +171,7 @@ def sentences_by_place(
     lines: Sequence[str | bytes],
     size: int,
     advance: Advance | None = None,
+    cuts: TruncatedPlaces | None = None,
     map_batches: Callable[..., Iterable[Any]] = map,
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Run batches of lines of similar length, for little padding.
@@ -182,6 +182,7 @@ def sentences_by_place(
         lines: the lines.
         size: the number of lines per batch.
         advance: callback for the number of sentences of each batch.
+        cuts: record of the lines that were cut, or whose best translation was.
         map_batches: function like `map` that runs the batches.
 
     Yields:
@@ -195,7 +196,14 @@ def sentences_by_place(
     order = sorted(range(len(lines)), key=lambda i: len(lines[i]))
     for places, arrays in map_batches(run, batches_of(order, size)):
         for row, place in enumerate(places):
-            yield place, {name: array[row] for name, array in arrays.items()}
+            sentence = {name: array[row] for name, array in arrays.items()}
+            if cuts is not None:
+                cuts.add(
+                    place,
+                    bool(sentence["truncated"]),
+                    bool(sentence["unfinished"][0]),
+                )
+            yield place, sentence
         if advance is not None:
             advance(len(places))
 
