@@ -126,7 +126,9 @@ class Beam(DecodingStrategy):
         batch = ops.shape(state.scores)[0]
         candidates = self._rank_candidates(state, *self._initial_state(batch))
         output, more = self._select_live(state, candidates)
-        pool = empty_pool(batch, self.stack_size, state.scores.dtype)
+        empty = ops.zeros((batch, self.stack_size), dtype="int32")
+        ranking = ops.full_like(empty, NEVER, dtype=state.scores.dtype)
+        pool = FinishedHypotheses(ranking, empty, empty)
         return output._replace(
             scores=mask_finished(state.unfinished, output.scores),
             unfinished=state.max_lengths >= 2,
@@ -138,8 +140,11 @@ class Beam(DecodingStrategy):
         candidates = self._rank_candidates(state, *more)
         pool = self._add_finished(pool, candidates, state)
         output, more = self._select_live(state, candidates)
+        settled = self._settled_mask(state, pool, output.scores)
+        # `</s>` is a symbol, too: a translation may end with t + 1 symbols.
+        room = state.position + 1 < state.max_lengths
         return output._replace(
-            unfinished=self._unfinished_mask(state, pool, output.scores),
+            unfinished=state.unfinished & room & ~settled,
             strategy_state=(pool, *more),
         )
 
@@ -255,14 +260,6 @@ class Beam(DecodingStrategy):
         scores = ops.where(grows, live, state.scores)
         return StepOutput(words, parents, scores, None, None), more
 
-    def _unfinished_mask(self, state, pool, scores):
-        """Return a mask of the sentences that continue after this step."""
-        # `</s>` is a symbol, too: a translation may end with t + 1 symbols.
-        room = state.position + 1 < state.max_lengths
-        return (
-            state.unfinished & room & ~self._settled_mask(state, pool, scores)
-        )
-
     def _settled_mask(self, state, pool, scores):
         """Return a mask of the sentences whose results cannot change."""
         full = last_score(pool, self.stack_sizes) > NEVER / 2
@@ -325,16 +322,6 @@ class FinishedHypotheses(NamedTuple):
     ranking: Any
     parent: Any
     end: Any
-
-
-def empty_pool(batch, size, dtype) -> FinishedHypotheses:
-    """Create a pool of `size` empty places."""
-    shape = (batch, size)
-    return FinishedHypotheses(
-        ops.full(shape, NEVER, dtype=dtype),
-        ops.zeros(shape, dtype="int32"),
-        ops.zeros(shape, dtype="int32"),
-    )
 
 
 def merge_finished(

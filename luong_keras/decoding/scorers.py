@@ -244,9 +244,11 @@ class NoRepeatedNgrams(Scorer):
 
     def __init__(self, size):
         if np.ndim(size):
-            limit = self.MAX_SIZE
-            size = check_counts("size", size, 0, limit, "or one int for all")
-        self.size = size if np.ndim(size) else check_integer("size", size)
+            self.size = check_counts(
+                "size", size, 0, self.MAX_SIZE, "or one int for all"
+            )
+        else:
+            self.size = check_integer("size", size)
 
     def start(self, batch, source_length, max_steps):
         # -1, which is not a word id, fills the places after the last word.
