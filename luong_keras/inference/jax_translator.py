@@ -78,13 +78,9 @@ class JaxTranslator(TranslationGraph):
         max_steps = self.search_runner.limits(tf.constant([batch_width]))[
             "max_steps"
         ]
-        ids = np.full(
-            (batch_rows, batch_width),
+        ids = source.ids.to_tensor(
             self.translation_model.config.source_pad_id,
-            "int32",
-        )
-        ids[:rows, :width] = source.ids.to_tensor(
-            self.translation_model.config.source_pad_id
+            shape=[batch_rows, batch_width],
         ).numpy()
         lengths = [
             np.pad(limits[name].numpy(), (0, batch_rows - rows))

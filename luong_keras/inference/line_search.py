@@ -60,18 +60,13 @@ class LineSearch:
                 sentence in calls without options.
         """
         columns = self._columns(options, len(lines))
-        search = (
-            self._option_searches[len(columns)]
-            if columns
-            else self._configured_search
-        )
 
         def run_batch(places):
             text = tf.constant([lines[i] for i in places])
-            arguments = [num_return_sequences]
-            if columns:
-                arguments = [column[places] for column in columns]
-            return search(text, *arguments)
+            if not columns:
+                return self._configured_search(text, num_return_sequences)
+            search = self._option_searches[len(columns)]
+            return search(text, *(column[places] for column in columns))
 
         return sentences_by_place(
             run_batch,
