@@ -77,25 +77,15 @@ class SentencePieceTokenizer(Tokenizer):
     file_suffix = ".model"
 
     def __init__(self, model_file: str | Path, lowercase: bool = False) -> None:
-        path = Path(model_file)
-        if not path.is_file():
-            raise FileNotFoundError(
-                f"There is no SentencePiece model {path}. "
-                "`SentencePieceTokenizer.train(...).save(...)` writes one."
-            )
-        self._restore(path.read_bytes(), lowercase, str(path))
-
-    def _restore(self, model: bytes, lowercase: bool, origin: str) -> None:
-        super().__init__(lowercase)
-        self._bytes = model
+        super().__init__(model_file, lowercase)
         tokenizer_class = _import_tensorflow_text().SentencepieceTokenizer
         try:
-            self._to_ids = tokenizer_class(model, out_type=tf.int32)
-            self._to_pieces = tokenizer_class(model, out_type=tf.string)
+            self._to_ids = tokenizer_class(self._bytes, out_type=tf.int32)
+            self._to_pieces = tokenizer_class(self._bytes, out_type=tf.string)
             self._size = int(self._to_ids.vocab_size())
         except tf.errors.OpError as error:
             raise ValueError(
-                f"{origin} is not a SentencePiece model ({error.message}). "
+                f"{model_file} is not a SentencePiece model ({error.message}). "
                 "Restore the file, or train a new tokenizer."
             ) from error
         special_tokens = self.lookup(tf.range(len(SPECIAL_TOKENS))).numpy()
@@ -103,8 +93,8 @@ class SentencePieceTokenizer(Tokenizer):
         if special_tokens != SPECIAL_TOKENS:
             raise ValueError(
                 f"The ids 0 to 3 of a model are {list(SPECIAL_TOKENS)}. "
-                f"Received: {list(special_tokens)} in {origin}. Train it with "
-                "`SentencePieceTokenizer.train`, or give SentencePiece "
+                f"Received: {list(special_tokens)} in {model_file}. Train it "
+                "with `SentencePieceTokenizer.train`, or give SentencePiece "
                 "`pad_id=0, unk_id=1, bos_id=2, eos_id=3`."
             )
 
@@ -203,8 +193,7 @@ class SentencePieceTokenizer(Tokenizer):
             )
         except RuntimeError as error:
             raise _training_error(vocabulary_size, error) from error
-        tokenizer = cls.__new__(cls)
-        tokenizer._restore(model.getvalue(), lowercase, "the new model")
+        tokenizer = cls._of_bytes(model.getvalue(), lowercase=lowercase)
         size = tokenizer.vocabulary_size
         if size > vocabulary_size:
             raise VocabularySizeError(
@@ -214,20 +203,6 @@ class SentencePieceTokenizer(Tokenizer):
                 size,
             )
         return tokenizer
-
-    @property
-    def vocabulary_size(self) -> int:
-        """The number of ids, including the four special tokens."""
-        return self._size
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The arguments that restore this tokenizer together with its file."""
-        return {"lowercase": self.lowercase}
-
-    def file_bytes(self) -> bytes:
-        """Return the SentencePiece model."""
-        return self._bytes
 
     def tokens(self, text: tf.Tensor) -> tf.RaggedTensor:  # noqa: D102
         return self._to_pieces.tokenize(self.clean(text))

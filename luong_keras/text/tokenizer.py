@@ -5,9 +5,10 @@ from __future__ import annotations
 import abc
 import hashlib
 import json
+import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from luong_keras.files.atomic_file import atomic_path, write_json
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
@@ -26,29 +27,49 @@ class Tokenizer(tf.Module, abc.ABC):
     replaced by U+FFFD.
 
     Args:
+        file: The file of the vocabulary or the model.
         lowercase: Whether text is lower-cased before anything else.
+
+    Raises:
+        FileNotFoundError: If the file does not exist.
     """
 
     kind: str  # the name in the tokenizer's JSON file
     file_suffix: str
+    _size: int
 
-    def __init__(self, lowercase: bool) -> None:
+    def __init__(self, file: str | Path, lowercase: bool) -> None:
         super().__init__()
+        if not Path(file).is_file():
+            name = type(self).__name__
+            raise FileNotFoundError(
+                f"There is no file {file} of a {name}. "
+                f"`{name}.train(...).save(...)` writes one."
+            )
         self.lowercase = bool(lowercase)
+        self._bytes = Path(file).read_bytes()
+
+    @classmethod
+    def _of_bytes(cls, content: bytes, **options: Any) -> Self:
+        """Make a tokenizer of the content of its file and its options."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / f"{cls.kind}{cls.file_suffix}"
+            file.write_bytes(content)
+            return cls(file, **options)
 
     @property
-    @abc.abstractmethod
     def vocabulary_size(self) -> int:
         """The number of ids, including the four special tokens."""
+        return self._size
 
     @property
-    @abc.abstractmethod
     def options(self) -> dict[str, Any]:
         """The arguments that restore this tokenizer together with its file."""
+        return {"lowercase": self.lowercase}
 
-    @abc.abstractmethod
     def file_bytes(self) -> bytes:
         """Return the content of the tokenizer's file."""
+        return self._bytes
 
     @abc.abstractmethod
     def tokens(self, text: tf.Tensor) -> tf.RaggedTensor:

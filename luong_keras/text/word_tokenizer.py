@@ -12,7 +12,7 @@ from typing import Any
 from luong_keras.special_tokens import SPECIAL_TOKENS, UNK, UNK_ID
 from luong_keras.text import word_splitting
 from luong_keras.text.threads import batches_of, map_in_threads
-from luong_keras.text.tokenizer import Tokenizer, clean_text
+from luong_keras.text.tokenizer import Tokenizer, clean_text, vocabulary_of
 from luong_keras.with_tensorflow import tf
 
 
@@ -52,10 +52,9 @@ class WordTokenizer(Tokenizer):
         pretokenized: bool = False,
         lowercase: bool = False,
     ) -> None:
-        super().__init__(lowercase)
+        super().__init__(vocabulary_file, lowercase)
         self.pretokenized = bool(pretokenized)
-        self._size = len(read_vocabulary(vocabulary_file))
-        self._bytes = Path(vocabulary_file).read_bytes()
+        self._size = len(_read_vocabulary(self._bytes, vocabulary_file))
         # TensorFlow shares tables by file name for the life of the process, so
         # each tokenizer reads a file of its own.
         folder = tempfile.TemporaryDirectory(prefix="luong_keras_words_")
@@ -184,10 +183,11 @@ class WordTokenizer(Tokenizer):
                     f"none of {list(SPECIAL_TOKENS)}. Received: {word!r}"
                     f"{' twice' if count > 1 else ''}. Leave it out."
                 )
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "words.vocab"
-            file.write_bytes("".join(line + "\n" for line in lines).encode())
-            return cls(file, pretokenized, lowercase)
+        return cls._of_bytes(
+            "".join(line + "\n" for line in lines).encode(),
+            pretokenized=pretokenized,
+            lowercase=lowercase,
+        )
 
     @property
     def words(self) -> list[str]:
@@ -197,25 +197,12 @@ class WordTokenizer(Tokenizer):
             >>> WordTokenizer.from_words(["cat", "dog"]).words
             ['cat', 'dog']
         """
-        lines = self._bytes.decode().removesuffix("\n").split("\n")
-        return lines[len(SPECIAL_TOKENS) :]
-
-    @property
-    def vocabulary_size(self) -> int:
-        """The number of ids, including the four special tokens."""
-        return self._size
+        return vocabulary_of(self)[len(SPECIAL_TOKENS) :]
 
     @property
     def options(self) -> dict[str, Any]:
         """The arguments that restore this tokenizer together with its file."""
-        return {
-            "pretokenized": self.pretokenized,
-            "lowercase": self.lowercase,
-        }
-
-    def file_bytes(self) -> bytes:
-        """Return the vocabulary, one word per line."""
-        return self._bytes
+        return {"pretokenized": self.pretokenized, **super().options}
 
     def tokens(self, text: tf.Tensor) -> tf.RaggedTensor:  # noqa: D102
         return _split_words(self.clean(text), self.pretokenized)
@@ -293,29 +280,23 @@ def count_words(
     return totals
 
 
-def read_vocabulary(path: str | Path) -> list[str]:
-    """Read and check a vocabulary file.
+def _read_vocabulary(content: bytes, path: str | Path) -> list[str]:
+    """Read and check a vocabulary.
 
     Args:
-        path: A UTF-8 file of one word per line, the special tokens first.
+        content: UTF-8, one word per line, the special tokens first.
+        path: The file of this content, for messages.
 
     Returns:
         The words; the place of a word is its id.
 
     Raises:
-        FileNotFoundError: If the file does not exist.
-        ValueError: If the file is not UTF-8 or does not begin with the special
-            tokens; if a word is empty, contains white space or is repeated,
-            with the number of the line, from 1.
+        ValueError: If the content is not UTF-8 or does not begin with the
+            special tokens; if a word is empty, contains white space or is
+            repeated, with the number of the line, from 1.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"There is no vocabulary file {path}. Expected one word a line; "
-            "`WordTokenizer.train(...).save(...)` writes one."
-        )
     try:
-        words = path.read_bytes().decode("utf-8").removesuffix("\n").split("\n")
+        words = content.decode("utf-8").removesuffix("\n").split("\n")
     except UnicodeDecodeError as error:
         raise ValueError(
             f"The vocabulary {path} is not UTF-8 text ({error}). Write it "

@@ -126,9 +126,11 @@ def test_a_tokenizer_that_is_half_replaced_does_not_exist(
 
 
 def test_missing_files():
-    with pytest.raises(FileNotFoundError, match="no vocabulary file"):
+    with pytest.raises(FileNotFoundError, match="no file.*WordTokenizer.train"):
         WordTokenizer("/nonexistent/words.vocab")
-    with pytest.raises(FileNotFoundError, match="no SentencePiece model"):
+    with pytest.raises(
+        FileNotFoundError, match="no file.*SentencePieceTokenizer.train"
+    ):
         SentencePieceTokenizer("/nonexistent/pieces.model")
 
 
