@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import os
@@ -11,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
 from luong_keras.config.data import FilterConfig
 from luong_keras.data.corpus import (
@@ -32,7 +31,7 @@ from luong_keras.data.pair_checks import (
     check_scripts,
     format_pair,
 )
-from luong_keras.files.atomic_file import explain_disk_errors, write_json
+from luong_keras.files.atomic_file import explain_disk_errors, sync, write_json
 from luong_keras.missing_package import needs
 from luong_keras.tables import pluralize
 from luong_keras.text.threads import available_cores, batches_of, map_in_order
@@ -105,28 +104,35 @@ def write_corpus(
     parts: Counter[int] = Counter()
     seen_hashes: set[int] = set()
     count = 0
-    with _open_texts(folder) as files:
-        for chunk in checked_chunks(pairs, preprocess, filters, processes):
-            lines: tuple[list[bytes], list[bytes]] = [], []
-            for pair, result in chunk:
-                count += 1
-                if filters.duplicates and not isinstance(result, str):
-                    if result[2] in seen_hashes:
-                        result = "duplicate"
-                    else:
-                        seen_hashes.add(result[2])
-                if isinstance(result, str):
-                    left_out.add(result, getattr(pair, "place", count), pair)
+    _remove_corpus(folder)
+    paths = [text_path(folder, side) for side in SIDES]
+    for chunk in checked_chunks(pairs, preprocess, filters, processes):
+        lines: tuple[list[bytes], list[bytes]] = [], []
+        for pair, result in chunk:
+            count += 1
+            if filters.duplicates and not isinstance(result, str):
+                if result[2] in seen_hashes:
+                    result = "duplicate"
                 else:
-                    lines[0].append(result[0])
-                    lines[1].append(result[1])
-                    parts[getattr(pair, "part", 0)] += 1
-            for file, side in zip(files, lines, strict=True):
-                with explain_disk_errors(Path(file.name), atomic=False):
-                    file.write(b"".join(line + b"\n" for line in side))
-            if progress is not None:
-                progress(len(chunk))
+                    seen_hashes.add(result[2])
+            if isinstance(result, str):
+                left_out.add(result, getattr(pair, "place", count), pair)
+            else:
+                lines[0].append(result[0])
+                lines[1].append(result[1])
+                parts[getattr(pair, "part", 0)] += 1
+        for path, side in zip(paths, lines, strict=True):
+            with (
+                explain_disk_errors(path, atomic=False),
+                open(path, "ab") as file,
+            ):
+                file.write(b"".join(line + b"\n" for line in side))
+        if progress is not None:
+            progress(len(chunk))
     left_out.check(count, parts.total(), max_skipped)
+    for path in paths:
+        with explain_disk_errors(path, atomic=False):
+            sync(path)
     description = {
         "format": FORMAT,
         "pairs": parts.total(),
@@ -136,7 +142,7 @@ def write_corpus(
                 "bytes": path.stat().st_size,
                 "crc32": file_checksum(path),
             }
-            for path in (text_path(folder, side) for side in SIDES)
+            for path in paths
         },
         "key": key,
         "filtered": left_out.filtered,
@@ -254,9 +260,8 @@ class _LeftOutPairs:
             )
 
 
-@contextlib.contextmanager
-def _open_texts(folder: Path) -> Iterator[list[BinaryIO]]:
-    """Open the texts of both sides, and flush them to disk at the end."""
+def _remove_corpus(folder: Path) -> None:
+    """Remove the corpus of a folder, which is made if absent."""
     folder.mkdir(parents=True, exist_ok=True)
     # Without this file the folder does not count as a corpus.
     (folder / COUNTS_FILE).unlink(missing_ok=True)
@@ -265,24 +270,6 @@ def _open_texts(folder: Path) -> Iterator[list[BinaryIO]]:
         for name in ("txt", "ids*.bin", "offsets*.npy"):
             for old in folder.glob(f"{side}.{name}"):
                 old.unlink()
-    paths = [text_path(folder, side) for side in SIDES]
-    with contextlib.ExitStack() as stack:
-        files: list[BinaryIO] = []
-        for path in paths:
-            with explain_disk_errors(path, atomic=False):
-                files.append(open(path, "wb"))  # noqa: SIM115
-            # By then the file is on disk, or an error was reported.
-            stack.callback(_close, files[-1])
-        yield files
-        for path, file in zip(paths, files, strict=True):
-            with explain_disk_errors(path, atomic=False):
-                file.flush()
-                os.fsync(file.fileno())
-
-
-def _close(file: BinaryIO) -> None:
-    with contextlib.suppress(OSError):
-        file.close()
 
 
 Chunk = TypeVar("Chunk")
