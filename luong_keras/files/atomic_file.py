@@ -241,16 +241,11 @@ is damaged (Expecting property name ...). Write it again.
     path = no_link(path)
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(value, dict):
+            raise ValueError(f"it holds a {type(value).__name__}")
     except ValueError as error:  # Includes text that is not UTF-8.
-        raise _damaged_file_error(path, what, str(error), advice) from error
-    if not isinstance(value, dict):
-        why = f"it holds a {type(value).__name__}"
-        raise _damaged_file_error(path, what, why, advice)
+        raise ValueError(
+            f"Expected {what} in {str(path)!r}. Received: a file that is "
+            f"damaged ({error}). {advice}"
+        ) from error
     return value
-
-
-def _damaged_file_error(path, what: str, why: str, advice: str) -> ValueError:
-    return ValueError(
-        f"Expected {what} in {str(path)!r}. Received: a file that is damaged "
-        f"({why}). {advice}"
-    )
