@@ -1,4 +1,4 @@
-"""Shuffling that makes the lines of a batch a pure function of the step."""
+"""Orders that are pure functions of their seeds, and the shapes of batches."""
 
 from __future__ import annotations
 
@@ -6,146 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from luong_keras.config.checks import at_least
 from luong_keras.data.padding import padded_width
-from luong_keras.data.token_ids import PairSelection
 from luong_keras.with_tensorflow import tf
-
-_POOL_BATCHES = {"sorted_pools": 64, "authors": 100}
-
-
-class BatchOrder:
-    """The lines of all batches of all epochs, numbered by the global step.
-
-    Args:
-        pairs: The pairs that are used, and their lengths.
-        batch_size, seed, batching, pool_batches: See `TrainingBatches`.
-        mixture: The pairs that an epoch takes from each source; None if each
-            pair occurs once per epoch.
-
-    Raises:
-        ValueError: If an argument is out of range.
-    """
-
-    def __init__(
-        self,
-        pairs: PairSelection,
-        batch_size: int,
-        seed: int,
-        batching: str = "sorted_pools",
-        pool_batches: int | None = None,
-        mixture: Mixture | None = None,
-    ) -> None:
-        if batching not in _POOL_BATCHES:
-            raise ValueError(
-                f"`batching` must be one of {tuple(_POOL_BATCHES)}. "
-                f"Received: {batching!r}."
-            )
-        if pool_batches is None:
-            pool_batches = _POOL_BATCHES[batching]
-        if mixture is not None and batching == "authors":
-            raise ValueError(
-                "`weights` mix the lines, and `batching='authors'` takes them "
-                "in their order. Received: both. Leave one out."
-            )
-        at_least(1, batch_size=batch_size, pool_batches=pool_batches)
-        at_least(0, seed=seed)
-        self.batch_size = batch_size
-        self.seed = seed
-        self.batching = batching
-        self.pool_batches = pool_batches
-        self._pairs = pairs
-        self._mixture = mixture
-
-    @property
-    def pairs_per_epoch(self) -> int:
-        """The number of pairs per epoch."""
-        return len(self._pairs.lines)
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """The number of batches per epoch."""
-        return -(-len(self._pairs.lines) // self.batch_size)
-
-    @property
-    def pools_per_epoch(self) -> int:
-        """The number of pools per epoch."""
-        return -(-self.steps_per_epoch // self.pool_batches)
-
-    def pool_lines(self, epoch: int, pool: int) -> list[np.ndarray]:
-        """Compute the lines of the corpus in the batches of a pool.
-
-        Args:
-            epoch: The epoch, from 0.
-            pool: The pool in the epoch, from 0.
-
-        Returns:
-            (B,) line numbers of each batch, in the order of training.
-        """
-        start = pool * self.pool_batches * self.batch_size
-        count = len(self._pairs.lines)
-        stop = min(start + self.pool_batches * self.batch_size, count)
-        keys = [self._pairs.target_lengths]
-        if self.batching == "authors":
-            lines = self._pairs.lines[start:stop]
-            return sorted_batches(lines, keys, self.batch_size)
-        if self._mixture is not None:
-            places = self._mixture.places(start, stop, epoch)
-        else:
-            places = shuffled_places(
-                np.arange(start, stop), count, (self.seed, epoch)
-            )
-        keys.append(self._pairs.source_lengths)
-        batches = sorted_batches(
-            self._pairs.lines[places], keys, self.batch_size
-        )
-        # The seeds of epochs are not negative, so the two never coincide.
-        seed = (-1 - self.seed, epoch * self.pools_per_epoch + pool)
-        order = shuffled_places(np.arange(len(batches)), len(batches), seed)
-        return [batches[place] for place in order]
-
-    def lines(self, step: int) -> np.ndarray:
-        """Compute the lines of the corpus in the batch of a step.
-
-        Args:
-            step: The global step, from 0.
-
-        Returns:
-            (B,) line numbers, from 0.
-        """
-        epoch, place = divmod(step, self.steps_per_epoch)
-        pool, place = divmod(place, self.pool_batches)
-        return self.pool_lines(epoch, pool)[place]
-
-    def sizes(self, epoch: int = 0) -> np.ndarray:
-        """Compute the sizes of an epoch's batches, in one pass.
-
-        Args:
-            epoch: The epoch, from 0.
-
-        Returns:
-            (N, 4) integer array: for each batch the rows, the columns of
-            `source` and of `target_in`, and the tokens in both.
-        """
-        source, target = self._pairs.source_lengths, self._pairs.target_lengths
-        sizes = [
-            (
-                len(lines),
-                source[lines].max(),
-                target[lines].max() + 1,  # `<s>`
-                source[lines].sum() + target[lines].sum() + len(lines),
-            )
-            for pool in range(self.pools_per_epoch)
-            for lines in self.pool_lines(epoch, pool)
-        ]
-        return np.array(sizes, np.int64)
 
 
 def batch_shapes(sizes: np.ndarray, widths: Sequence[int] = ()) -> np.ndarray:
     """Compute the shapes of batches that are padded to some widths.
 
     Args:
-        sizes: The result of `BatchOrder.sizes`.
+        sizes: The result of `TrainingBatches.sizes`.
         widths: As in `TrainingBatches.dataset`.
 
     Returns:
@@ -159,7 +28,7 @@ def padding_share(sizes: np.ndarray, widths: Sequence[int] = ()) -> float:
     """Compute the share of padding in batches.
 
     Args:
-        sizes: The result of `BatchOrder.sizes`.
+        sizes: The result of `TrainingBatches.sizes`.
         widths: As in `TrainingBatches.dataset`.
 
     Returns:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from luong_keras.data.batch_order import BatchOrder, Mixture
+from luong_keras.config.checks import at_least
+from luong_keras.data.batch_order import (
+    Mixture,
+    shuffled_places,
+    sorted_batches,
+)
 from luong_keras.data.corpus import Corpus
 from luong_keras.data.padding import (
     dataset_of_batches,
@@ -20,8 +26,10 @@ from luong_keras.data.token_ids import select_pairs
 from luong_keras.text.tokenizer import Tokenizer
 from luong_keras.with_tensorflow import tf
 
+_POOL_BATCHES = {"sorted_pools": 64, "authors": 100}
 
-class TrainingBatches(BatchOrder):
+
+class TrainingBatches:
     """Training batches of all epochs, numbered by the global step.
 
     An epoch shuffles the whole corpus and divides it into pools of
@@ -100,27 +108,133 @@ class TrainingBatches(BatchOrder):
         pool_batches: int | None = None,
         weights: Sequence[float] | None = None,
     ) -> None:
+        if batching not in _POOL_BATCHES:
+            raise ValueError(
+                f"`batching` must be one of {tuple(_POOL_BATCHES)}. "
+                f"Received: {batching!r}."
+            )
+        if pool_batches is None:
+            pool_batches = _POOL_BATCHES[batching]
+        if weights is not None and batching == "authors":
+            raise ValueError(
+                "`weights` mix the lines, and `batching='authors'` takes them "
+                "in their order. Received: both. Leave one out."
+            )
+        at_least(1, batch_size=batch_size, pool_batches=pool_batches)
+        at_least(0, seed=seed)
         pairs = select_pairs(
             corpus, source_tokenizer, target_tokenizer, max_length, over_long
         )
-        mixture = None
+        self._pairs = pairs
+        self._mixture = None
         if weights is not None:
             # The last sources may have no pairs in the corpus.
             sizes = corpus.parts + [0] * (len(weights) - len(corpus.parts))
             ends = np.searchsorted(pairs.lines, np.cumsum(sizes))
             counts = np.diff(ends, prepend=0).tolist()
-            mixture = Mixture(counts, weights, seed)
-        super().__init__(
-            pairs, batch_size, seed, batching, pool_batches, mixture
-        )
+            self._mixture = Mixture(counts, weights, seed)
         self.corpus = corpus
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer
+        self.batch_size = batch_size
+        self.seed = seed
         self.max_length = max_length
         self.over_long = over_long
-        self.dropped = self._pairs.dropped
-        self.cut = self._pairs.cut
-        self.empty = self._pairs.empty
+        self.batching = batching
+        self.pool_batches = pool_batches
+        self.dropped = pairs.dropped
+        self.cut = pairs.cut
+        self.empty = pairs.empty
+
+    @property
+    def pairs_per_epoch(self) -> int:
+        """The number of pairs per epoch."""
+        return len(self._pairs.lines)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """The number of batches per epoch."""
+        return -(-len(self._pairs.lines) // self.batch_size)
+
+    @property
+    def pools_per_epoch(self) -> int:
+        """The number of pools per epoch."""
+        return -(-self.steps_per_epoch // self.pool_batches)
+
+    def pool_lines(self, epoch: int, pool: int) -> list[np.ndarray]:
+        """Compute the lines of the corpus in the batches of a pool.
+
+        Args:
+            epoch: The epoch, from 0.
+            pool: The pool in the epoch, from 0.
+
+        Returns:
+            (B,) line numbers of each batch, in the order of training.
+        """
+        start = pool * self.pool_batches * self.batch_size
+        count = len(self._pairs.lines)
+        stop = min(start + self.pool_batches * self.batch_size, count)
+        keys = [self._pairs.target_lengths]
+        if self.batching == "authors":
+            lines = self._pairs.lines[start:stop]
+            return sorted_batches(lines, keys, self.batch_size)
+        if self._mixture is not None:
+            places = self._mixture.places(start, stop, epoch)
+        else:
+            places = shuffled_places(
+                np.arange(start, stop), count, (self.seed, epoch)
+            )
+        keys.append(self._pairs.source_lengths)
+        batches = sorted_batches(
+            self._pairs.lines[places], keys, self.batch_size
+        )
+        # The seeds of epochs are not negative, so the two never coincide.
+        seed = (-1 - self.seed, epoch * self.pools_per_epoch + pool)
+        order = shuffled_places(np.arange(len(batches)), len(batches), seed)
+        return [batches[place] for place in order]
+
+    def lines(self, step: int) -> np.ndarray:
+        """Compute the lines of the corpus in the batch of a step.
+
+        Args:
+            step: The global step, from 0.
+
+        Returns:
+            (B,) line numbers, from 0.
+        """
+        return next(self._lines_from(step))
+
+    def _lines_from(self, step: int) -> Iterator[np.ndarray]:
+        """Yield the lines of the batch of a step and of all later ones."""
+        while True:
+            epoch, place = divmod(step, self.steps_per_epoch)
+            pool, place = divmod(place, self.pool_batches)
+            batches = self.pool_lines(epoch, pool)[place:]
+            yield from batches
+            step += len(batches)
+
+    def sizes(self, epoch: int = 0) -> np.ndarray:
+        """Compute the sizes of an epoch's batches, in one pass.
+
+        Args:
+            epoch: The epoch, from 0.
+
+        Returns:
+            (N, 4) integer array: for each batch the rows, the columns of
+            `source` and of `target_in`, and the tokens in both.
+        """
+        source, target = self._pairs.source_lengths, self._pairs.target_lengths
+        sizes = [
+            (
+                len(lines),
+                source[lines].max(),
+                target[lines].max() + 1,  # `<s>`
+                source[lines].sum() + target[lines].sum() + len(lines),
+            )
+            for pool in range(self.pools_per_epoch)
+            for lines in self.pool_lines(epoch, pool)
+        ]
+        return np.array(sizes, np.int64)
 
     @property
     def fingerprint(self) -> str:
@@ -201,14 +315,8 @@ class TrainingBatches(BatchOrder):
 
     def _batches(self, start: int, stop: int) -> Iterator[dict]:
         """Yield the batches of a range of steps."""
-        step = start
-        while step < stop:
-            epoch, place = divmod(step, self.steps_per_epoch)
-            pool, place = divmod(place, self.pool_batches)
-            for lines in self.pool_lines(epoch, pool)[place:]:
-                if step < stop:
-                    yield padded_batch(*self._read_rows(lines))
-                step += 1
+        for lines in itertools.islice(self._lines_from(start), stop - start):
+            yield padded_batch(*self._read_rows(lines))
 
     def _read_rows(self, lines: np.ndarray) -> tuple[Sequence, Sequence]:
         """Read the ids of both sides, without `<s>` and `</s>`."""

@@ -769,7 +769,7 @@ MUTATIONS = [
     ),
     Mutation(
         "the same order of batches in every epoch",
-        "data/batch_order.py",
+        "data/batching.py",
         "epoch * self.pools_per_epoch + pool)",
         "pool)",
         WIRING,
