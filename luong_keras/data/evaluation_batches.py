@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from luong_keras.config.checks import at_least
+from luong_keras.data.batch_order import sorted_batches
 from luong_keras.data.padding import (
     dataset_of_batches,
     pad_rows,
@@ -74,20 +75,21 @@ class EvaluationBatches:
                 "`targets` must have one sentence for each of `sources`. "
                 f"Received: {len(targets)} and {len(sources)}."
             )
-        self.batch_size = batch_size
         sides = [_encode_lines(sources, source_tokenizer)]
         if targets is not None and target_tokenizer is not None:
             sides.append(_encode_lines(targets, target_tokenizer))
         lengths = np.array([[len(ids) for ids in side] for side in sides])
         self.cut = int((lengths > max_length).any(0).sum())
         self._sides = [[ids[:max_length] for ids in side] for side in sides]
-        # With targets, their length counts first, as in training. The sort is
-        # stable, so the same sentences always give the same batches.
-        self._order = np.lexsort(-np.minimum(lengths, max_length))
+        # With targets, their length counts first, as in training.
+        keys = -np.minimum(lengths, max_length)[::-1]
+        self._batches = sorted_batches(
+            np.arange(len(sources)), list(keys), batch_size
+        )
 
     def __len__(self) -> int:
         """Return the number of batches."""
-        return -(-len(self._order) // self.batch_size)
+        return len(self._batches)
 
     def __iter__(self) -> Iterator[dict[str, np.ndarray]]:
         """Iterate over the batches.
@@ -95,14 +97,13 @@ class EvaluationBatches:
         Yields:
             The arrays of one batch.
         """
-        for first in range(0, len(self._order), self.batch_size):
-            indices = self._order[first : first + self.batch_size]
+        for indices in self._batches:
             sides = [[side[i] for i in indices] for side in self._sides]
             if len(sides) == 2:
                 batch = padded_batch(*sides)
             else:
                 batch = {"source": pad_rows(sides[0], min_width=1)}
-            yield {"indices": indices.astype(np.int64), **batch}
+            yield {"indices": indices, **batch}
 
     def dataset(self, **share: Any) -> tf.data.Dataset:
         """Return the batches, without `indices`, as a dataset.
