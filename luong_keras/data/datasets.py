@@ -139,23 +139,20 @@ def _load_files(
         if (setting := getattr(config, part)) is not None
     }
 
-    def read_part(part: str) -> Pairs:
-        if part not in sources:
-            return []
-        return [
-            _check_evaluation_pair(pair, part)
-            for pair in read_text(sources[part], False)
-        ]
-
     # Only the training text may have bad lines, which are counted.
     skip = config.max_skipped > 0
     notes = [s.note for group in sources.values() for s in group if s.note]
-    evaluation_pairs = {part: read_part(part) for part in _PARTS[1:]}
+    evaluation_pairs: dict[str, Any] = {
+        part: [
+            _check_evaluation_pair(pair, part)
+            for pair in read_text(sources.get(part, []), False)
+        ]
+        for part in _PARTS[1:]
+    }
     datasets = Datasets(
         lambda: read_text(sources["train"], skip),
         pairs_key(config),
-        dev=evaluation_pairs["dev"],
-        test=evaluation_pairs["test"],
+        **evaluation_pairs,
         note="\n".join(notes) or None,
     )
     missing_parts = _held_out_parts(config)
@@ -200,7 +197,7 @@ def _hold_out(
             if None in pair or pair_hash(*pair) not in held_out
         )
 
-    parts = {
+    parts: dict[str, Any] = {
         part: list(dict.fromkeys(pairs.values()))
         for part, pairs in zip(missing_parts, sets, strict=True)
     }
@@ -211,8 +208,7 @@ def _hold_out(
     return dataclasses.replace(
         datasets,
         train=train,
-        dev=parts.get("dev", datasets.dev),
-        test=parts.get("test", datasets.test),
+        **parts,
         note="\n".join(filter(None, (datasets.note, note))),
     )
 
@@ -355,9 +351,8 @@ def held_out_pairs(
             candidates[digest] = place, (pair[0], pair[1]), set()
         candidates[digest][2].add(pair_hash(*pair))
         if len(candidates) > 2 * maximum:
-            smallest = sorted(candidates)[:maximum]
-            limit = smallest[-1] + 1
-            candidates = {digest: candidates[digest] for digest in smallest}
+            candidates = dict(sorted(candidates.items())[:maximum])
+            limit = max(candidates) + 1
     count = len(hashes)
     if count <= parts:
         raise ValueError(
