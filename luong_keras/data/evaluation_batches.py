@@ -15,8 +15,11 @@ from luong_keras.data.padding import (
     padded_batch,
     share_of_batch,
 )
-from luong_keras.data.token_ids import encoder
-from luong_keras.text.tokenizer import Tokenizer, batches_of_lines
+from luong_keras.text.tokenizer import (
+    Tokenizer,
+    batches_of_lines,
+    compile_for_batches,
+)
 from luong_keras.with_tensorflow import tf
 
 
@@ -127,7 +130,7 @@ class EvaluationBatches:
 def _encode_lines(
     lines: Sequence[str], tokenizer: Tokenizer
 ) -> list[list[int]]:
-    encode = encoder(tokenizer)
+    encode = compile_for_batches(tokenizer.encode)
     return [
         ids
         for batch in batches_of_lines(lines)

@@ -15,7 +15,7 @@ from luong_keras.files.atomic_file import atomic_path
 from luong_keras.files.path_checks import no_link
 from luong_keras.tables import pluralize
 from luong_keras.text.threads import map_in_threads
-from luong_keras.text.tokenizer import Tokenizer
+from luong_keras.text.tokenizer import Tokenizer, compile_for_batches
 from luong_keras.with_tensorflow import tf
 
 OVER_LONG = ("drop", "truncate", "truncate_source_left")
@@ -99,7 +99,7 @@ def token_ids(
         return _open_token_ids(*paths, dtype, len(corpus))
     except (OSError, ValueError):
         pass  # not written yet, or incomplete
-    encode = encoder(tokenizer)
+    encode = compile_for_batches(tokenizer.encode)
 
     def encode_chunk(start: int) -> tuple[bytes, np.ndarray]:
         stop = min(start + _LINES_PER_CALL, len(corpus))
@@ -119,24 +119,6 @@ def token_ids(
     with atomic_path(paths[1]) as temporary:
         np.save(temporary, np.cumsum(np.concatenate([[0], *lengths])))
     return _open_token_ids(*paths, dtype, len(corpus))
-
-
-def encoder(tokenizer: Tokenizer) -> Callable[[tf.Tensor], tf.RaggedTensor]:
-    """Compile a tokenizer's `encode` for batches of any size.
-
-    Args:
-        tokenizer: The tokenizer.
-
-    Returns:
-        A function from (B,) strings to (B, None) ids.
-    """
-    # Traced here: otherwise each thread would trace it, and TensorFlow warns
-    # if several tokenizers are traced when they are called.
-    return tf.function(
-        tokenizer.encode,
-        input_signature=[tf.TensorSpec([None], tf.string)],
-        autograph=False,
-    ).get_concrete_function()
 
 
 def _open_token_ids(path: Path, offsets_path: Path, dtype: type, count: int):

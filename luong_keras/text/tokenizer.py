@@ -6,7 +6,7 @@ import abc
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -215,6 +215,24 @@ def vocabulary_of(tokenizer: Tokenizer) -> list[str]:
     """Return all tokens of a tokenizer, in the order of their ids."""
     ids = tf.range(tokenizer.vocabulary_size)
     return [token.decode() for token in tokenizer.lookup(ids).numpy()]
+
+
+def compile_for_batches(function: Callable[[tf.Tensor], Any]) -> Callable:
+    """Compile a function of text for batches of any size.
+
+    Args:
+        function: A function of (B,) strings, such as `Tokenizer.encode`.
+
+    Returns:
+        The function as a graph.
+    """
+    # Traced here: otherwise each thread would trace it, and TensorFlow warns
+    # if several tokenizers are traced when they are called.
+    return tf.function(
+        function,
+        input_signature=[tf.TensorSpec([None], tf.string)],
+        autograph=False,
+    ).get_concrete_function()
 
 
 def batches_of_lines(lines: Iterable[str]) -> Iterator[tf.Tensor]:

@@ -12,7 +12,12 @@ from typing import Any
 from luong_keras.special_tokens import SPECIAL_TOKENS, UNK, UNK_ID
 from luong_keras.text import word_splitting
 from luong_keras.text.threads import batches_of, map_in_threads
-from luong_keras.text.tokenizer import Tokenizer, clean_text, vocabulary_of
+from luong_keras.text.tokenizer import (
+    Tokenizer,
+    clean_text,
+    compile_for_batches,
+    vocabulary_of,
+)
 from luong_keras.with_tensorflow import tf
 
 
@@ -257,19 +262,12 @@ def count_words(
         >>> sorted(count_words(lines, tf.strings.split).items())
         [(b'a', 3), (b'b', 2)]
     """
-
-    @tf.function(
-        input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
+    count_in_graph = compile_for_batches(
+        lambda batch: tf.unique_with_counts(split(batch).flat_values)
     )
-    def count_in_graph(batch):
-        words, _, counts = tf.unique_with_counts(split(batch).flat_values)
-        return words, counts
-
-    # Otherwise each thread would trace it.
-    count_in_graph.get_concrete_function()
 
     def count_batch(batch: list[str]) -> tuple[list[bytes], list[int]]:
-        words, counts = count_in_graph(tf.constant(batch, tf.string))
+        words, _, counts = count_in_graph(tf.constant(batch, tf.string))
         return words.numpy().tolist(), counts.numpy().tolist()
 
     totals: Counter[bytes] = Counter()
