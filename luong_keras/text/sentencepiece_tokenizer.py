@@ -252,22 +252,20 @@ def _clean_lines(lines: Iterable[str], lowercase: bool) -> Iterator[bytes]:
         yield from clean_text(batch, lowercase).numpy().tolist()
 
 
+# What to do, by a part of SentencePiece's message.
+_FIXES = {
+    "too high": "The text has too few different characters and words for it: "
+    "give more text, or a smaller `vocabulary_size`.",
+    "required_chars": "The text has more different characters than that: give "
+    "a larger `vocabulary_size`, or a `character_coverage` below 1.",
+    "sentences_.empty": "The text has no sentence: give one that is not empty.",
+}
+
+
 def _training_error(vocabulary_size: int, error: RuntimeError) -> ValueError:
     message = str(error)
-    if "too high" in message:
-        fix = (
-            "The text has too few different characters and words for it: "
-            "give more text, or a smaller `vocabulary_size`."
-        )
-    elif "required_chars" in message:
-        fix = (
-            "The text has more different characters than that: give a larger "
-            "`vocabulary_size`, or a `character_coverage` below 1."
-        )
-    elif "sentences_.empty" in message:
-        fix = "The text has no sentence: give one that is not empty."
-    else:
-        fix = "Check the arguments and the text."
+    fixes = [fix for part, fix in _FIXES.items() if part in message]
+    fix = fixes[0] if fixes else "Check the arguments and the text."
     text = (
         f"SentencePiece could not train a model on this text. Received: "
         f"vocabulary_size={vocabulary_size}. {fix} SentencePiece says: "
