@@ -30,6 +30,7 @@ _REASONS = {
 def atomic_path(
     path: str | os.PathLike[str],
     around: contextlib.AbstractContextManager[None] | None = None,
+    size: int = 0,
 ) -> Iterator[Path]:
     """Yield a temporary path whose file replaces `path` at the end.
 
@@ -44,6 +45,8 @@ def atomic_path(
         path: The file to write or to replace. Its folder is made if needed.
         around: A context that is entered when the new file is on disk, and left
             when the new file has replaced the old one.
+        size: The size of the new file in bytes, if known. The disk must have
+            room for it.
 
     Yields:
         The temporary path to write to.
@@ -65,6 +68,12 @@ def atomic_path(
     with explain_disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_partial_files(path.parent, path.name)
+        if size:
+            free = shutil.disk_usage(path.parent).free
+            if free < size:
+                raise OSError(
+                    errno.ENOSPC, f"{free:,} of {size:,} bytes are free"
+                )
         owner = f"{socket.gethostname()}@{os.getpid()}-"
         temporary = path.with_name(f"{_PREFIX}{owner}{path.name}")
         try:
@@ -89,26 +98,6 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     """
     with atomic_path(path) as temporary:
         temporary.write_bytes(text.encode("utf-8"))
-
-
-def check_free_space(path: str | os.PathLike[str], size: int) -> None:
-    """Check that the disk has room for a file, before writing it.
-
-    Args:
-        path: The file.
-        size: The size of the file in bytes.
-
-    Raises:
-        OSError: If not, with the name of the file and the free bytes.
-    """
-    path = Path(path)
-    with explain_disk_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        free = shutil.disk_usage(path.parent).free
-        if free < size:
-            raise OSError(
-                errno.ENOSPC, f"{free:,} of {size:,} bytes are free", str(path)
-            )
 
 
 def remove_partial_files(folder: Path, name: str | None = None) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from luong_keras.files.atomic_file import atomic_path, check_free_space
+from luong_keras.files.atomic_file import atomic_path
 from luong_keras.files.path_checks import no_link
 
 FORMAT_VERSION = 1
@@ -44,8 +44,8 @@ def write_arrays(
         **header,
     }
     text = np.frombuffer(json.dumps(header).encode(), np.uint8)
-    check_free_space(path, sum(array.nbytes for array in arrays.values()))
-    with atomic_path(path, _keep_previous(Path(path))) as temporary:
+    size = sum(array.nbytes for array in arrays.values())
+    with atomic_path(path, _keep_previous(Path(path)), size) as temporary:
         content: dict[str, Any] = {_HEADER: text, **arrays}
         with open(temporary, "wb") as file:
             np.savez(file, **content)

@@ -11,7 +11,7 @@ import keras
 import ml_dtypes
 import numpy as np
 
-from luong_keras.files.atomic_file import atomic_path, check_free_space
+from luong_keras.files.atomic_file import atomic_path
 
 _CHECKSUM = "luong_keras_crc32"
 _HEADER_BYTES = 1 << 20  # bytes for everything except the arrays
@@ -44,12 +44,10 @@ def save_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
         OSError: If the file cannot be written, or the disk has no room for it.
             The message names the file.
     """
-    # HDF5 ends the process if the disk is full.
     arrays = map(keras.ops.convert_to_numpy, model.variables)
-    check_free_space(
-        path, _HEADER_BYTES + sum(array.nbytes for array in arrays)
-    )
-    with atomic_path(path) as temporary:
+    size = _HEADER_BYTES + sum(array.nbytes for array in arrays)
+    # With the size, because HDF5 ends the process if the disk is full.
+    with atomic_path(path, size=size) as temporary:
         model.save_weights(temporary)
         with h5py.File(temporary, "r+") as file:
             file.attrs[_CHECKSUM] = _compute_checksum(file)

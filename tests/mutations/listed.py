@@ -871,7 +871,7 @@ MUTATIONS = [
     Mutation(
         "no snapshot before this one",
         "training/snapshot_file.py",
-        "atomic_path(path, _keep_previous(Path(path)))",
+        "atomic_path(path, _keep_previous(Path(path)), size)",
         "atomic_path(path)",
         ("tests/training/test_snapshot.py",),
     ),
