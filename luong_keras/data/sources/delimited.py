@@ -149,61 +149,37 @@ def _read_pairs(
         columns: The source and the target column.
         read_records: A function that yields the number and the cells of each
             record, and takes the file and the treatment of decoding errors.
-        delimiter: As in `_pair_of_cells`.
-        skipped: The number of records before the first pair.
-        skip_bad_lines: As in `_pair_of_cells`.
-    """
-    errors = "surrogateescape" if skip_bad_lines else "strict"
-    number = 0
-    records = read_records(path, errors=errors)
-    for number, cells in itertools.islice(records, skipped, None):
-        yield _pair_of_cells(
-            [one_line(cell) for cell in cells],
-            columns,
-            path,
-            number,
-            delimiter,
-            skip_bad_lines,
-        )
-    if not number:
-        raise ValueError(f"The parallel text has no sentence: {path} is empty.")
-
-
-def _pair_of_cells(
-    cells: list[str],
-    columns: Columns,
-    path: Path,
-    number: int,
-    delimiter: str,
-    skip_bad_lines: bool,
-) -> PlacedPair:
-    """Return the pair of a line; a bad line is marked, or is an error.
-
-    Args:
-        cells: The cells of the line.
-        columns: The source and the target column.
-        path: The file.
-        number: The number of the line.
         delimiter: The delimiter between columns, for the message.
+        skipped: The number of records before the first pair.
         skip_bad_lines: Whether a wrong number of columns is only marked.
 
     Raises:
-        ValueError: If the line has too few columns, or too many.
+        ValueError: If a line has too few columns, or too many.
     """
-    place = f"{path.name}:{number}"
+    errors = "surrogateescape" if skip_bad_lines else "strict"
     last_column = max(columns.source, columns.target)
-    has_more = columns.count is not None and len(cells) > columns.count
-    if len(cells) > last_column and not has_more:
-        return PlacedPair(cells[columns.source], cells[columns.target], place)
-    if skip_bad_lines:
-        problem = MORE_COLUMNS if has_more else None
-        return PlacedPair(cells[0], None, place, problem)
-    expected = columns.count if has_more else last_column + 1
-    raise ValueError(
-        f"Line {number} of {path} does not have {expected} columns. Expected: "
-        f"source and target, {delimiter} between them. Received: "
-        f"{cells!r:.80}. Correct the line, or remove it."
-    )
+    number = 0
+    records = read_records(path, errors=errors)
+    for number, raw_cells in itertools.islice(records, skipped, None):
+        cells = [one_line(cell) for cell in raw_cells]
+        place = f"{path.name}:{number}"
+        has_more = columns.count is not None and len(cells) > columns.count
+        if len(cells) > last_column and not has_more:
+            yield PlacedPair(
+                cells[columns.source], cells[columns.target], place
+            )
+        elif skip_bad_lines:
+            problem = MORE_COLUMNS if has_more else None
+            yield PlacedPair(cells[0], None, place, problem)
+        else:
+            expected = columns.count if has_more else last_column + 1
+            raise ValueError(
+                f"Line {number} of {path} does not have {expected} columns. "
+                f"Expected: source and target, {delimiter} between them. "
+                f"Received: {cells!r:.80}. Correct the line, or remove it."
+            )
+    if not number:
+        raise ValueError(f"The parallel text has no sentence: {path} is empty.")
 
 
 def _unquote(cell: str) -> str:
