@@ -75,7 +75,7 @@ def main() -> None:
 def sides(corpus, part, languages):
     """Return the source and target lines of `train.10k` or `valid.100`."""
     paths = [corpus / f"{part}.{language}.gz" for language in languages]
-    _, sources, targets = zip(*read_pairs(*paths), strict=True)
+    sources, targets = zip(*read_pairs(*paths), strict=True)
     return sources, targets
 
 

@@ -59,7 +59,7 @@ def load_pairs(phrasebook_size: int) -> tuple[str, list[tuple[str, str]]]:
     folder = Path(os.environ.get("LUONG_KERAS_DATA", ""), "multi30k")
     if folder.is_dir():
         lines = read_pairs(folder / "train.en.gz", folder / "train.de.gz")
-        return "multi30k", [(source, target) for _, source, target in lines]
+        return "multi30k", [(source, target) for source, target in lines]
     from luong_keras.data.phrasebook import split_pairs
 
     pairs = split_pairs("train", phrasebook_size)

@@ -50,7 +50,7 @@ def texts() -> dict[str, list[tuple[str, str]]]:
         files = [folder / name / f"{stem}.{side}.gz" for side in ("en", "de")]
         if all(file.exists() for file in files):
             lines = read_pairs(*files)
-            found[name] = [(source, target) for _, source, target in lines]
+            found[name] = [(source, target) for source, target in lines]
     return found
 
 

@@ -43,7 +43,7 @@ def multi30k_pairs():
 
     folder = Path(os.environ["LUONG_KERAS_DATA"], "multi30k")
     lines = read_pairs(folder / "train.en.gz", folder / "train.de.gz")
-    return [(source, target) for _, source, target in lines]
+    return [(source, target) for source, target in lines]
 
 
 def training_batches(pairs, batch_size, folder):
@@ -128,7 +128,7 @@ def equal_length_sentences(count, maximum=40):
     lines = list(read_pairs(*parts))
     sides = [
         tokenizer.encode([line[side] for line in lines]).to_list()
-        for side in (1, 2)
+        for side in (0, 1)
     ]
     found = [
         source

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from luong_keras.data.sources.source_kinds import PlacedPair
 from luong_keras.missing_package import needs
 from luong_keras.tables import pluralize
 
@@ -31,7 +32,7 @@ def read_pairs(
     source_path: str | Path,
     target_path: str | Path,
     keep_bad_bytes: bool = False,
-) -> Iterator[tuple[int, str, str]]:
+) -> Iterator[PlacedPair]:
     r"""Read sentence pairs, line by line.
 
     Files are UTF-8 text, plain or compressed according to their suffixes
@@ -46,7 +47,8 @@ def read_pairs(
             counts such pairs.
 
     Yields:
-        The number of the line, from 1, and the two sentences.
+        The two sentences, with the name of the source file and the number
+        of the line as their place.
 
     Raises:
         FileNotFoundError: If a file is missing.
@@ -60,8 +62,8 @@ def read_pairs(
         >>> size = (folder / "de").write_text("eine Katze\nein Hund\n")
         >>> for pair in read_pairs(folder / "en", folder / "de"):
         ...     print(pair)
-        (1, 'a cat', 'eine Katze')
-        (2, 'a dog', 'ein Hund')
+        ('a cat', 'eine Katze')
+        ('a dog', 'ein Hund')
     """
     errors = "surrogateescape" if keep_bad_bytes else "strict"
     lines = itertools.zip_longest(
@@ -80,7 +82,8 @@ def read_pairs(
                 f"of lines. Received: {counts[0]} in {source_path}, "
                 f"{counts[1]} in {target_path}."
             )
-        yield number, source_line, target_line
+        place = f"{Path(source_path).name}:{number}"
+        yield PlacedPair(source_line, target_line, place)
     if not number:
         raise ValueError(
             f"The parallel text has no sentence: {source_path} and "

@@ -125,7 +125,7 @@ def text_sources(
         first, *second = text_files(source_names, languages)
         kind = None if second else file_kind(first)
         if kind is None:
-            read = functools.partial(_read_two_files, first, second[0])
+            read = functools.partial(read_pairs, first, second[0])
             sources.append(TextSource(read))
         else:
             sources.append(kind(first, requested))
@@ -148,13 +148,6 @@ def read_text(
             if part:
                 pair.part = part
             yield pair
-
-
-def _read_two_files(
-    first: Path, second: Path, skip_bad_lines: bool
-) -> Iterator[PlacedPair]:
-    for number, source, target in read_pairs(first, second, skip_bad_lines):
-        yield PlacedPair(source, target, f"{first.name}:{number}")
 
 
 def _find_file(name: str) -> Path:

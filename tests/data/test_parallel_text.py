@@ -27,19 +27,18 @@ def write(path, content):
 def test_plain_and_gzipped_files_are_paired(tmp_path):
     source = write(tmp_path / "a.gz", "eins\nzwei ü\n".encode())
     target = write(tmp_path / "b", b"one\r\ntwo")
-    assert list(read_pairs(source, target)) == [
-        (1, "eins", "one"),
-        (2, "zwei ü", "two"),
+    pairs = list(read_pairs(source, target))
+    assert [pair.place for pair in pairs] == ["a.gz:1", "a.gz:2"]
+    assert pairs == [
+        ("eins", "one"),
+        ("zwei ü", "two"),
     ]
 
 
 def test_only_line_feeds_end_a_line(tmp_path):
     line = "a\u2028b\u0085c\x0bd\x0ce\x1cf\rg"
     path = write(tmp_path / "a", f"{line}\nx\n".encode())
-    assert [pair[1:] for pair in read_pairs(path, path)] == [
-        (line, line),
-        ("x", "x"),
-    ]
+    assert list(read_pairs(path, path)) == [(line, line), ("x", "x")]
 
 
 def test_byte_order_marks_are_removed(tmp_path):
@@ -71,10 +70,11 @@ def test_bad_bytes_can_be_kept_for_the_corpus_to_skip(tmp_path):
 
     good = write(tmp_path / "good", b"a\nb\nc\n")
     bad = write(tmp_path / "bad", b"x\ny\xff\nz\n")
-    pairs = [(s, t) for _, s, t in read_pairs(good, bad, keep_bad_bytes=True)]
+    pairs = read_pairs(good, bad, keep_bad_bytes=True)
     corpus = write_corpus(pairs, tmp_path / "corpus")
     assert len(corpus) == 2
-    assert corpus.skipped == {"not UTF-8": {"count": 1, "first_lines": [2]}}
+    places = {"count": 1, "first_lines": ["good:2"]}
+    assert corpus.skipped == {"not UTF-8": places}
 
 
 def test_missing_empty_and_damaged_files_are_refused(tmp_path):
