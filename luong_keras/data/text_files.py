@@ -164,22 +164,20 @@ def _find_file(name: str) -> Path:
 def _find_language_file(prefix: str, language: str) -> Path:
     """Find `prefix.language`, or the compressed file if only that exists."""
     path = local_path(f"{prefix}.{language}")
-    if path.exists():
-        return path
-    compressed = [Path(f"{path}{suffix}") for suffix in SUFFIXES]
-    file = next((path for path in compressed if path.exists()), None)
-    if file is None and Path(prefix).is_file():
+    paths = [path, *(Path(f"{path}{suffix}") for suffix in SUFFIXES)]
+    for file in paths:
+        if file.exists():
+            return file
+    if Path(prefix).is_file():
         raise ValueError(
             f"{prefix} holds only one side, judging by its name. Expected: "
             f"{ONE_OR_TWO}; in a list of several sources, the two files are "
             f"a list of their own. Received: {prefix} only."
         )
-    if file is None:
-        raise FileNotFoundError(
-            f"Expected: a text file of one sentence a line, {path} or "
-            f"{', '.join(map(str, compressed))}. Received: none of them exists."
-        )
-    return file
+    raise FileNotFoundError(
+        "Expected: a text file of one sentence a line, one of "
+        f"{', '.join(map(str, paths))}. Received: none of them exists."
+    )
 
 
 def read_given_pairs(

@@ -150,7 +150,7 @@ def test_missing_prefixes_and_files_are_named(file_config, tmp_path):
     with pytest.raises(ValueError, match="--set data.train=path/train"):
         load_datasets(dataclasses.replace(file_config, train=None))
     (tmp_path / "dev.en").unlink()
-    with pytest.raises(FileNotFoundError, match=r"dev\.en or .*dev\.en\.gz"):
+    with pytest.raises(FileNotFoundError, match=r"dev\.en, .*dev\.en\.gz"):
         load_datasets(file_config)
 
 
