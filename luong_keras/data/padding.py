@@ -87,12 +87,10 @@ def padded_width(length: np.ndarray, widths: Sequence[int]) -> np.ndarray:
         >>> padded_width(np.array([3, 9, 40]), (8, 12, 16))
         array([ 8, 12, 40])
     """
-    if not len(widths):
-        return np.asarray(length)
     index = np.searchsorted(widths, length)
-    is_covered = index < len(widths)
-    covering_widths = np.asarray(widths)[np.where(is_covered, index, 0)]
-    return np.where(is_covered, covering_widths, length)
+    # The last one stands for lengths that no width covers.
+    covering_widths = np.array([*widths, 0])[index]
+    return np.maximum(covering_widths, length)
 
 
 def share_of_batch(
