@@ -12,7 +12,7 @@ from luong_keras.text.moses_rules import (
 )
 from luong_keras.text.preprocessing import Preprocessor, moses_tools
 from luong_keras.text.tokenizer import clean_text
-from luong_keras.text.word_splitting import split_at_spaces
+from luong_keras.text.word_splitting import join_with_spaces, split_at_spaces
 from luong_keras.with_tensorflow import tf
 
 
@@ -111,9 +111,7 @@ class MosesJoiner:
         Returns:
             (B,) strings.
         """
-        text = tf.strings.reduce_join(
-            split_at_spaces(text), axis=-1, separator=" "
-        )
+        text = join_with_spaces(split_at_spaces(text))
         text = tf.strings.join([" ", text, " "])
         text = tf.strings.regex_replace(text, " @-@ ", "-")
         words = tf.strings.split(text)
@@ -195,9 +193,9 @@ class _Words:
     """The (N,) words of a batch with their positions in their sentences."""
 
     def __init__(self, words: tf.RaggedTensor) -> None:
+        self.words = words
         self.flat = words.flat_values
         self.rows = words.value_rowids()
-        self.row_count = words.nrows()
         self.position = tf.range(tf.size(self.rows, tf.int64)) - tf.gather(
             words.row_starts(), self.rows
         )
@@ -220,10 +218,8 @@ class _Words:
 
     def any_in_sentence(self, flags: tf.Tensor) -> tf.Tensor:
         """Test whether any word of the same sentence has the flag."""
-        counts = tf.math.unsorted_segment_sum(
-            tf.cast(flags, tf.int32), self.rows, self.row_count
-        )
-        return tf.gather(counts, self.rows) > 0
+        any_in_row = tf.reduce_any(self.words.with_flat_values(flags), axis=1)
+        return tf.gather(any_in_row, self.rows)
 
 
 def _first_matches(*rules: tf.Tensor) -> Iterator[tf.Tensor]:
