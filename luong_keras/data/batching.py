@@ -304,24 +304,22 @@ class TrainingBatches:
             )
 
         share = (rank, world, row_multiple, tuple(widths))
+        steps = stop_step - start_step
         return dataset_of_batches(
             lambda: (
-                share_of_batch(batch, *share)
-                for batch in self._batches(start_step, stop_step)
+                share_of_batch(self._read_batch(lines), *share)
+                for lines in itertools.islice(
+                    self._lines_from(start_step), steps
+                )
             ),
             ("source", "target_in", "target_out"),
-            stop_step - start_step,
+            steps,
         ).prefetch(8)
 
-    def _batches(self, start: int, stop: int) -> Iterator[dict]:
-        """Yield the batches of a range of steps."""
-        for lines in itertools.islice(self._lines_from(start), stop - start):
-            yield padded_batch(*self._read_rows(lines))
-
-    def _read_rows(self, lines: np.ndarray) -> tuple[Sequence, Sequence]:
-        """Read the ids of both sides, without `<s>` and `</s>`."""
+    def _read_batch(self, lines: np.ndarray) -> dict[str, np.ndarray]:
+        """Read the arrays of a batch from its lines of the corpus."""
         keep_end = self.over_long == "truncate_source_left"
-        return (
+        return padded_batch(
             self._pairs.source.rows(lines, self.max_length, keep_end),
             self._pairs.target.rows(lines, self.max_length),
         )

@@ -27,7 +27,10 @@ WIDTHS = tuple(_growing_widths(1.3))
 FEW_WIDTHS = tuple(_growing_widths(2.0))
 
 
-def pad_rows(rows: Sequence[Sequence[int]], min_width: int = 0) -> np.ndarray:
+Row = Sequence[int] | np.ndarray
+
+
+def pad_rows(rows: Sequence[Row], min_width: int = 0) -> np.ndarray:
     """Pad rows of ids on the right to the length of the longest row.
 
     Args:
@@ -50,7 +53,7 @@ def pad_rows(rows: Sequence[Sequence[int]], min_width: int = 0) -> np.ndarray:
 
 
 def padded_batch(
-    source: Sequence[Sequence[int]], target: Sequence[Sequence[int]]
+    source: Sequence[Row], target: Sequence[Row]
 ) -> dict[str, np.ndarray]:
     """Pad ids and add `<s>` and `</s>` to the target.
 
