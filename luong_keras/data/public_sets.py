@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from luong_keras.data.parallel_text import read_lines
+from luong_keras.data.sources.columns import RequestedColumns
+from luong_keras.data.sources.python_objects import read_tensorflow
 from luong_keras.missing_package import needs
-
-_PAIRS_PER_CALL = 1024
 
 
 def test_set(
@@ -114,16 +114,9 @@ def tfds_pairs(
             f"The set {name!r} has no split {split!r}; it has "
             f"{sorted(builder.info.splits)}."
         ) from error
-    return _read_pairs(dataset, source_language, target_language)
-
-
-def _read_pairs(
-    dataset: Any, source_language: str, target_language: str
-) -> Iterator[tuple[str, str]]:
-    for batch in dataset.batch(_PAIRS_PER_CALL).as_numpy_iterator():
-        sides = batch[source_language], batch[target_language]
-        for source, target in zip(*sides, strict=True):
-            yield source.decode("utf-8"), target.decode("utf-8")
+    requested = RequestedColumns(columns=(source_language, target_language))
+    pairs, _ = read_tensorflow(dataset, requested)
+    return ((source.decode(), target.decode()) for source, target in pairs)
 
 
 def _find_builder(
