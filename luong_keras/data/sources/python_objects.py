@@ -70,9 +70,13 @@ def read_tensorflow(
     dataset: Any, requested: RequestedColumns
 ) -> tuple[Iterable[tuple[Any, Any]], Fields]:
     """Return the pairs of a data set of single elements or batches."""
-    fields = choose_fields(
-        _example_of_spec(dataset.element_spec), requested, "the tf.data.Dataset"
+    from luong_keras.with_tensorflow import tf
+
+    # A number stands for a tensor that is not text.
+    example = tf.nest.map_structure(
+        lambda spec: "" if _is_text(spec) else 0.0, dataset.element_spec
     )
+    fields = choose_fields(example, requested, "the tf.data.Dataset")
     specs: list[Any] = [
         field(dataset.element_spec, side)
         for side in (fields.source, fields.target)
@@ -87,19 +91,6 @@ def read_tensorflow(
             f"{dataset.element_spec}."
         )
     return _pairs_of_tensorflow(dataset, fields), fields
-
-
-def _example_of_spec(spec: Any) -> Any:
-    """Replace string tensors of a spec by "", and other tensors by None."""
-    if isinstance(spec, dict):
-        return {
-            name: example
-            for name, value in spec.items()
-            if (example := _example_of_spec(value)) is not None
-        }
-    if isinstance(spec, tuple):
-        return tuple(map(_example_of_spec, spec))
-    return "" if _is_text(spec) else None
 
 
 def _is_text(spec: Any) -> bool:
