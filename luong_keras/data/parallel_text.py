@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import contextlib
+import functools
 import gzip
 import html
 import itertools
@@ -304,11 +305,7 @@ def open_decompressed(path: Path) -> Iterator[BinaryIO]:
             "line, plain or compressed (`.gz`, `.xz`, `.zst`, `.bz2`)."
         )
     suffix = path.suffix.lower()
-    opener = _OPENERS.get(suffix)
-    if opener is None:
-        with open(path, "rb") as file:
-            yield file
-        return
+    opener = _OPENERS.get(suffix, functools.partial(open, mode="rb"))
     with opener(path) as file:
         try:
             yield cast(BinaryIO, file)
@@ -320,13 +317,16 @@ def open_decompressed(path: Path) -> Iterator[BinaryIO]:
 
 
 _NAMES = {".gz": "gzip", ".xz": "xz", ".zst": "zstd", ".bz2": "bzip2"}
+_DAMAGE_ERRORS = {
+    ".gz": (EOFError, gzip.BadGzipFile, zlib.error),
+    ".xz": (EOFError, lzma.LZMAError),
+    # bz2 raises OSError for files that are not bzip2.
+    ".bz2": (EOFError, OSError),
+}
 
 
 def _damage_errors(suffix: str) -> tuple[type[Exception], ...]:
-    """Return the exceptions that damaged compressed data raises."""
+    """Return the exceptions that damaged data raises; none for plain text."""
     if suffix == ".zst":
         return EOFError, _zstd_module().ZstdError
-    if suffix == ".bz2":
-        # bz2 raises OSError for files that are not bzip2.
-        return EOFError, OSError
-    return EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error
+    return _DAMAGE_ERRORS.get(suffix, ())
