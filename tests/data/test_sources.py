@@ -437,7 +437,7 @@ def test_columns_of_files_by_content(tmp_path, name, content, columns, pairs):
         (
             "a.jsonl",
             b'["x", "y"]\n"hello"\n',
-            "Line 2 of .* is neither a record nor a pair.*Received: 'hello'",
+            "Line 2 of .* is neither a record nor a pair.*: '\"hello\"'",
             "no record",
         ),
         # The first readable line determines the fields.
@@ -473,6 +473,15 @@ def test_bad_records_are_refused_or_marked(
     assert bad.problem == skipped
     place = re.search(r"[Ll]ine (\d+)", message)[1]
     assert bad.place == f"{name}:{place}"
+
+
+def test_bad_bytes_of_records_are_refused_or_counted(tmp_path):
+    content = b'["x", "y"]\n["x", "y\xff"]\n'
+    with pytest.raises(ValueError, match="Line 2 of .* is not UTF-8"):
+        read(tmp_path / "a.jsonl", content)
+    _, found = read(tmp_path / "a.jsonl", content, skip=True)
+    places = {"count": 1, "first_lines": ["a.jsonl:2"]}
+    assert write_corpus(found, tmp_path).skipped == {"not UTF-8": places}
 
 
 @pytest.mark.parametrize(

@@ -50,35 +50,31 @@ def _read_json_lines(
     path: Path, fields: Fields, skip_bad_lines: bool
 ) -> Iterator[PlacedPair]:
     """Read the pairs of a file."""
+    errors = "surrogateescape" if skip_bad_lines else "strict"
     for number, raw in enumerate(raw_lines(path), start=1):
         place = f"{path.name}:{number}"
         location = f"Line {number} of {path}"
+        line = decode_line(raw, number, path, errors)
+        if not line.strip():
+            continue
+        problem = "is neither a record nor a pair"
         try:
-            line = decode_line(raw, number, path, "strict")
-            if not line.strip():
-                continue
             record = json.loads(line)
-            if not isinstance(record, dict) and not is_pair(record):
-                raise ValueError(
-                    f"{location} is neither a record nor a pair. Expected: a "
-                    f"source and a target. Received: {record!r:.80}. Correct "
-                    "it, or remove it."
-                )
         except (ValueError, RecursionError) as error:
-            if skip_bad_lines:
-                yield PlacedPair(None, None, place, "no record")
-                continue
-            if isinstance(error, json.JSONDecodeError | RecursionError):
-                raise ValueError(
-                    f"{location} is not JSON ({error}). Expected: one record "
-                    f"per line. Received: {raw[:80]!r}. Correct it, or remove "
-                    "it."
-                ) from error
-            raise
-        yield make_pair(
-            field(record, fields.source),
-            field(record, fields.target),
-            place,
-            not skip_bad_lines,
-            location,
-        )
+            record, problem = None, f"is not JSON ({error})"
+        if isinstance(record, dict) or is_pair(record):
+            yield make_pair(
+                field(record, fields.source),
+                field(record, fields.target),
+                place,
+                not skip_bad_lines,
+                location,
+            )
+        elif skip_bad_lines:
+            yield PlacedPair(None, None, place, "no record")
+        else:
+            raise ValueError(
+                f"{location} {problem}. Expected: a source and a target, as a "
+                f"record or a pair. Received: {line[:80]!r}. Correct it, or "
+                "remove it."
+            )
