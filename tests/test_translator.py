@@ -56,9 +56,11 @@ def test_fit_trains_on_pairs_and_writes_the_run_folder(
     )
     printed = capsys.readouterr().out
     assert "4 as data.dev and 4 as data.test" in printed
-    assert "32 training pairs; skipped: {}" in printed
+    assert "32 training pairs\n" in printed and "skipped" not in printed
     assert "subwords instead of 8000" in printed
-    assert "1 batch an epoch; pairs dropped: 0" in printed
+    assert "1 batch an epoch; too long: 0 pairs left out, 0 cut" in printed
+    # A table, not the JSON of results.jsonl.
+    assert "\nperplexity  " in printed and "{" not in printed
     assert isinstance(translator, Translator)
     config = config_from_dict(RunFolder(folder).read_config())
     assert (config.training.epochs, config.model.units) == (1, 8)

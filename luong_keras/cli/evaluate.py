@@ -16,7 +16,6 @@ from luong_keras.config import DataConfig
 from luong_keras.data.parallel_text import read_lines_beside
 from luong_keras.data.text_files import read_given_pairs
 from luong_keras.recipe.run_settings import run_config
-from luong_keras.tables import pluralize, text_table
 from luong_keras.training.run_folder import RunFolder
 
 
@@ -73,6 +72,7 @@ def run(arguments: Evaluate) -> int:
     _check_pairs(arguments, data)
     from luong_keras.recipe.evaluation import (
         Evaluation,
+        format_results,
         text_scores,
         write_results,
     )
@@ -90,13 +90,7 @@ def run(arguments: Evaluate) -> int:
         assert arguments.run_dir is not None and config is not None
         translator = _load_run(arguments.run_dir, arguments, arguments.weights)
         evaluation = Evaluation(translator, data, metrics)
-        scores, translations = evaluation.scores(sources, references)
-        scored = evaluation.forced(pairs)
-        scores["perplexity"] = evaluation.perplexity(scored)
-        if links is not None and translator.translation_model.has_attention:
-            scores["aer"] = evaluation.alignment_error_rate(
-                scored, pairs, links
-            )
+        scores, translations = evaluation.all_scores(pairs, references, links)
         results["weights"] = arguments.weights or config.training.final_weights
         results["decoding"] = dataclasses.asdict(translator.decoding)
         results |= scores
@@ -113,7 +107,7 @@ def run(arguments: Evaluate) -> int:
     if arguments.json:
         print(json.dumps(results, ensure_ascii=False))
     else:
-        print("\n\n".join(map(text_table, _result_tables(results))))
+        print(format_results(results))
     if arguments.run_dir is not None and arguments.translations is None:
         # After the scores, because the run may be read-only.
         sys.stdout.flush()
@@ -201,42 +195,6 @@ def _compare_with_baseline(
         tokenize=tokenizer_of(target_of(data, references))[0],
     )
     return [score._asdict() for score in scores]
-
-
-def _result_tables(results: dict[str, Any]) -> list[list[tuple[str, ...]]]:
-    """Return tables of the facts, the scores and the comparison."""
-    search = results.get("decoding", {})
-    sentences = pluralize(results["sentences"], "sentence")
-    facts = {
-        "pairs": f"{results['set']}, {sentences}",
-        "translations": results.get("translations"),
-        "weights": results.get("weights"),
-        "baseline": results.get("baseline"),
-        "search": search
-        and f"{search['search']}, beam size {search['beam_size']}",
-    }
-    scores: list[tuple[str, ...]] = [("score", "", "signature")]
-    for name, result in results.items():
-        if isinstance(result, dict) and "score" in result:
-            value = f"{result['score']:.2f}"
-            scores.append((name, value, result.get("signature", "")))
-        elif name in ("perplexity", "aer"):
-            scores.append((name, f"{result:.4g}", ""))
-    fact_rows = [(name, str(fact)) for name, fact in facts.items() if fact]
-    tables: list[list[tuple[str, ...]]] = [[*fact_rows], scores]
-    if "compared" in results:
-        rows: list[tuple[str, ...]] = [("score", "baseline", "this", "p")]
-        for score in results["compared"]:
-            rows.append(
-                (
-                    score["metric"],
-                    f"{score['first']:.2f} ± {score['first_interval']:.2f}",
-                    f"{score['second']:.2f} ± {score['second_interval']:.2f}",
-                    f"{score['p_value']:.3f}",
-                )
-            )
-        tables.append(rows)
-    return tables
 
 
 def _check_system(arguments: Evaluate) -> None:

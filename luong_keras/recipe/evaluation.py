@@ -26,6 +26,7 @@ from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.inference.translation import ScoredTranslation, Translation
 from luong_keras.inference.word_links import links_of_words
 from luong_keras.progress import progress_bar
+from luong_keras.tables import pluralize, text_table
 from luong_keras.text.preprocessing import Preprocessor, preprocessor
 from luong_keras.truncation import TruncationInParts, cut_pairs
 
@@ -73,6 +74,31 @@ class Evaluation:
             results["bleu_tokenized"] = corpus_bleu(
                 *self.tokenized(best, references), tokenize="none"
             )._asdict()
+        return results, translations
+
+    def all_scores(
+        self,
+        pairs: Sequence[tuple[str, str]],
+        references: References,
+        links: Sequence[str] | None = None,
+    ) -> tuple[dict[str, Any], list[str]]:
+        """Return `scores` with perplexity and AER, and the translations.
+
+        Args:
+            pairs: detokenised sentence pairs.
+            references: the targets, or a list of several per source.
+            links: gold links of each pair, for the AER of a model with
+                attention.
+        """
+        sources = [source for source, _ in pairs]
+        results, translations = self.scores(sources, references)
+        scored = self.forced(pairs)
+        results["perplexity"] = self.perplexity(scored)
+        if (
+            links is not None
+            and self.translator.translation_model.has_attention
+        ):
+            results["aer"] = self.alignment_error_rate(scored, pairs, links)
         return results, translations
 
     def translations(self, sources: Sequence[str]) -> list[Translation]:
@@ -232,6 +258,54 @@ def write_results(path: Path, results: dict[str, Any]) -> None:
         # A killed process may have left an incomplete line: end it first.
         begin = "\n" if before and not before.endswith("\n") else ""
         file.write(begin + json.dumps(results, ensure_ascii=False) + "\n")
+
+
+def format_results(results: dict[str, Any]) -> str:
+    """Return tables of the facts, the scores and the comparison.
+
+    Args:
+        results: a line of the results.jsonl of a run.
+
+    Example:
+        >>> found = {"set": "dev", "sentences": 2, "perplexity": 3.14159}
+        >>> print(format_results(found))
+        pairs  dev, 2 sentences
+        <BLANKLINE>
+        score              signature
+        perplexity  3.142
+    """
+    search = results.get("decoding", {})
+    sentences = pluralize(results["sentences"], "sentence")
+    facts = {
+        "pairs": f"{results['set']}, {sentences}",
+        "translations": results.get("translations"),
+        "weights": results.get("weights"),
+        "baseline": results.get("baseline"),
+        "search": search
+        and f"{search['search']}, beam size {search['beam_size']}",
+    }
+    scores: list[tuple[str, ...]] = [("score", "", "signature")]
+    for name, result in results.items():
+        if isinstance(result, dict) and "score" in result:
+            value = f"{result['score']:.2f}"
+            scores.append((name, value, result.get("signature", "")))
+        elif isinstance(result, float):
+            scores.append((name, f"{result:.4g}", ""))
+    fact_rows = [(name, str(fact)) for name, fact in facts.items() if fact]
+    tables: list[list[tuple[str, ...]]] = [[*fact_rows], scores]
+    if "compared" in results:
+        rows: list[tuple[str, ...]] = [("score", "baseline", "this", "p")]
+        for score in results["compared"]:
+            rows.append(
+                (
+                    score["metric"],
+                    f"{score['first']:.2f} ± {score['first_interval']:.2f}",
+                    f"{score['second']:.2f} ± {score['second_interval']:.2f}",
+                    f"{score['p_value']:.3f}",
+                )
+            )
+        tables.append(rows)
+    return "\n\n".join(map(text_table, tables))
 
 
 def bleu_scores(

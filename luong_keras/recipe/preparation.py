@@ -17,7 +17,7 @@ from luong_keras.data.datasets import (
     corpus_key,
     load_datasets,
 )
-from luong_keras.data.pair_checks import FILTERED, check_pair
+from luong_keras.data.pair_checks import FILTERED, REASONS, check_pair
 from luong_keras.files.json_lines import read_json_lines, write_json_lines
 from luong_keras.progress import progress_bar, with_bar
 from luong_keras.tables import pluralize
@@ -53,9 +53,7 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
         _count_repeated(datasets, corpus, config.data)
     if datasets.note is not None:
         print(datasets.note)
-    print(
-        f"{pluralize(len(corpus), 'training pair')}; skipped: {corpus.skipped}"
-    )
+    print(pluralize(len(corpus), "training pair"))
     for part, count in datasets.repeated.items():
         if count:
             print(
@@ -63,7 +61,7 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
                 f"{pluralize(count, 'pair')} of data.{part}, whose scores say "
                 "little of new text"
             )
-    for line in filter_report(corpus):
+    for line in left_out_report(corpus):
         print(line)
     return datasets, corpus
 
@@ -88,8 +86,12 @@ def _count_repeated(
         datasets.repeated[part] = len(pairs & common)
 
 
-def filter_report(corpus: Corpus) -> Iterator[str]:
-    """Yield lines about the pairs that filters left out, with examples."""
+def left_out_report(corpus: Corpus) -> Iterator[str]:
+    """Yield lines about bad pairs, and pairs that filters left out."""
+    for reason, entry in corpus.skipped.items():
+        places = ", ".join(map(str, entry["first_lines"]))
+        pairs = pluralize(entry["count"], "pair")
+        yield f"skipped, {REASONS[reason]}: {pairs}, first {places}"
     for reason, entry in corpus.filtered.items():
         pairs = pluralize(entry["count"], "pair")
         yield f"left out, {FILTERED[reason]}: {pairs}, such as"

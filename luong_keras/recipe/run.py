@@ -7,7 +7,6 @@ the model and calls `luong_keras.fit`, and `score_and_export` ends the run.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import time
 from collections.abc import Sequence
@@ -40,7 +39,11 @@ from luong_keras.recipe.devices import (
     Devices,
     report_lost_processes,
 )
-from luong_keras.recipe.evaluation import Evaluation, write_results
+from luong_keras.recipe.evaluation import (
+    Evaluation,
+    format_results,
+    write_results,
+)
 from luong_keras.recipe.fine_tuning import (
     freeze,
     load_initial_weights,
@@ -227,7 +230,7 @@ def _read_prepared_run(config: RunConfig, run: RunFolder):
 def _print_batches(batches: TrainingBatches, devices: Devices) -> None:
     print(
         f"{pluralize(batches.steps_per_epoch, 'batch', 'batches')} an epoch; "
-        f"pairs dropped: {batches.dropped}, cut: {batches.cut}"
+        f"too long: {batches.dropped} pairs left out, {batches.cut} cut"
     )
     if not devices.on_jax:
         return
@@ -251,14 +254,10 @@ def score_and_export(
     translator = TextTranslator(*load_run(run.path, weights))
     evaluation = Evaluation(translator, config.data, [config.training.metric])
     sources, references = map(list, zip(*datasets.test, strict=True))
-    results, translations = evaluation.scores(sources, references)
-    scored = evaluation.forced(datasets.test)
-    results["perplexity"] = evaluation.perplexity(scored)
-    has_attention = translator.translation_model.has_attention
-    if has_attention and datasets.test_links is not None:
-        results["aer"] = evaluation.alignment_error_rate(
-            scored, datasets.test, datasets.test_links
-        )
+    scores, translations = evaluation.all_scores(
+        datasets.test, references, datasets.test_links
+    )
+    results = {"set": "test", "weights": weights, **scores}
     if config.data.dataset == "phrasebook":
         results["bleu_word_for_word"] = phrasebook.word_for_word_bleu(
             config.data.languages
@@ -268,7 +267,7 @@ def score_and_export(
         print(f"source       {sources[i]}")
         print(f"reference    {references[i]}")
         print(f"translation  {translations[i]}\n")
-    if has_attention and sources[0].strip():
+    if translator.translation_model.has_attention and sources[0].strip():
         with TruncationInParts():  # Reported with the scores already.
             best = translator.nbest(sources[:1])[0][0]
         plot_alignment(
@@ -277,8 +276,8 @@ def score_and_export(
             best.alignments,
             run.plots / "alignment.png",
         )
-    write_results(run.results, {"set": "test", "weights": weights, **results})
-    print(json.dumps(results, indent=2, ensure_ascii=False))
+    write_results(run.results, results)
+    print(format_results(results))
     version = run.export / str(next_version(run.export))
     with bar_of_lines("writing and checking the export", CHECKS) as say:
         folder = export_saved_model(

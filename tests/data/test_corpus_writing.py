@@ -19,7 +19,7 @@ from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.data.datasets import held_out_pairs
 from luong_keras.data.pair_checks import filter_reason, is_of_script
 from luong_keras.data.sources.source_kinds import PlacedPair
-from luong_keras.recipe.preparation import filter_report
+from luong_keras.recipe.preparation import left_out_report
 
 ALL_FILTERS = FilterConfig(
     length_ratio=4.0,
@@ -90,7 +90,7 @@ def test_filtered_pairs_are_reported_by_reason(tmp_path):
         "duplicate": [6],
     }
     assert corpus.filtered["duplicate"]["examples"] == ["'ok' ||| 'да'"]
-    lines = list(filter_report(corpus))
+    lines = list(left_out_report(corpus))
     assert lines[0] == (
         "left out, one side is too long for the other: 1 pair, such as"
     )

@@ -11,7 +11,7 @@ from luong_keras.config import DataConfig, RunConfig
 from luong_keras.data import phrasebook
 from luong_keras.data.datasets import load_datasets, pairs_key
 from luong_keras.data.text_files import read_given_pairs
-from luong_keras.recipe.preparation import prepare_text
+from luong_keras.recipe.preparation import left_out_report, prepare_text
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.training.run_folder import RunFolder
 
@@ -372,6 +372,11 @@ def test_bad_lines_are_reported_with_their_file(column_files):
         "empty source": {"count": 1, "first_lines": ["bad.tsv:3"]},
         "not UTF-8": {"count": 1, "first_lines": ["bad.tsv:4"]},
     }
+    lines = list(left_out_report(corpus))
+    assert lines[1] == (
+        "skipped, the source sentence is empty: 1 pair, first bad.tsv:3"
+    )
+    assert len(lines) == 3
     strict = DataConfig("files", train=str(path), max_skipped=0.0)
     with pytest.raises(
         ValueError, match=r"Line 2 of .*bad\.tsv does not have 2 c"
