@@ -153,9 +153,10 @@ class CheckedLayer(keras.layers.Layer):
         except TypeError:
             # Keras reports the missing or unknown argument.
             return super().__call__(*args, **kwargs)
-        arguments = _flatten_arguments(
-            signature, dict(list(bound.arguments.items())[1:])
-        )
+        # By name, also those that `call` takes as `**others`.
+        _, *names = signature.parameters
+        arguments = dict(zip(names, bound.args[1:], strict=False))
+        arguments |= bound.kwargs
         for name, value in arguments.items():
             _check_tensors(name, value)
         self._check_call(**arguments)
@@ -255,14 +256,6 @@ def _variable_value(x):
 @functools.cache
 def _signature(function):
     return inspect.signature(function)
-
-
-def _flatten_arguments(signature, arguments):
-    """Return arguments by name, also those of a parameter `**others`."""
-    for name, parameter in signature.parameters.items():
-        if parameter.kind is parameter.VAR_KEYWORD:
-            arguments |= arguments.pop(name, {})
-    return arguments
 
 
 def _refuse_foreign(owner, function, names):
