@@ -226,8 +226,7 @@ def _attach_gradient(operation, x, rows, value, addends):
 
     @ops.custom_gradient
     def attach(x, *addends):
-        def gradient(*arguments, upstream=None):
-            d_value = arguments[0] if upstream is None else upstream
+        def gradient(d_value):
             d_x = operation.operand_gradient(d_value, rows)
             return ops.cast(d_x, x.dtype), *[d_value for _ in addends]
 

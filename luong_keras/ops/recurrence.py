@@ -69,15 +69,7 @@ def clip_value(x, limit):
     """
     if limit is None:
         return x
-
-    @ops.custom_gradient
-    def straight_through(x):
-        def gradient(*arguments, upstream=None):
-            return arguments[0] if upstream is None else upstream
-
-        return _clip(x, limit), gradient
-
-    return straight_through(x)
+    return _with_gradient(lambda x: _clip(x, limit), lambda d: d, x)
 
 
 def clip_gradient(x, limit):
@@ -87,16 +79,20 @@ def clip_gradient(x, limit):
     """
     if limit is None:
         return x
+    return _with_gradient(ops.convert_to_tensor, lambda d: _clip(d, limit), x)
+
+
+def _with_gradient(function, gradient, x):
+    """Return `function(x)`; `gradient` maps its gradient to that of x."""
 
     @ops.custom_gradient
-    def identity(x):
-        def gradient(*arguments, upstream=None):
-            upstream = arguments[0] if upstream is None else upstream
-            return _clip(upstream, limit)
+    def attach(x):
+        def backward(*arguments, upstream=None):  # torch passes it by name
+            return gradient(arguments[0] if upstream is None else upstream)
 
-        return ops.convert_to_tensor(x), gradient
+        return function(x), backward
 
-    return identity(x)
+    return attach(x)
 
 
 def gru_step(projected, hidden, recurrent_kernel, recurrent_bias):

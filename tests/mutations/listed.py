@@ -185,17 +185,17 @@ MUTATIONS = [
     Mutation(
         "gradients not clipped in the recurrence",
         "ops/recurrence.py",
-        "return _clip(upstream, limit)",
-        "return upstream",
+        "lambda d: _clip(d, limit), x)",
+        "lambda d: d, x)",
         UNIT,
         "float64",
     ),
     Mutation(
         "the clip of the cell stops its gradient",
         "ops/recurrence.py",
-        "return arguments[0] if upstream is None else upstream",
-        "given = arguments[0] if upstream is None else upstream\n"
-        "            return given * ops.cast(ops.abs(x) < limit, x.dtype)",
+        "lambda x: _clip(x, limit), lambda d: d, x)",
+        "lambda x: _clip(x, limit), "
+        "lambda d: d * ops.cast(ops.abs(x) < limit, x.dtype), x)",
         UNIT,
         "float64",
     ),
