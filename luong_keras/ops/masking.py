@@ -79,29 +79,6 @@ def zero_where_masked(x, mask):
     return ops.where(ops.expand_dims(mask, -1), x, ops.zeros((), dtype=x.dtype))
 
 
-def move_to_places(location_scores, first, source_length):
-    """Move scores or weights of positions (B, T, P) to places (B, T, S).
-
-    The sentences begin at `first` (B,). Places without a position get the
-    value of another one: the caller masks them (`scored_places`).
-    """
-    last = location_scores.shape[-1] - 1
-    places = all_places(source_length)
-    if first is None:
-        return ops.take(location_scores, ops.minimum(places, last), axis=-1)
-    index = ops.clip(places - first[:, None], 0, last)
-    index = ops.broadcast_to(
-        index[:, None], (*ops.shape(location_scores)[:2], source_length)
-    )
-    return ops.take_along_axis(location_scores, index, axis=-1)
-
-
-def scored_places(max_length, first, source_length):
-    """Return a mask (B or 1, S), True up to the last scored position."""
-    places = all_places(source_length)[None]
-    return places < max_length + (0 if first is None else first[:, None])
-
-
 def shapes_compatible(shape, expected):
     """Test whether two shapes may be equal; None is any size."""
     return len(shape) == len(expected) and all(

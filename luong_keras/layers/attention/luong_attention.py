@@ -274,9 +274,7 @@ class LuongAttention(CheckedLayer):
             keys = self.project_keys(value)
         query_scores = self._scores(query, keys)
         if self.score.location_based:
-            return self._location_weights(
-                query_scores, value_mask, ops.shape(value)[1]
-            )
+            return self._location_weights(query_scores, value, value_mask)
         if value_mask is not None:
             value_mask = ops.expand_dims(value_mask, -2)
         return masking.masked_softmax(query_scores, value_mask)
@@ -285,22 +283,19 @@ class LuongAttention(CheckedLayer):
         raw_scores = self.score(query, keys)
         return raw_scores * self.scale if self.use_scale else raw_scores
 
-    def _location_weights(self, location_scores, value_mask, source_length):
-        first = None
+    def _location_weights(self, location_scores, value, value_mask):
+        positions = masking.all_places(ops.shape(value)[1])[None]
         if value_mask is not None:
-            first = masking.span(value_mask).first
-        count = location_scores.shape[-1]
-        inside = masking.scored_places(count, first, source_length)
+            positions = positions - masking.span(value_mask).first[:, None]
+        inside = positions < location_scores.shape[-1]
         if value_mask is not None:
             inside = ops.logical_and(inside, value_mask)
         inside = ops.expand_dims(inside, -2)
         if self.score.mask_location:
-            source_scores = masking.move_to_places(
-                location_scores, first, source_length
-            )
+            source_scores = _at_positions(location_scores, positions)
             return masking.masked_softmax(source_scores, inside)
         weights = masking.masked_softmax(location_scores)
-        weights = masking.move_to_places(weights, first, source_length)
+        weights = _at_positions(weights, positions)
         return ops.where(inside, weights, ops.zeros((), weights.dtype))
 
     def _attend(self, weights, value, dropout_mask, training):
@@ -390,3 +385,15 @@ class LuongAttention(CheckedLayer):
                 self.kernel_initializer
             ),
         }
+
+
+def _at_positions(location_scores, positions):
+    """Return the scores (B, T, P) of positions 0 ... P - 1 at others, (B, S).
+
+    Places without a scored position get the value of another one, which the
+    caller masks.
+    """
+    index = ops.clip(positions, 0, location_scores.shape[-1] - 1)
+    steps = ops.shape(location_scores)[:2]
+    index = ops.broadcast_to(index[:, None], (*steps, ops.shape(positions)[1]))
+    return ops.take_along_axis(location_scores, index, axis=-1)
