@@ -182,12 +182,6 @@ def _with_torch_gradient(results, gradients, arguments):
 # Parts of loop bodies.
 
 
-def split_masks(masks):
-    """Return the masks that all steps share, without time, and the rest."""
-    repeated = {k: m[0] for k, m in masks.items() if m.shape[0] == 1}
-    return repeated, {k: m for k, m in masks.items() if k not in repeated}
-
-
 def carry_over(new, old, mask):
     """Return new states where the step's mask (B,) is True, else the old."""
     if mask is None:

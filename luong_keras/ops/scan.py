@@ -28,8 +28,18 @@ from luong_keras.ops.products import Tape, shared_gradients
 BACKENDS = ("tensorflow", "jax")
 
 
-def scan(step, shared, states, inputs, xs, outputs, mask=None, layer=None):
-    """Run a step over the first axis of sequences, on TensorFlow and JAX.
+def scan(
+    step,
+    shared,
+    states,
+    inputs,
+    xs,
+    outputs,
+    mask=None,
+    layer=None,
+    deferred=True,
+):
+    """Run a step over the first axis of sequences.
 
     Args:
         step: function `step(shared, states, input, x)` that returns the new
@@ -41,12 +51,27 @@ def scan(step, shared, states, inputs, xs, outputs, mask=None, layer=None):
         outputs: list of the indices of the states to return for all steps.
         mask: boolean (T, B) or None; False carries the states over.
         layer: the layer whose weights the step reads, if any.
+        deferred: whether the weight gradients are deferred, on one of the
+            `BACKENDS`; otherwise the backend differentiates the loop.
 
     Returns:
         List of the last states, and list of the `outputs` (T, B, ...).
     """
     xs = xs if mask is None else {**xs, "mask": mask}
-    return _Scan(step, shared, states, inputs, xs, outputs, layer).run()
+    if deferred:
+        return _Scan(step, shared, states, inputs, xs, outputs, layer).run()
+
+    def body(states, x):
+        x = dict(x)
+        step_input, mask = x.pop("input"), x.pop("mask", None)
+        new_states = step(shared, states, step_input, x)
+        new_states = carry_over(new_states, states, mask)
+        return new_states, [new_states[i] for i in outputs], []
+
+    last_states, sequences, _ = stacking_loop(
+        body, states, {**xs, "input": inputs}, len(outputs)
+    )
+    return list(last_states), sequences
 
 
 class _Scan:

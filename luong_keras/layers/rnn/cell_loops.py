@@ -1,15 +1,13 @@
 """Loops that run a cell over all steps of a sequence.
 
 Each step attends if the recurrence depends on attention. Otherwise one call
-attends for all T steps after the recurrence. Either the backend differentiates
-the loop, as in exported models, or `ops.scan` does.
+attends for all T steps after the recurrence.
 """
 
 from typing import Any, NamedTuple
 
 from keras import ops
 
-from luong_keras.ops.loops import carry_over, split_masks, stacking_loop
 from luong_keras.ops.scan import scan
 
 
@@ -25,8 +23,7 @@ class Sequence(NamedTuple):
         positions: (B, T) int step numbers from `step_numbers`, or None.
         masks: dict of dropout masks by name, (T or 1, B, ...).
         with_alignments: whether the caller needs the alignments.
-        deferred: whether the gradients of the weights are computed after the
-            loop, by `ops.scan`.
+        deferred: as in `ops.scan`.
     """
 
     inputs: Any
@@ -99,32 +96,23 @@ def _attend_after_loop(cell, sequence, shared):
 def _run_loop(step, shared, states, output_indices, cell, sequence):
     """Return the states at `output_indices`, (B, T, U), and the last states."""
     projected, repeated, xs = _prepare_inputs(cell, sequence)
-    mask = _swap_time(sequence.mask)
 
     def one_step(shared, previous, projected, x):
         position = x.pop("position")
         return step(shared, projected, previous, position, {**repeated, **x})
 
-    if sequence.deferred:
-        last_states, sequences = scan(
-            one_step, shared, states, projected, xs, output_indices, mask, cell
-        )
-        return [_swap_time(x) for x in sequences], last_states
-
-    def body(previous, x):
-        x = dict(x)
-        mask = x.pop("mask", None)
-        new_states = one_step(shared, previous, x.pop("input"), x)
-        new_states = carry_over(new_states, previous, mask)
-        return new_states, [new_states[i] for i in output_indices], []
-
-    xs["input"] = projected
-    if mask is not None:
-        xs["mask"] = mask
-    last_states, sequences, _ = stacking_loop(
-        body, states, xs, len(output_indices)
+    last_states, sequences = scan(
+        one_step,
+        shared,
+        states,
+        projected,
+        xs,
+        output_indices,
+        _swap_time(sequence.mask),
+        cell,
+        sequence.deferred,
     )
-    return [_swap_time(x) for x in sequences], list(last_states)
+    return [_swap_time(x) for x in sequences], last_states
 
 
 def _prepare_inputs(cell, sequence):
@@ -140,7 +128,8 @@ def _prepare_inputs(cell, sequence):
     if dropout_mask is not None:
         inputs = inputs * ops.cast(dropout_mask, inputs.dtype)
     projected = cell.project_inputs(inputs)
-    repeated, xs = split_masks(masks)
+    repeated = {name: m[0] for name, m in masks.items() if m.shape[0] == 1}
+    xs = {name: m for name, m in masks.items() if name not in repeated}
     position = _swap_time(sequence.positions)
     if position is None:
         position = ops.arange(0, ops.shape(projected)[0], dtype="int32")
