@@ -5,9 +5,7 @@ from keras import ops
 
 from luong_keras.layers.argument_checks import (
     check_floats,
-    check_mask,
     check_mask_names,
-    check_same_batch,
     check_states,
     check_step,
     depends_on_step,
@@ -320,14 +318,10 @@ class AttentionCell(CellWeights):
         dropout_masks=None,
         **others,
     ):
-        self._check_memory(memory, memory_mask=memory_mask, keys=keys)
         self.check_dropout_masks(dropout_masks)
         check_floats("inputs", inputs, ranks=(2, 3))
         check_states("states", states, self.state_size, inputs.shape[:-1])
-        if memory is not None:
-            check_floats("memory", memory, ranks=(3,))
-            check_same_batch(inputs=inputs, memory=memory)
-            check_mask("memory_mask", memory_mask, "memory", memory)
+        self.check_memory(inputs, memory, memory_mask, keys)
         if not depends_on_step(self.attention):
             return
         if position is not None:

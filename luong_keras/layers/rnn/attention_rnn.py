@@ -8,7 +8,6 @@ from luong_keras.layers.argument_checks import (
     check_floats,
     check_fraction,
     check_mask,
-    check_same_batch,
     check_states,
     check_step,
     depends_on_step,
@@ -241,15 +240,11 @@ class AttentionRNN(CheckedLayer):
         start_position=None,
         **others,
     ):
-        self.cell._check_memory(memory, memory_mask=memory_mask)
         self.cell.check_dropout_masks(dropout_masks, "outputs")
         check_floats("inputs", inputs, ranks=(3,))
         check_mask("mask", mask, "inputs", inputs)
         check_mask("inputs_mask", inputs_mask, "inputs", inputs)
-        if memory is not None:
-            check_floats("memory", memory, ranks=(3,))
-            check_same_batch(inputs=inputs, memory=memory)
-            check_mask("memory_mask", memory_mask, "memory", memory)
+        self.cell.check_memory(inputs, memory, memory_mask)
         if initial_state is not None:
             check_states(
                 "initial_state",

@@ -5,7 +5,12 @@ import functools
 import keras
 from keras import ops
 
-from luong_keras.layers.argument_checks import check_integers
+from luong_keras.layers.argument_checks import (
+    check_floats,
+    check_integers,
+    check_mask,
+    check_same_batch,
+)
 from luong_keras.layers.attention.bahdanau_attention import BahdanauAttention
 from luong_keras.layers.attention.local_attention import LocalAttention
 from luong_keras.layers.attention.luong_attention import LuongAttention
@@ -158,6 +163,14 @@ class CellWeights(CheckedLayer):
     def _attention_shapes(self, memory_shape):
         """Return the shapes of the attention's query and value."""
         return (memory_shape[0], None, self.units), tuple(memory_shape)
+
+    def check_memory(self, inputs, memory, memory_mask=None, keys=None):
+        """Check that the memory of a call suits the cell and the inputs."""
+        self._check_memory(memory, memory_mask=memory_mask, keys=keys)
+        if memory is not None:
+            check_floats("memory", memory, ranks=(3,))
+            check_same_batch(inputs=inputs, memory=memory)
+            check_mask("memory_mask", memory_mask, "memory", memory)
 
     def _check_memory(self, memory, **others):
         if self.attention is None:
