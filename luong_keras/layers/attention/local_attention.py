@@ -188,8 +188,7 @@ class LocalAttention(LuongAttention):
         position,
         successive,
     ):
-        span = windows.sentence_span(value, value_mask)
-        place = self._align(query, span, position, value_mask)
+        place = self._align(query, value, value_mask, position)
         keys = self.project_keys(value) if keys is None else keys
         tensors = query, keys, value, place, dropout_mask
         blocks, min_length = self._choose_blocks(query, position, successive)
@@ -309,14 +308,13 @@ class LocalAttention(LuongAttention):
         The arguments are those of a call. The layer must be built.
         """
         position = self._step_position(query, position, query_mask)
-        span = windows.sentence_span(value, value_mask)
         positions = masking.all_places(ops.shape(value)[1])
-        place = self._align(query, span, position, value_mask)
+        place = self._align(query, value, value_mask, position)
         return self._window_at(place, positions)
 
-    def _align(self, query, span, position, mask):
+    def _align(self, query, value, value_mask, position):
         """Return the `AlignedPosition` of each query (B, T, U)."""
-        first = span.first[:, None]
+        span = windows.sentence_span(value, value_mask)
         if self.alignment == "monotonic":
             aligned_position = windows.monotonic_position(
                 position, span.length, self.clamp_position
@@ -325,18 +323,18 @@ class LocalAttention(LuongAttention):
             aligned_position = ops.broadcast_to(
                 aligned_position, ops.shape(query)[:2]
             )
-            return windows.AlignedPosition(
-                aligned_position, aligned_position + first, span.first, mask
+            centre = aligned_position
+        else:
+            aligned_position = windows.predictive_position(
+                query,
+                span.length,
+                self.position_kernel,
+                self.position_vector,
             )
-        aligned_position = windows.predictive_position(
-            query,
-            span.length,
-            self.position_kernel,
-            self.position_vector,
-        )
-        centre = windows.floor_position(aligned_position, span.length) + first
+            centre = windows.floor_position(aligned_position, span.length)
+        centre = centre + span.first[:, None]
         return windows.AlignedPosition(
-            aligned_position, centre, span.first, mask
+            aligned_position, centre, span.first, value_mask
         )
 
     def _window_at(self, place, positions):
