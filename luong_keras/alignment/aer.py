@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from luong_keras.alignment.links import Link, marked_links
+from luong_keras.config.checks import check_choice
 
 
 class AlignmentLinks(NamedTuple):
@@ -183,10 +184,7 @@ def best_links(
         >>> sorted(best_links(np.array([[0.2, 0.8], [0.9, 0.1]]), 2, 2))
         [(0, 1), (1, 0)]
     """
-    if step not in ("produces", "reads"):
-        raise ValueError(
-            f"`step` must be 'produces' or 'reads'. Received: step={step!r}."
-        )
+    check_choice(("produces", "reads"), step=step)
     weights = np.asarray(weights)
     shape = (target_length, source_length)
     if weights.ndim != 2 or any(

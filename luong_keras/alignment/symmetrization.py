@@ -9,6 +9,7 @@ from collections.abc import Iterable, Set
 from typing import Literal, get_args
 
 from luong_keras.alignment.links import Link
+from luong_keras.config.checks import check_choice
 
 Method = Literal[
     "intersection",
@@ -68,11 +69,7 @@ def symmetrize(
         >>> sorted(symmetrize(forward, backward))
         [(0, 0), (1, 1), (1, 2)]
     """
-    if method not in METHODS:
-        raise ValueError(
-            f"`method` must be one of {', '.join(METHODS)}. Received: "
-            f"method={method!r}."
-        )
+    check_choice(METHODS, method=method)
     forward, backward = frozenset(forward), frozenset(backward)
     if method == "intersection":
         return forward & backward

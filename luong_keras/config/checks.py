@@ -3,6 +3,7 @@
 import functools
 import math
 import typing
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from luong_keras.suggestions import did_you_mean
@@ -75,6 +76,26 @@ def check_fraction(config, name: str) -> None:
             f"{name} must be at least 0 and less than 1. Received: "
             f"{name}={fraction}."
         )
+
+
+def check_choice(choices: Iterable, advice: str = "", **arguments: Any) -> None:
+    """Check that each argument is one of the choices.
+
+    Example:
+        >>> check_choice(("lstm", "gru"), recurrence="lsmt")
+        Traceback (most recent call last):
+        ...
+        ValueError: `recurrence` must be one of ('lstm', 'gru'). Received: \
+recurrence='lsmt'. Did you mean lstm?
+    """
+    choices = tuple(choices)  # also compares a list, which has no hash
+    for name, value in arguments.items():
+        if value not in choices:
+            hint = did_you_mean(str(value), map(str, choices))
+            raise ValueError(
+                f"`{name}` must be one of {choices}. Received: "
+                f"{name}={value!r}.{hint}{advice}"
+            )
 
 
 @functools.cache

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from luong_keras.config.checks import at_least
+from luong_keras.config.checks import at_least, check_choice
 from luong_keras.data.batch_order import (
     Mixture,
     shuffled_places,
@@ -108,11 +108,7 @@ class TrainingBatches:
         pool_batches: int | None = None,
         weights: Sequence[float] | None = None,
     ) -> None:
-        if batching not in _POOL_BATCHES:
-            raise ValueError(
-                f"`batching` must be one of {tuple(_POOL_BATCHES)}. "
-                f"Received: {batching!r}."
-            )
+        check_choice(_POOL_BATCHES, batching=batching)
         if pool_batches is None:
             pool_batches = _POOL_BATCHES[batching]
         if weights is not None and batching == "authors":

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from luong_keras.config.checks import at_least
+from luong_keras.config.checks import at_least, check_choice
 from luong_keras.data.corpus import Corpus
 from luong_keras.files.atomic_file import atomic_path
 from luong_keras.files.path_checks import no_link
@@ -182,10 +182,7 @@ def select_pairs(
         ValueError: If an argument is out of range, or no pair is left.
     """
     at_least(1, max_length=max_length)
-    if over_long not in OVER_LONG:
-        raise ValueError(
-            f"`over_long` must be one of {OVER_LONG}. Received: {over_long!r}."
-        )
+    check_choice(OVER_LONG, over_long=over_long)
     source = token_ids(corpus, "source", source_tokenizer)
     target = token_ids(corpus, "target", target_tokenizer)
     # A sentence may consist only of characters that the tokenizer deletes.

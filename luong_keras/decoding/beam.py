@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
+from luong_keras.config.checks import check_choice
 from luong_keras.decoding.argument_checks import (
     check_counts,
     check_integer,

@@ -10,7 +10,7 @@ from typing import Any
 from keras import ops
 
 from luong_keras.config import ModelConfig
-from luong_keras.layers.argument_checks import check_choice
+from luong_keras.config.checks import check_choice
 from luong_keras.ops import masking
 from luong_keras.ops.batch_compaction import PerSentence
 

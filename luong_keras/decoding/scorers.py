@@ -10,6 +10,7 @@ import functools
 import numpy as np
 from keras import ops, tree
 
+from luong_keras.config.checks import check_choice
 from luong_keras.decoding.argument_checks import (
     check_counts,
     check_integer,

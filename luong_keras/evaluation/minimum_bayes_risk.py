@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 from collections.abc import Callable, Sequence
 
+from luong_keras.config.checks import check_choice
 from luong_keras.evaluation.metrics.bleu import tokenizer_of
 from luong_keras.evaluation.metrics.metric import Target
 from luong_keras.missing_package import needs
@@ -62,11 +63,7 @@ def check_utility(utility: str) -> None:
     Example:
         >>> check_utility("chrf")
     """
-    if utility not in UTILITIES:
-        raise ValueError(
-            f"`utility` must be one of {', '.join(UTILITIES)}. Received: "
-            f"utility={utility!r}."
-        )
+    check_choice(UTILITIES, utility=utility)
     with needs("sacrebleu"):
         import sacrebleu  # noqa: F401
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from luong_keras.config.checks import check_choice
 from luong_keras.missing_package import needs, private_name
-from luong_keras.suggestions import did_you_mean
 
 #: One reference per sentence, or a list of several references per sentence.
 References = Sequence[str] | Sequence[Sequence[str]]
@@ -320,8 +320,8 @@ def _make_metric(
         from sacrebleu.metrics.bleu import BLEU
         from sacrebleu.metrics.chrf import CHRF
         from sacrebleu.metrics.ter import TER
-    _check_name("metric", name, METRICS)
-    _check_name("tokenize", tokenize, BLEU.TOKENIZERS)
+    check_choice(METRICS, metric=name)
+    check_choice(sorted(BLEU.TOKENIZERS), tokenize=tokenize)
     if name == "BLEU":
         # `force` silences the warning about text that looks tokenised.
         return BLEU(lowercase=lowercase, tokenize=tokenize, force=True)
@@ -330,14 +330,6 @@ def _make_metric(
     # TER then counts Chinese characters and punctuation as words.
     asian = tokenize not in ("13a", "intl", "none")
     return TER(normalized=asian, asian_support=asian)
-
-
-def _check_name(argument: str, name: str, names: Iterable[str]) -> None:
-    if name not in names:
-        raise ValueError(
-            f"`{argument}` must be one of {', '.join(sorted(names))}. "
-            f"Received: {argument}={name!r}.{did_you_mean(name, names)}"
-        )
 
 
 def by_position(references: References) -> list[list[str]]:

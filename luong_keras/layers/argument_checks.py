@@ -12,11 +12,6 @@ from keras import backend
 from luong_keras.ops.masking import shapes_compatible
 
 _FORMS = {2: "(B, U)", 3: "(B, T, E)"}
-# Hints for the paper's names of `alignment`.
-_PAPER = {
-    "local-m": " The paper's local-m is 'monotonic'.",
-    "local-p": " The paper's local-p is 'predictive'.",
-}
 
 
 def check_integers(minimum=1, optional=False, **arguments):
@@ -54,16 +49,6 @@ def check_positive_or_none(**arguments):
             raise ValueError(
                 f"`{name}` must be positive, or None. "
                 f"Received: {name}={limit!r}."
-            )
-
-
-def check_choice(choices, **arguments):
-    """Check that every argument is one of `choices`."""
-    for name, value in arguments.items():
-        if value not in tuple(choices):  # Also a list, which has no hash.
-            raise ValueError(
-                f"`{name}` must be one of {tuple(choices)}. "
-                f"Received: {name}={value!r}.{_PAPER.get(str(value), '')}"
             )
 
 

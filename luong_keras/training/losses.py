@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from luong_keras.layers.argument_checks import check_choice
+from luong_keras.config.checks import check_choice
 from luong_keras.ops.cross_entropy import (
     check_smoothing,
     check_targets,

@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
+from luong_keras.config.checks import check_choice
 from luong_keras.layers.argument_checks import (
-    check_choice,
     check_positive_or_none,
 )
 from luong_keras.missing_package import private_name
@@ -291,12 +291,12 @@ def make_optimizer(
         >>> make_optimizer("adam", learning_rate=1e-3).clip_norm
         5.0
     """
-    if name not in _OPTIMIZERS:
-        raise ValueError(
-            f"`name` must be one of {tuple(_OPTIMIZERS)}. Received: "
-            f"name={name!r}. For another optimizer, give the object of "
-            "`keras.optimizers` to `compile`."
-        )
+    check_choice(
+        _OPTIMIZERS,
+        " For another optimizer, give the object of `keras.optimizers` to "
+        "`compile`.",
+        name=name,
+    )
     optimizer_class, options = _OPTIMIZERS[name]
     return optimizer_class(
         learning_rate=learning_rate,

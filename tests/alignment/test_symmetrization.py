@@ -138,6 +138,6 @@ def test_no_links_give_no_links():
 
 def test_unknown_method_is_refused():
     with pytest.raises(
-        ValueError, match=r"grow-diag-final-and\. Received:.*gd"
+        ValueError, match=r"grow-diag-final-and'\)\. Received:.*gd"
     ):
         symmetrize([], [], "gdf")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from luong_keras.config.checks import check_choice
 from luong_keras.evaluation.translation_scores import References
 
 if TYPE_CHECKING:
@@ -80,11 +81,9 @@ class Metric:
     logged: str | None = None
 
     def __post_init__(self) -> None:
-        if self.mode not in ("max", "min"):
-            raise ValueError(
-                "`mode` must be 'max' or 'min', the better direction. "
-                f"Received: mode={self.mode!r}."
-            )
+        check_choice(
+            ("max", "min"), " It is the better direction.", mode=self.mode
+        )
         if (self.score is None) == (self.logged is None):
             raise ValueError(
                 "A metric has either `score`, a function of (translations, "

@@ -3,8 +3,8 @@
 import keras
 from keras import backend, ops, tree
 
+from luong_keras.config.checks import check_choice
 from luong_keras.layers.argument_checks import (
-    check_choice,
     check_integers,
     check_positive_or_none,
     check_single_step,
@@ -108,7 +108,11 @@ class LocalAttention(LuongAttention):
         dtype=None,
         trainable=True,
     ):
-        check_choice(windows.ALIGNMENTS, alignment=alignment)
+        check_choice(
+            windows.ALIGNMENTS,
+            " The paper's local-m is 'monotonic', local-p is 'predictive'.",
+            alignment=alignment,
+        )
         check_choice(("auto", *windows.GAUSSIANS), gaussian=gaussian)
         # D, the positions on each side of the window's centre.
         check_integers(half_width=half_width)

@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from keras import ops
 
+from luong_keras.config.checks import check_choice
 from luong_keras.ops import masking
 from luong_keras.ops.products import dots, product
 from luong_keras.suggestions import did_you_mean
@@ -197,11 +198,7 @@ class ConcatScore(Score):
     options = ("units", "concat_form")
 
     def __init__(self, units=None, concat_form=None):
-        if concat_form not in (None, *CONCAT_FORMS):
-            raise ValueError(
-                f"`concat_form` must be one of {CONCAT_FORMS}. "
-                f"Received: concat_form={concat_form!r}."
-            )
+        check_choice((None, *CONCAT_FORMS), concat_form=concat_form)
         if concat_form == "query_only" and units is not None:
             raise ValueError(
                 "`concat_form='query_only'` compares in the width of the "

@@ -3,8 +3,8 @@
 import keras
 from keras import backend, ops, tree
 
+from luong_keras.config.checks import check_choice
 from luong_keras.layers.argument_checks import (
-    check_choice,
     check_floats,
     check_fraction,
     check_mask,
@@ -119,11 +119,9 @@ class AttentionRNN(CheckedLayer):
             )
         check_choice(DROPOUT_STYLES, dropout_style=dropout_style)
         check_fraction(dropout=dropout)
-        if deferred_gradients not in ("auto", True, False):
-            raise ValueError(
-                "`deferred_gradients` must be 'auto', True or False. "
-                f"Received: deferred_gradients={deferred_gradients!r}."
-            )
+        check_choice(
+            ("auto", True, False), deferred_gradients=deferred_gradients
+        )
         if deferred_gradients is True and backend.backend() not in BACKENDS:
             raise ValueError(
                 "`deferred_gradients=True` needs TensorFlow or JAX. Received: "
