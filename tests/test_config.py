@@ -303,7 +303,7 @@ def test_configurations_are_immutable():
     "assignments, message",
     [
         (["model.units=0"], "units must be at least 1. Received: units=0"),
-        (["model.dropout=1"], "dropout must be at least 0 and less than 1"),
+        (["model.dropout=1"], "`dropout` must be at least 0 and less than 1"),
         (
             ["model.attention.score_mode=location"],
             "kind='local' looks at a window",
@@ -330,12 +330,12 @@ def test_configurations_are_immutable():
         (["training.samples=-1"], "samples must be at least 0"),
         (
             ["training.clip_norm=0"],
-            "clip_norm must be positive and finite, or null",
+            "`clip_norm` must be positive and finite, or null",
         ),
         (["model.initial_range=-1"], "initial_range must be at least 0"),
         (
             ["model.cell_clip=0"],
-            "cell_clip must be positive and finite, or null",
+            "`cell_clip` must be positive and finite, or null",
         ),
         (["model.source_features=0"], "source_features must be at least 1"),
         (["model.source_features=3"], "The source of a run is text"),

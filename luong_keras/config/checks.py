@@ -2,6 +2,7 @@
 
 import functools
 import math
+import numbers
 import typing
 from collections.abc import Iterable
 from typing import Any, Literal
@@ -57,25 +58,26 @@ def check_at_least(config, least: int, *names: str) -> None:
     at_least(least, **{name: getattr(config, name) for name in names})
 
 
-def check_positive(config, *names: str) -> None:
-    """Check that each setting is positive and finite, or None."""
-    for name in names:
-        number = getattr(config, name)
-        if number is not None and not 0 < number < math.inf:
+def check_positive_or_none(**limits: float | None) -> None:
+    """Check that each of these numbers is positive and finite, or None."""
+    for name, limit in limits.items():
+        if limit is not None and (
+            not isinstance(limit, numbers.Real) or not 0 < limit < math.inf
+        ):
             raise ValueError(
-                f"{name} must be positive and finite, or null for none. "
-                f"Received: {name}={number}."
+                f"`{name}` must be positive and finite, or null (None) for "
+                f"none. Received: {name}={limit!r}."
             )
 
 
-def check_fraction(config, name: str) -> None:
-    """Check that this setting is a fraction, at least 0 and below 1."""
-    fraction = getattr(config, name)
-    if not 0 <= fraction < 1:
-        raise ValueError(
-            f"{name} must be at least 0 and less than 1. Received: "
-            f"{name}={fraction}."
-        )
+def check_fraction(**fractions: float) -> None:
+    """Check that each of these numbers is at least 0 and less than 1."""
+    for name, fraction in fractions.items():
+        if not isinstance(fraction, numbers.Real) or not 0 <= fraction < 1:
+            raise ValueError(
+                f"`{name}` must be at least 0 and less than 1. Received: "
+                f"{name}={fraction!r}."
+            )
 
 
 def check_choice(choices: Iterable, advice: str = "", **arguments: Any) -> None:

@@ -7,7 +7,7 @@ from luong_keras.config.checks import (
     Settings,
     check_at_least,
     check_fraction,
-    check_positive,
+    check_positive_or_none,
 )
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
@@ -113,9 +113,11 @@ class ModelConfig(Settings):
             "decoder_layers",
             "source_features",
         )
-        check_fraction(self, "dropout")
+        check_fraction(dropout=self.dropout)
         check_at_least(self, 0, "initial_range")
-        check_positive(self, "cell_clip", "gradient_clip")
+        check_positive_or_none(
+            cell_clip=self.cell_clip, gradient_clip=self.gradient_clip
+        )
         check_shared_embeddings(self)
         if self.reverse_source and self.bidirectional:
             raise ValueError(

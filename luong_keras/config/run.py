@@ -7,7 +7,7 @@ from luong_keras.config.checks import (
     Settings,
     check_at_least,
     check_fraction,
-    check_positive,
+    check_positive_or_none,
 )
 from luong_keras.config.data import DataConfig
 from luong_keras.config.decoding import DecodingConfig
@@ -100,11 +100,11 @@ class TrainingConfig(Settings):
             "average_epochs",
             "patience",
         )
-        check_fraction(self, "label_smoothing")
+        check_fraction(label_smoothing=self.label_smoothing)
         check_at_least(
             self, 0, "learning_rate", "seed", "samples", "max_skipped", "keep"
         )
-        check_positive(self, "clip_norm")
+        check_positive_or_none(clip_norm=self.clip_norm)
         if self.final_weights == "average" and self.average_epochs is None:
             raise ValueError(
                 "final_weights='average' needs average_epochs, which writes "

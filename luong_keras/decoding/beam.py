@@ -48,7 +48,6 @@ from luong_keras.decoding.top_words import (
     largest,
     top_words,
 )
-from luong_keras.layers.argument_checks import check_choice
 
 STACK_KEEPS = ("best", "first")
 

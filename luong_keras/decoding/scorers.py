@@ -18,7 +18,6 @@ from luong_keras.decoding.argument_checks import (
     check_words,
 )
 from luong_keras.decoding.top_words import gather_beams
-from luong_keras.layers.argument_checks import check_choice
 from luong_keras.ops.batch_compaction import PerSentence, column
 
 LENGTH_PENALTIES = ("power", "google")

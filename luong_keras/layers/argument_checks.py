@@ -30,28 +30,6 @@ def check_integers(minimum=1, optional=False, **arguments):
             )
 
 
-def check_fraction(**arguments):
-    """Check that every argument is a fraction, from 0 to less than 1."""
-    for name, fraction in arguments.items():
-        if not isinstance(fraction, numbers.Real) or not 0 <= fraction < 1:
-            raise ValueError(
-                f"`{name}` must be at least 0 and less than 1. "
-                f"Received: {name}={fraction!r}."
-            )
-
-
-def check_positive_or_none(**arguments):
-    """Check that every argument is a positive number or None."""
-    for name, limit in arguments.items():
-        if limit is not None and (
-            not isinstance(limit, numbers.Real) or not limit > 0
-        ):
-            raise ValueError(
-                f"`{name}` must be positive, or None. "
-                f"Received: {name}={limit!r}."
-            )
-
-
 def check_layer(kind, optional=False, **arguments):
     """Check that every argument is a layer of class `kind`.
 

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from luong_keras.config.checks import check_fraction
 from luong_keras.layers.argument_checks import (
     check_floats,
     check_integers,
@@ -13,7 +14,6 @@ from luong_keras.layers.embedding import embedding_table
 from luong_keras.missing_package import private_name
 from luong_keras.ops.chunked_loss import chunked_word_losses
 from luong_keras.ops.cross_entropy import (
-    check_smoothing,
     draw_words,
     real_ids,
     sampled_word_losses,
@@ -178,7 +178,7 @@ class OutputProjection(CheckedLayer):
         are computed together with the losses, chunk by chunk of real words,
         so that the logits are never all held at once.
         """
-        check_smoothing(label_smoothing)
+        check_fraction(label_smoothing=label_smoothing)
         _check_targets(vectors, targets)
         if not training:
             logits = self.call(vectors)

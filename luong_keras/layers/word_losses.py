@@ -2,13 +2,13 @@
 
 import keras
 
+from luong_keras.config.checks import check_fraction
 from luong_keras.layers.argument_checks import check_integers, check_layer
 from luong_keras.layers.checked_layer import CheckedLayer
 from luong_keras.layers.output_projection import (
     OutputProjection,
     share_again,
 )
-from luong_keras.ops.cross_entropy import check_smoothing
 from luong_keras.special_tokens import PAD_ID
 
 
@@ -57,7 +57,7 @@ class WordLosses(CheckedLayer):
         dtype=None,
         trainable=True,
     ):
-        check_smoothing(label_smoothing)
+        check_fraction(label_smoothing=label_smoothing)
         if sampled is not None:
             check_integers(sampled=sampled)
             if label_smoothing:

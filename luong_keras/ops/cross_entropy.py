@@ -18,6 +18,7 @@ training text and project the words of one part, without a correction.
 
 from keras import backend, ops, random
 
+from luong_keras.config.checks import check_fraction
 from luong_keras.ops import masking
 from luong_keras.ops.masking import shapes_compatible
 from luong_keras.ops.products import product
@@ -64,7 +65,7 @@ def masked_cross_entropy(logits, targets, label_smoothing=0.0, pad_id=PAD_ID):
         >>> [f"{p:.3f}" for p in np.exp(-np.array(losses))[0]]
         ['0.700', '1.000']
     """
-    check_smoothing(label_smoothing)
+    check_fraction(label_smoothing=label_smoothing)
     logits = masking.upcast(ops.convert_to_tensor(logits))
     targets = ops.cast(targets, "int32")
     words = real_ids(targets, pad_id)
@@ -127,16 +128,6 @@ def check_targets(targets, predicted, form, fix):
             f"`y_true` must be ids (B, T), and `y_pred` ({', '.join(form)}). "
             f"Received: y_true.shape={tuple(targets.shape)}, y_pred.shape="
             f"{shape}. {fix}"
-        )
-
-
-def check_smoothing(label_smoothing):
-    """Check that the smoothing is a probability less than 1."""
-    if not 0.0 <= label_smoothing < 1.0:
-        raise ValueError(
-            "`label_smoothing` is the probability taken from the right word: "
-            "at least 0 and less than 1. Received: "
-            f"label_smoothing={label_smoothing}. Use 0.1, for example."
         )
 
 

@@ -5,9 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from luong_keras.config.checks import check_choice
+from luong_keras.config.checks import check_choice, check_fraction
 from luong_keras.ops.cross_entropy import (
-    check_smoothing,
     check_targets,
     masked_cross_entropy,
     word_weights,
@@ -195,7 +194,7 @@ class MaskedSparseCategoricalCrossentropy(TranslationLoss):
         name: str = "masked_sparse_categorical_crossentropy",
         dtype: Any = None,
     ) -> None:
-        check_smoothing(label_smoothing)
+        check_fraction(label_smoothing=label_smoothing)
         super().__init__(
             normalization=normalization,
             nominal_batch_size=nominal_batch_size,

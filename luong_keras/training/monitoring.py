@@ -8,9 +8,8 @@ from typing import Any
 import keras
 import numpy as np
 
-from luong_keras.config.checks import at_least, check_choice
+from luong_keras.config.checks import at_least, check_choice, check_fraction
 from luong_keras.layers.argument_checks import (
-    check_fraction,
     check_integers,
 )
 from luong_keras.tables import pluralize

@@ -3,10 +3,7 @@
 import keras
 from keras import ops
 
-from luong_keras.config.checks import check_choice
-from luong_keras.layers.argument_checks import (
-    check_positive_or_none,
-)
+from luong_keras.config.checks import check_choice, check_positive_or_none
 from luong_keras.missing_package import private_name
 from luong_keras.ops.backends import sum_equal_rows
 from luong_keras.ops.devices import (

@@ -7,10 +7,9 @@ from typing import Any
 
 import keras
 
+from luong_keras.config.checks import check_fraction, check_positive_or_none
 from luong_keras.layers.argument_checks import (
-    check_fraction,
     check_integers,
-    check_positive_or_none,
 )
 
 

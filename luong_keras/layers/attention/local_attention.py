@@ -3,10 +3,9 @@
 import keras
 from keras import backend, ops, tree
 
-from luong_keras.config.checks import check_choice
+from luong_keras.config.checks import check_choice, check_positive_or_none
 from luong_keras.layers.argument_checks import (
     check_integers,
-    check_positive_or_none,
     check_single_step,
 )
 from luong_keras.layers.attention.luong_attention import LuongAttention

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from luong_keras.config.checks import check_fraction
 from luong_keras.layers import argument_checks
 from luong_keras.layers.attention import scores
 from luong_keras.layers.checked_layer import CheckedLayer, fresh_initializer
@@ -126,7 +127,7 @@ class LuongAttention(CheckedLayer):
         argument_checks.check_integers(
             optional=True, units=units, max_length=max_length
         )
-        argument_checks.check_fraction(dropout=dropout)
+        check_fraction(dropout=dropout)
         super().__init__(name=name, dtype=dtype, trainable=trainable)
         self.supports_masking = True
         self.score_mode = score_mode

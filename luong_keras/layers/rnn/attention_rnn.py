@@ -3,10 +3,9 @@
 import keras
 from keras import backend, ops, tree
 
-from luong_keras.config.checks import check_choice
+from luong_keras.config.checks import check_choice, check_fraction
 from luong_keras.layers.argument_checks import (
     check_floats,
-    check_fraction,
     check_mask,
     check_states,
     check_step,
