@@ -59,7 +59,13 @@ class TrainingModel(keras.Model):
             return microbatches.train_step(
                 self, *data, self.microbatches, self.parallel_microbatches
             )
-        self._check_parallel_microbatches()
+        if backend != "tensorflow" and self.parallel_microbatches > 1:
+            raise ValueError(
+                "Only TensorFlow can compute the parts of a batch in "
+                "parallel. Received: parallel_microbatches="
+                f"{self.parallel_microbatches} on {backend}. Use "
+                "parallel_microbatches=1."
+            )
         if backend == "torch" and self.microbatches > 1:
             raise ValueError(
                 "Only TensorFlow and JAX can process a batch in parts. "
@@ -92,7 +98,6 @@ class TrainingModel(keras.Model):
         optimizer_variables=None,
     ):
         """Compute the loss of a batch on JAX; see `keras.Model`."""
-        self._check_parallel_microbatches()
         compute_part = super().compute_loss_and_updates
         state = (
             trainable_variables,
@@ -109,18 +114,6 @@ class TrainingModel(keras.Model):
         return microbatches.loss_and_updates(
             self, compute_part, state, rows, training, parts
         )
-
-    def _check_parallel_microbatches(self):
-        if (
-            keras.backend.backend() != "tensorflow"
-            and self.parallel_microbatches > 1
-        ):
-            raise ValueError(
-                "Only TensorFlow can compute the parts of a batch in "
-                "parallel. Received: parallel_microbatches="
-                f"{self.parallel_microbatches} on {keras.backend.backend()}. "
-                "Use parallel_microbatches=1."
-            )
 
 
 def named_outputs(**outputs):
