@@ -1,7 +1,7 @@
 """The encoder: a stack of recurrent layers over the source sentence."""
 
 import keras
-from keras import backend, ops
+from keras import backend, ops, tree
 
 from luong_keras.config.checks import check_choice, check_fraction
 from luong_keras.layers.argument_checks import (
@@ -229,8 +229,11 @@ class Encoder(NumberedLayer):
         dropout_masks=None,
         inputs_mask=None,
     ):
-        if 0 in inputs.shape:
-            return self._zero_outputs(inputs)
+        if 0 in inputs.shape:  # an empty batch, or sentences of length 0
+            return tree.map_structure(
+                lambda spec: ops.zeros(spec.shape, dtype=spec.dtype),
+                self.compute_output_spec(inputs),
+            )
         mask = inputs_mask if mask is None else mask
         # The mask for layers that read backwards: it differs from `mask` if a
         # sentence has holes.
@@ -262,14 +265,6 @@ class Encoder(NumberedLayer):
         if self.reverse:
             x = reverse_within_mask(x, flipped_mask)
         return (x, *states)
-
-    def _zero_outputs(self, inputs):
-        """Return zeros for an empty batch or sentences of length 0."""
-        dtype = self.compute_dtype
-        return tuple(
-            ops.zeros(spec.shape, dtype=dtype)
-            for spec in self.compute_output_spec(inputs)
-        )
 
     def _run_layer(self, height, direction, x, mask, training):
         """Return the outputs (B, S, M) and the last states of one layer."""
