@@ -156,12 +156,10 @@ class OutputProjection(CheckedLayer):
 
     def logits(self, vectors, weights):
         """Map vectors (..., U) to logits (..., V) by `loop_weights()`."""
-        kernels, bias = weights
-        for kernel in kernels:
-            vectors = product(vectors, kernel)
-        if bias is not None:
-            vectors = vectors + ops.cast(bias, vectors.dtype)
-        return vectors
+        (*inner_kernels, kernel), bias = weights
+        for inner_kernel in inner_kernels:
+            vectors = product(vectors, inner_kernel)
+        return product(vectors, kernel, bias)
 
     def word_losses(
         self,

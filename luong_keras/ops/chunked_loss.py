@@ -208,9 +208,7 @@ class _Words:
         is_word = ops.logical_and(rows <= last, ops.take(self.is_real, index))
         weights = ops.where(is_word, ops.take(weights, index), 0.0)
         vectors = ops.take(self.vectors, index, axis=0)
-        logits = product(vectors, self.kernel)
-        if self.bias is not None:
-            logits = logits + ops.cast(self.bias, logits.dtype)
+        logits = product(vectors, self.kernel, self.bias)
         losses, hits, d_logits = losses_and_gradients(
             logits, ops.take(self.targets, index), self.label_smoothing
         )
