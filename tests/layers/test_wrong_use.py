@@ -130,7 +130,7 @@ WRONG = {
     ),
     "an unknown dropout mask": (
         lambda: decode(dropout_masks={"input": np.zeros((3, 2, 6))}),
-        r"\['inputs', 'feeding', 'outputs', 'attention'\].*\['input'\]",
+        r"\['inputs', 'feeding', 'attention', 'outputs'\].*\['input'\]",
     ),
     "a dropout mask that this cell does not read": (
         lambda: lk.InputFeedingLSTMCell(4, input_feeding=False)(

@@ -227,16 +227,14 @@ class AttentionCell(CellWeights):
             shapes["feeding"] = (steps, batch, self.units)
         for layer in range(1, self.num_layers):
             shapes[f"layer_{layer}"] = (steps, batch, self.units)
-        if self.attention is not None and self.attention.dropout > 0:
+        if self.attention is not None:
             shapes["attention"] = (steps, batch, source_length)
         return shapes
 
     def check_dropout_masks(self, masks, *others):
         """Check that each mask is read by a step or is one of `others`."""
-        names = [*self.dropout_mask_shapes(1, 1, 1, 1), *others]
-        if self.attention is not None and "attention" not in names:
-            names.append("attention")
-        check_mask_names(masks, names)
+        names = self.dropout_mask_shapes(1, 1, 1, 1)
+        check_mask_names(masks, [*names, *others])
 
     @property
     def needs_context(self):

@@ -198,8 +198,6 @@ def results(
 def dropout_masks(cell, steps):
     shapes = cell.dropout_mask_shapes(BATCH, steps, SOURCE, 5)
     shapes["outputs"] = (steps, BATCH, UNITS)
-    if cell.attention is not None:
-        shapes["attention"] = (steps, BATCH, SOURCE)
     return {
         name: 2.0 * (random(*shape, seed=i) > 0)
         for i, (name, shape) in enumerate(shapes.items())
