@@ -248,13 +248,11 @@ class ConcatScore(Score):
             projected = product(query, self.query_kernel)
         projected = ops.cast(projected, query.dtype)
         vector = ops.cast(self._score_vector(), query.dtype)
-        return ops.matmul(self._compare_pairs(projected, keys), vector)
-
-    @staticmethod
-    def _compare_pairs(projected, keys):
-        """Return tanh(W_a [h_t; h̄_s]) of each pair, (B, T, S, A)."""
-        projected = ops.expand_dims(projected, -2)
-        return ops.tanh(projected + ops.expand_dims(keys, -3))
+        # tanh(W_a [h_t; h̄_s]) of each pair, (B, T, S, A).
+        pairs = ops.tanh(
+            ops.expand_dims(projected, -2) + ops.expand_dims(keys, -3)
+        )
+        return ops.matmul(pairs, vector)
 
 
 class LocationScore(Score):
