@@ -20,6 +20,7 @@ from keras import backend, ops, random
 
 from luong_keras.config.checks import check_fraction
 from luong_keras.ops import masking
+from luong_keras.ops.backends import take_last
 from luong_keras.ops.masking import shapes_compatible
 from luong_keras.ops.products import product
 from luong_keras.special_tokens import PAD_ID
@@ -137,8 +138,7 @@ def real_ids(targets, pad_id):
 
 
 def _target_logits(logits, targets):
-    index = ops.expand_dims(targets, -1)
-    return ops.squeeze(ops.take_along_axis(logits, index, axis=-1), -1)
+    return take_last(logits, ops.expand_dims(targets, -1))[..., 0]
 
 
 def _zero_padding(values, targets, pad_id):

@@ -8,7 +8,7 @@ from luong_keras.layers import argument_checks
 from luong_keras.layers.attention import scores
 from luong_keras.layers.checked_layer import CheckedLayer, fresh_initializer
 from luong_keras.ops import masking
-from luong_keras.ops.backends import dropout
+from luong_keras.ops.backends import dropout, take_last
 from luong_keras.ops.products import weighted_sums
 
 
@@ -397,4 +397,4 @@ def _at_positions(location_scores, positions):
     index = ops.clip(positions, 0, location_scores.shape[-1] - 1)
     steps = ops.shape(location_scores)[:2]
     index = ops.broadcast_to(index[:, None], (*steps, ops.shape(positions)[1]))
-    return ops.take_along_axis(location_scores, index, axis=-1)
+    return take_last(location_scores, index)
