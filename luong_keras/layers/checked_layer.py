@@ -138,6 +138,11 @@ class CheckedLayer(keras.layers.Layer):
         super().__init__(name=name, dtype=dtype, trainable=trainable)
         check_float64(self)
 
+    @classmethod
+    def from_config(cls, config):
+        # Keras would hide an error behind one with the whole configuration.
+        return cls(**config)
+
     def __call__(self, *args, **kwargs):
         _refuse_foreign(type(self), type(self).call, kwargs)
         args, kwargs = tree.map_structure(_variable_value, (args, kwargs))

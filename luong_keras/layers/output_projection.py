@@ -70,6 +70,9 @@ class OutputProjection(CheckedLayer):
     ):
         check_integers(vocabulary_size=vocabulary_size)
         super().__init__(name=name, dtype=dtype, trainable=trainable)
+        self._tie_may_be_lost = isinstance(embedding, dict)
+        if self._tie_may_be_lost:  # from a saved configuration
+            embedding = keras.saving.deserialize_keras_object(embedding)
         check_layer(keras.layers.Embedding, optional=True, embedding=embedding)
         if embedding is not None and embedding.input_dim != vocabulary_size:
             raise ValueError(
@@ -82,7 +85,6 @@ class OutputProjection(CheckedLayer):
         self.embedding = embedding
         self.use_bias = use_bias
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self._tie_may_be_lost = False
 
     def build(self, vectors_shape):
         units, width = vectors_shape[-1], self.vocabulary_size
@@ -237,17 +239,6 @@ class OutputProjection(CheckedLayer):
                 self.kernel_initializer
             ),
         }
-
-    @classmethod
-    def from_config(cls, config):
-        config = dict(config)
-        embedding = config.pop("embedding", None)
-        if not isinstance(embedding, dict):
-            return cls(embedding=embedding, **config)
-        embedding = keras.saving.deserialize_keras_object(embedding)
-        layer = cls(embedding=embedding, **config)
-        layer._tie_may_be_lost = True
-        return layer
 
 
 def _check_targets(vectors, targets):

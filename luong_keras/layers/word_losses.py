@@ -66,11 +66,13 @@ class WordLosses(CheckedLayer):
                     f"Received: sampled={sampled}, "
                     f"label_smoothing={label_smoothing}. Leave one of them out."
                 )
-        check_layer(OutputProjection, projection=projection)
         super().__init__(name=name, dtype=dtype, trainable=trainable)
+        self.sharing_may_be_lost = isinstance(projection, dict)
+        if self.sharing_may_be_lost:  # from a saved configuration
+            projection = keras.saving.deserialize_keras_object(projection)
+        check_layer(OutputProjection, projection=projection)
         self.supports_masking = True
         self.projection = projection
-        self.sharing_may_be_lost = False
         self.label_smoothing = label_smoothing
         self.pad_id = pad_id
         self.sampled = sampled
@@ -128,10 +130,3 @@ class WordLosses(CheckedLayer):
             "sampled": self.sampled,
             "seed": self.seed,
         }
-
-    @classmethod
-    def from_config(cls, config):
-        projection = keras.saving.deserialize_keras_object(config["projection"])
-        layer = cls(**{**config, "projection": projection})
-        layer.sharing_may_be_lost = True
-        return layer

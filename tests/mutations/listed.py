@@ -1405,8 +1405,9 @@ MUTATIONS = [
     Mutation(
         "copied losses with a projection of their own",
         "layers/word_losses.py",
-        "layer.sharing_may_be_lost = True",
-        "layer.sharing_may_be_lost = False",
+        "if self.sharing_may_be_lost:  # from a saved configuration",
+        "self.sharing_may_be_lost = False\n"
+        "        if isinstance(projection, dict):",
         ("tests/layers/test_output_projection.py",),
         "shares",
     ),

@@ -110,6 +110,8 @@ class AttentionRNN(CheckedLayer):
         trainable=True,
     ):
         super().__init__(name=name, dtype=dtype, trainable=trainable)
+        if isinstance(cell, dict):  # from a saved configuration
+            cell = keras.saving.deserialize_keras_object(cell)
         if not isinstance(cell, AttentionCell):
             raise ValueError(
                 "`cell` must be one of this library's cells, such as "
@@ -332,8 +334,3 @@ class AttentionRNN(CheckedLayer):
             "deferred_gradients": self.deferred_gradients,
             "seed": self.seed,
         }
-
-    @classmethod
-    def from_config(cls, config):
-        cell = keras.saving.deserialize_keras_object(config["cell"])
-        return cls(**{**config, "cell": cell})

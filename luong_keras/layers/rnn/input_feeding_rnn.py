@@ -24,10 +24,6 @@ class _CellRNN(AttentionRNN):
             cell_config.pop(name, None)
         return {**cell_config, **rnn_config}
 
-    @classmethod
-    def from_config(cls, config):
-        return cls(**config)
-
 
 @keras.saving.register_keras_serializable(package="luong_keras")
 class InputFeedingLSTM(_CellRNN):
