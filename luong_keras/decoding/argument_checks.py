@@ -34,9 +34,10 @@ def check_lengths(name, lengths, batch):
     shape = tuple(lengths.shape)
     if not shapes_compatible(shape, (batch,)):
         raise ValueError(
-            f"`{name}` must have one number per sentence, (B,) = ({batch},). "
-            f"Received: shape {shape}. To use one number for all, pass "
-            f"keras.ops.full(({batch},), number)."
+            f"`{name}` must have one number per sentence, "
+            f"{'(B,)' if batch is None else (batch,)}. Received: shape "
+            f"{shape}. To use one number for all, pass "
+            f"keras.ops.full(({batch or 'B'},), number)."
         )
     return lengths
 

@@ -7,8 +7,8 @@ from keras import ops
 from luong_keras.decoding.argument_checks import check_lengths, check_words
 from luong_keras.decoding.model_step import (
     call_step,
+    check_step_function,
     first_states,
-    refuse_model,
 )
 from luong_keras.decoding.search import write_rows
 from luong_keras.ops import masking
@@ -59,7 +59,7 @@ def forced_decoding(
     >>> [f"{p:.1f}" for p in np.exp(result.log_probabilities)[0]]
     ['0.5', '0.3']
     """
-    refuse_model(step)
+    check_step_function(step)
     targets = ops.convert_to_tensor(targets, dtype="int32")
     if len(targets.shape) != 2:
         raise ValueError(

@@ -21,14 +21,14 @@ from luong_keras.ops.masking import shapes_compatible
 from luong_keras.special_tokens import PAD_ID
 
 
-def refuse_model(step):
+def check_step_function(step):
     """Refuse a Keras layer, which does not accept a `position`."""
-    if isinstance(step, keras.Layer):
+    if isinstance(step, keras.Layer) or not callable(step):
         raise ValueError(
             "Expected: a step function of (ids, states, position) that "
             "returns logits (B, K, V), the new states and attention weights "
-            f"(B, K, S) or None. Received: the {type(step).__name__} "
-            f"{step.name!r}. Wrap it: `ModelStep(model, constants)` of "
+            f"(B, K, S) or None. Received: {step!r:.100}. A Keras model is "
+            "wrapped by `ModelStep(model, constants)` of "
             "`luong_keras.decoding`."
         )
 
@@ -60,6 +60,12 @@ def call_step(step, ids, states, position):
             f"{shapes[0]}, the last of shape {shapes[-1]}."
         )
     logits, new_states, weights = results
+    if not shapes_compatible(shapes[0][:2], static_shape(ids)):
+        raise ValueError(
+            "Expected: logits (B, K, V) of a step for the words (B, K) that it "
+            f"receives, {static_shape(ids)}. Received: shape {shapes[0]}. K "
+            "grows after the first step."
+        )
     if without_attention:
         weights = ops.zeros((*ops.shape(ids), 0), dtype=logits.dtype)
     return logits, match_states(states, new_states), weights

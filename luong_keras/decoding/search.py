@@ -30,8 +30,8 @@ from luong_keras.decoding.argument_checks import (
 )
 from luong_keras.decoding.model_step import (
     call_step,
+    check_step_function,
     first_states,
-    refuse_model,
 )
 from luong_keras.decoding.scorers import AllScorers, Scorer
 from luong_keras.decoding.strategy import (
@@ -100,7 +100,7 @@ def search(
     >>> np.array(hypotheses.lengths).tolist()
     [[4, 4]]
     """
-    refuse_model(step)
+    check_step_function(step)
     scorers = check_search(strategy, scorers)
     tensors = tree.flatten(states)
     batch = tensors[0].shape[0] if tensors else None

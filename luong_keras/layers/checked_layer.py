@@ -39,6 +39,10 @@ _FIXED = (
     "The gates are sigmoid and tanh. `attentional_activation=` of a decoder "
     "is that of the attentional vector."
 )
+_SEVERAL = (
+    "An `Encoder`, or a layer with `return_state=True`, returns several "
+    "tensors: write `memory, *states = encoder(x)`, and pass `memory`."
+)
 _WITHOUT = "There is none: leave it out."
 _PENALTY = (
     "There is none: leave it out, and use `weight_decay` of the optimizer, "
@@ -104,6 +108,10 @@ FOREIGN = {
     **dict.fromkeys(
         ("D", "window", "window_size", "window_width"),
         "The paper's D is `half_width`: a window has 2 D + 1 positions.",
+    ),
+    **dict.fromkeys(
+        ("half_width", "alignment", "gaussian", "sigma", "clamp_position"),
+        "`LocalAttention` has it.",
     ),
     "attention_mechanism": "It is called `attention`.",
     "attention_layer_size": "The attentional vector has the width `units`.",
@@ -295,13 +303,11 @@ def _check_tensors(name, value):
     """Check that a value is one dense tensor."""
     if isinstance(value, (list, tuple, dict)):
         if name not in STRUCTURES:
+            advice = _LENGTHS if name.endswith("mask") else _SEVERAL
             raise ValueError(
                 f"`{name}` must be one tensor. Received: a "
                 f"{type(value).__name__} of {len(value)}. Convert numbers to "
-                "an array, `numpy.asarray(...)`; an `Encoder`, or a layer with "
-                "`return_state=True`, returns several tensors: write "
-                "`memory, *states = encoder(x)`, and pass "
-                f"`{name}=memory`."
+                f"an array, `numpy.asarray(...)`. {advice}"
             )
         for element in tree.flatten(value):
             _check_tensors(name, element)

@@ -48,6 +48,26 @@ def test_lengths_must_be_one_per_sentence(run_search, lengths):
     run_search(STEP, STATES, np.array([5, 5]), 5)
 
 
+@every_search
+def test_a_step_must_be_a_function(run_search):
+    with refused("Expected: a step function", "Received: None.", "ModelStep"):
+        run_search(None, STATES, [5, 5], 5)
+
+
+def test_one_length_without_states_is_refused():
+    with refused("one number per sentence, (B,).", "ops.full((B,), number)"):
+        greedy_search(STEP, [], 5, 5)
+
+
+def test_logits_must_have_a_row_for_each_hypothesis():
+    def first_of_beam(ids, states, position):
+        logits, states, weights = STEP(ids, states, position)
+        return logits[:, :1], states, weights
+
+    with refused("(B, K, V)", "(2, 2)", "Received: shape (2, 1, 8)"):
+        beam(first_of_beam, STATES, [5, 5], 5)
+
+
 @pytest.mark.slow_after_first
 @every_search
 @pytest.mark.parametrize("name", ["bos_id", "eos_id", "pad_id"])
@@ -85,7 +105,9 @@ def test_keras_model_as_step_is_refused(run_search):
     functional = keras.Model(ids, keras.layers.Dense(8)(words), name="mine")
     sequential = keras.Sequential([keras.layers.Embedding(8, 4)], name="mine")
     for model in (functional, sequential, keras.layers.Dense(8, name="mine")):
-        with refused("(ids, states, position)", f"{type(model).__name__} 'm"):
+        with refused(
+            "(ids, states, position)", f"<{type(model).__name__} name=mine"
+        ):
             run_search(model, STATES, [5, 5], 5)
 
 

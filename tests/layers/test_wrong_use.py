@@ -817,6 +817,22 @@ FOREIGN_CALLS = {
         lambda x, m: lk.LocalAttention("local-p"),
         "Received: alignment='local-p'.*is 'predictive'",
     ),
+    "local attention as a score": (
+        lambda x, m: lk.LuongAttention("local-m"),
+        r"score_mode='local-m'\. `LocalAttention\('predictive'\)`",
+    ),
+    "a score as an alignment": (
+        lambda x, m: lk.LocalAttention("general"),
+        "alignment='general'.*a score is `score_mode=`",
+    ),
+    "a window of global attention": (
+        lambda x, m: lk.LuongAttention("general", half_width=3),
+        "no argument `half_width`. `LocalAttention` has it",
+    ),
+    "lengths in place of a mask": (
+        lambda x, m: lk.LuongAttention()(x, m, [5, 3]),
+        "`query_mask` must be one tensor.*arange.S. < lengths",
+    ),
     "a decoder without a width": (
         lambda x, m: lk.InputFeedingLSTM(None),
         "`units` must be an integer.*units=None",

@@ -109,7 +109,8 @@ class LocalAttention(LuongAttention):
     ):
         check_choice(
             windows.ALIGNMENTS,
-            " The paper's local-m is 'monotonic', local-p is 'predictive'.",
+            " The paper's local-m is 'monotonic', local-p is 'predictive'; a "
+            "score is `score_mode=`.",
             alignment=alignment,
         )
         check_choice(("auto", *windows.GAUSSIANS), gaussian=gaussian)

@@ -336,6 +336,8 @@ def get(score_mode, options):
 def _suggest_score(score_mode):
     """Suggest a fix for an unknown `score_mode`."""
     if isinstance(score_mode, str):
+        if OTHER_NAMES.get(score_mode, score_mode).startswith("local-"):
+            return " `LocalAttention('predictive')` is local-p."
         return suggest_name(score_mode, SCORES)
     if isinstance(score_mode, numbers.Number):
         return (

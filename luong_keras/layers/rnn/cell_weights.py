@@ -184,12 +184,10 @@ class CellWeights(CheckedLayer):
                     )
         if memory is None and self.attention is not None:
             raise ValueError(
-                f"`{type(self).__name__}` has an attention layer and needs "
-                "something to attend to. Expected: `memory` (B, S, M). "
-                "Received: memory=None. Pass `memory=`; to run the cell over "
-                "a sequence use `AttentionRNN(cell)`, since `keras.layers.RNN` "
-                "cannot hand a memory to its cell. For a plain recurrent "
-                "layer say `attention=None`."
+                "Attention needs something to attend to. Expected: `memory` "
+                "(B, S, M). Received: memory=None. Pass `memory=`. For a plain "
+                "recurrent layer say `attention=None`. `keras.layers.RNN` "
+                "cannot hand a memory to a cell; `AttentionRNN(cell)` can."
             )
 
     def _build_feeding(self, memory_shape):
