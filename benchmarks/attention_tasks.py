@@ -83,14 +83,14 @@ class Task(NamedTuple):
     """A task from one sequence to another.
 
     Attributes:
-        make_data: function of a count and a seed that returns ((source,
+        make_data: Function of a count and a seed that returns ((source,
             mask, decoder input), target).
-        source, target: numbers of symbols; negative numbers are widths of
+        source, target: Numbers of symbols; negative numbers are widths of
             float features.
-        steps: number of training steps.
-        reach: largest number of memory positions, for location.
-        half_width: half width of local attention.
-        longer: a `make_data` for longer sequences.
+        steps: Number of training steps.
+        reach: Largest number of memory positions, for location.
+        half_width: Half width of local attention.
+        longer: A `make_data` for longer sequences.
     """
 
     make_data: object

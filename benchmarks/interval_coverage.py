@@ -65,8 +65,8 @@ def of_trials(scores, known, random):
 
     Args:
         scores: (experiments, trials) scores with the mean zero.
-        known: variance of the mean due to the choice of the sentences.
-        random: random generator.
+        known: Variance of the mean due to the choice of the sentences.
+        random: Random generator.
     """
     trials = scores.shape[1]
     drawn = random.normal(scale=known**0.5, size=len(scores))

@@ -204,11 +204,11 @@ def followed(name, command, hypotheses, folder, options):
     """Train, and yield the minutes and BLEU of each validation.
 
     Args:
-        name: name of the program.
-        command: the arguments of its Python.
-        hypotheses: function that lists the current translations of `val`.
-        folder: folder of the log.
-        options: options of this benchmark.
+        name: Name of the program.
+        command: The arguments of its Python.
+        hypotheses: Function that lists the current translations of `val`.
+        folder: Folder of the log.
+        options: Options of this benchmark.
 
     Raises:
         ProgramFailed: The program ended without a validation.

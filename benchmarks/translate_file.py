@@ -56,9 +56,9 @@ def command_of(name, models, cores):
     """Return the command that translates its standard input.
 
     Args:
-        name: name of the program.
-        models: the `Trained` models.
-        cores: number of threads.
+        name: Name of the program.
+        models: The `Trained` models.
+        cores: Number of threads.
 
     Returns:
         The arguments of the program's Python.
@@ -84,11 +84,11 @@ def taken(options, name, command, path, found):
     """Run a command; return its times and the length of its output.
 
     Args:
-        options: options of this benchmark.
-        name: name of the program, and of the file of its messages.
-        command: command of `command_of`.
-        path: the file to translate, its standard input.
-        found: the file to write.
+        options: Options of this benchmark.
+        name: Name of the program, and of the file of its messages.
+        command: Command of `command_of`.
+        path: The file to translate, its standard input.
+        found: The file to write.
 
     Raises:
         ProgramFailed: It failed, or did not write one line per input line.
@@ -154,10 +154,10 @@ def a_sentence(few, many, lines, cores):
     """Return the times per sentence after the start, and other figures.
 
     Args:
-        few: result for the first `START` lines.
-        many: result for all `lines`.
-        lines: number of lines.
-        cores: number of cores that the process may use.
+        few: Result for the first `START` lines.
+        many: Result for all `lines`.
+        lines: Number of lines.
+        cores: Number of cores that the process may use.
     """
     return {
         **{name: (many[name] - few[name]) / (lines - START) for name in many},

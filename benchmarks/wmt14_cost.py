@@ -34,10 +34,10 @@ class Steps(keras.callbacks.Callback):
     """Callback that ends a training run after some steps.
 
     Attributes:
-        times: end of each step.
-        busy: processor time until then, of all cores together.
-        losses: loss of a pair, summed over the steps until then.
-        in_epoch: number of steps in an epoch.
+        times: End of each step.
+        busy: Processor time until then, of all cores together.
+        losses: Loss of a pair, summed over the steps until then.
+        in_epoch: Number of steps in an epoch.
     """
 
     def __init__(self, count: int) -> None:

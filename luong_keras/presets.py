@@ -178,8 +178,8 @@ def preset_for(pairs: int, characters: int) -> tuple[str, dict[str, int]]:
     """Return the preset for a text of this size.
 
     Args:
-        pairs: number of sentence pairs for training.
-        characters: number of characters on both sides.
+        pairs: Number of sentence pairs for training.
+        characters: Number of characters on both sides.
 
     Returns:
         A name in `PRESETS`, and the vocabulary sizes if they depend on the

@@ -40,8 +40,8 @@ def progress_bar(what: str, total: int | None = None) -> Iterator[Advance]:
     for every line of a corpus: most calls only add a number.
 
     Args:
-        what: the step, in a few words: `"reading the text"`.
-        total: the number of items to do; unknown when None.
+        what: The step, in a few words: `"reading the text"`.
+        total: The number of items to do; unknown when None.
 
     Yields:
         A function that takes the number of further items done.
@@ -75,8 +75,8 @@ def output_bar(
     On a terminal the results show the progress.
 
     Args:
-        what: the step, in a few words.
-        total: the number of items to do; unknown when None.
+        what: The step, in a few words.
+        total: The number of items to do; unknown when None.
 
     Returns:
         A context with the function of `progress_bar`.
@@ -96,9 +96,9 @@ def with_bar(
     """Yield the items, with a bar that shows how many have been taken.
 
     Args:
-        items: the items of a loop.
-        what: the step, in a few words.
-        total: the number of items; their `len`, if they have one, when None.
+        items: The items of a loop.
+        what: The step, in a few words.
+        total: The number of items; their `len`, if they have one, when None.
 
     Yields:
         The items.
@@ -119,8 +119,8 @@ def bar_of_lines(what: str, total: int) -> Iterator[Callable[[str], None]]:
     """Show a bar for a step that reports its work line by line.
 
     Args:
-        what: the step, in a few words.
-        total: the number of lines.
+        what: The step, in a few words.
+        total: The number of lines.
 
     Yields:
         A function that prints a line.
@@ -143,8 +143,8 @@ def terminal(stream: IO[str], narrowest: int = _NARROWEST) -> Console | None:
     """Return the terminal of a stream, if a line can be redrawn on it.
 
     Args:
-        stream: a stream such as `sys.stdout`.
-        narrowest: the minimum number of columns.
+        stream: A stream such as `sys.stdout`.
+        narrowest: The minimum number of columns.
 
     Returns:
         The terminal; None for a file, a notebook, a narrow terminal or one
@@ -180,11 +180,11 @@ def show_line(
     line or bar is shown, this one is not.
 
     Args:
-        line: function that returns the current text, called from a thread.
-        seconds: least time between two lines of a file.
-        stream: a stream such as `sys.stdout`.
-        narrowest: the minimum number of columns of a redrawn line.
-        drawing: function from a terminal to the function that returns what is
+        line: Function that returns the current text, called from a thread.
+        seconds: Least time between two lines of a file.
+        stream: A stream such as `sys.stdout`.
+        narrowest: The minimum number of columns of a redrawn line.
+        drawing: Function from a terminal to the function that returns what is
             redrawn on it; the line by default.
 
     Yields:

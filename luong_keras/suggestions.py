@@ -11,8 +11,8 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Return a question for the end of a message, or an empty string.
 
     Args:
-        name: the unknown name.
-        names: the known names; those of several parts, such as `model.units`,
+        name: The unknown name.
+        names: The known names; those of several parts, such as `model.units`,
             are also compared by their last part.
 
     Example:

@@ -10,9 +10,9 @@ def pluralize(number: int, singular: str, plural: str = "") -> str:
     """Return a number with its noun.
 
     Args:
-        number: the number of things.
-        singular: the noun for one thing.
-        plural: the noun for several; the singular with an s by default.
+        number: The number of things.
+        singular: The noun for one thing.
+        plural: The noun for several; the singular with an s by default.
 
     Example:
         >>> pluralize(1, "batch", "batches"), pluralize(2000, "pair")
@@ -26,7 +26,7 @@ def text_table(rows: Sequence[Sequence[str]]) -> str:
     """Return rows as lines with aligned columns.
 
     Args:
-        rows: lists of cells, equally many in each row.
+        rows: Lists of cells, equally many in each row.
 
     Example:
         >>> print(text_table([("weights", "BLEU"), ("best", "41.0")]))
@@ -43,7 +43,7 @@ def html_table(rows: Sequence[Sequence[str]]) -> str:
     """Return rows as an HTML table, for a notebook.
 
     Args:
-        rows: lists of cells, equally many in each row.
+        rows: Lists of cells, equally many in each row.
 
     Example:
         >>> html_table([("a < b", "1")])

@@ -41,15 +41,15 @@ class Translator(TextTranslator):
     loads one from a run folder, and `export` writes it for a server.
 
     Args:
-        translation_model: the trained `TranslationModel`, or several with the
+        translation_model: The trained `TranslationModel`, or several with the
             same vocabularies, an ensemble.
-        source_tokenizer: the tokenizer of the source language.
-        target_tokenizer: the tokenizer of the target language.
-        decoding: the settings of the search.
-        source_preprocessor, target_preprocessor: the preprocessors of the
+        source_tokenizer: The tokenizer of the source language.
+        target_tokenizer: The tokenizer of the target language.
+        decoding: The settings of the search.
+        source_preprocessor, target_preprocessor: The preprocessors of the
             training text, as in `TextTranslator`.
-        strategy: the decoding strategy, as in `TextTranslator`.
-        scorers: additional scorers, as in `TextTranslator`.
+        strategy: The decoding strategy, as in `TextTranslator`.
+        scorers: Additional scorers, as in `TextTranslator`.
     """
 
     # The run whose settings an export keeps, for fine-tuning.
@@ -69,31 +69,31 @@ class Translator(TextTranslator):
         """Load the translator of a training run.
 
         Args:
-            run_folder: the folder of the run, or the folders of several runs
+            run_folder: The folder of the run, or the folders of several runs
                 with the same vocabularies, which form an ensemble.
             weights: `"best"`, `"last"`, `"average"` or an epoch such as
                 `"epoch-7"` whose file the run has. When None, the weights
                 that it scored and exported, `training.final_weights`.
-            decoding: the search settings; those of the first run when None.
-            precision: precision of the computation, as
+            decoding: The search settings; those of the first run when None.
+            precision: Precision of the computation, as
                 `ModelConfig.precision`; that of the run when None.
                 `"mixed_bfloat16"` translates batches faster if the processor
                 multiplies bfloat16; scores have two or three digits, and
                 occasionally a word differs. A greedy search of single
                 sentences is slower, because each call rounds the weights.
                 `"auto"` times a product in both and takes the faster.
-            fold_embedding: whether to store the product of the target
+            fold_embedding: Whether to store the product of the target
                 embedding and the decoder's input weights. Translation is a
                 few percent faster, for V more rows of 4 U numbers: 16,000 of
                 2,048 in a decoder of 512 units. After loading weights, call
                 `translation_model.fold_embedding()` again.
-            strategy: the decoding strategy, as in `TextTranslator`; an export
+            strategy: The decoding strategy, as in `TextTranslator`; an export
                 has it too.
-            scorers: additional scorers, likewise.
+            scorers: Additional scorers, likewise.
 
         Raises:
-            FileNotFoundError: if a run or its weights are missing.
-            ValueError: if the vocabularies or the preprocessing of runs
+            FileNotFoundError: If a run or its weights are missing.
+            ValueError: If the vocabularies or the preprocessing of runs
                 differ, or for an unknown name of weights.
         """
         parts = load_run(run_folder, weights, decoding, precision)
@@ -126,7 +126,7 @@ class Translator(TextTranslator):
         with more `epochs`, a finished one.
 
         Args:
-            pairs: list or iterator of (source, target) strings; or records
+            pairs: List or iterator of (source, target) strings; or records
                 with named fields, a `pandas.DataFrame`, a
                 `datasets.Dataset` or a `tf.data.Dataset`; or the path of a
                 file of both sides, `.tsv`, `.csv`, `.jsonl` or `.tmx`; or the
@@ -136,23 +136,23 @@ class Translator(TextTranslator):
                 some more often. Columns are guessed, and the guess is
                 printed, unless they are named by
                 `**{"data.columns": ("english", "german")}`.
-            preset: the initial settings, a name in `PRESETS`. When None, the
+            preset: The initial settings, a name in `PRESETS`. When None, the
                 settings of the run if it has begun; otherwise `tiny` for
                 fewer than 10,000 pairs, else `small`.
-            run_dir: the folder of the run.
-            validation: the pairs that decide the best epoch, in the same
+            run_dir: The folder of the run.
+            validation: The pairs that decide the best epoch, in the same
                 forms. When None, 2 % of `pairs`, chosen by a hash of each
                 pair, are held out: at most 1,000, at least 100, but no more
                 than 10 %.
-            test: the pairs to score; held out likewise when None.
-            callbacks: additional Keras callbacks, such as those of an
+            test: The pairs to score; held out likewise when None.
+            callbacks: Additional Keras callbacks, such as those of an
                 experiment tracker (docs/watching.md). They see the logs of an
                 epoch with the validation score (such as `val_bleu`), the
                 learning rate and the speed. The state of a callback with
                 `get_state` and `set_state` is saved with the run.
-            train_only: whether to omit the scores of the test pairs and the
+            train_only: Whether to omit the scores of the test pairs and the
                 export, until a call without it.
-            **settings: other settings: `epochs`, `batch_size`,
+            **settings: Other settings: `epochs`, `batch_size`,
                 `learning_rate`, `units` and the like by the names of the
                 flags of `luong-keras train`, any other by its full name, as
                 in `**{"model.attention.kind": "global"}`, or by its section,
@@ -168,11 +168,11 @@ class Translator(TextTranslator):
                 `training.final_weights` names.
 
         Raises:
-            ValueError: for wrong settings or text, if `run_dir` has a run
+            ValueError: For wrong settings or text, if `run_dir` has a run
                 with other settings or text, or if Keras' backend is not
                 TensorFlow.
-            InterruptedError: if a signal stopped the training.
-            KeyboardInterrupt: if Ctrl-C stopped it; the run is saved as well.
+            InterruptedError: If a signal stopped the training.
+            KeyboardInterrupt: If Ctrl-C stopped it; the run is saved as well.
 
         Example:
             >>> pairs = [("a cat", "eine Katze"), ("a dog", "ein Hund")]
@@ -231,12 +231,12 @@ class Translator(TextTranslator):
         (docs/fine_tuning.md).
 
         Args:
-            folder: the folder to write; its name is the version, a number.
+            folder: The folder to write; its name is the version, a number.
             weights_dtype: `"bfloat16"` or `"float16"` for rounded weights.
-            say: function called with one line per check, such as `print`, and
+            say: Function called with one line per check, such as `print`, and
                 one for the cost of the worst request, which is then measured
                 for at most two minutes.
-            limits: the limits of one batch of the server.
+            limits: The limits of one batch of the server.
 
         Returns:
             The folder.

@@ -16,8 +16,8 @@ class TruncationWarning(UserWarning):
     """Warning of a cut sentence, a cut translation or an omitted phrase.
 
     Args:
-        message: the text of the warning.
-        places: the lines that the warning reports.
+        message: The text of the warning.
+        places: The lines that the warning reports.
     """
 
     def __init__(
@@ -31,13 +31,13 @@ class TruncatedPlaces:
     """Counter of the lines that were cut, with the first places.
 
     Args:
-        limit: the maximum length of a line, as text.
-        of_pairs: whether the lines are pairs of a source and a target.
+        limit: The maximum length of a line, as text.
+        of_pairs: Whether the lines are pairs of a source and a target.
 
     Attributes:
-        count: number of lines that were cut.
-        first: list of the places of the first of these lines.
-        unfinished: number of lines whose translation was cut at its maximum
+        count: Number of lines that were cut.
+        first: List of the places of the first of these lines.
+        unfinished: Number of lines whose translation was cut at its maximum
             length.
 
     Example:
@@ -70,8 +70,8 @@ class TruncatedPlaces:
         """Count the lines of a part.
 
         Args:
-            places: the cut lines, with places in the part.
-            part: the places of the part's lines in the whole.
+            places: The cut lines, with places in the part.
+            part: The places of the part's lines in the whole.
         """
         self.limit, self.of_pairs = places.limit, places.of_pairs
         self.count += places.count
@@ -130,9 +130,9 @@ class TruncationInParts(warnings.catch_warnings):
     """Context that collects the truncations of all parts for one warning.
 
     Attributes:
-        part: the places of the next part's lines in the whole; set it before
+        part: The places of the next part's lines in the whole; set it before
             each part of several.
-        places: the cut lines of all parts.
+        places: The cut lines of all parts.
 
     Example:
         >>> with TruncationInParts() as caught:
@@ -167,7 +167,7 @@ def cut_pairs(scored: Iterable[Any]) -> TruncatedPlaces:
     """Return the pairs that were cut before they were scored.
 
     Args:
-        scored: scored translations in their order; the `truncated` of each is
+        scored: Scored translations in their order; the `truncated` of each is
             True if one of its two texts was cut.
 
     Example:

@@ -15,6 +15,10 @@ HABITS = {
     r'"""(What|Which|How|Where|Whether|Of what)\b': (
         "a noun phrase or an imperative"
     ),
+    # Descriptions of arguments.
+    r"\b(Args|Attributes|Raises|Call arguments):\n +\*{0,2}\w+: [a-z]+ ": (
+        "a capital letter after the colon, as in Keras"
+    ),
     # Headings.
     r"(\A#|(?m:^##+)) (What|Which|How|Where)\b": "a noun phrase",
     # "so viele": in English it means very many.

@@ -29,12 +29,12 @@ class Program:
     """Program to run in one process.
 
     Attributes:
-        name: name in the tables.
+        name: Name in the tables.
         make: `module:function` of this package, which returns a `Work`.
-        arguments: arguments of that function.
-        python: name of its Python environment, as given by `--python`.
-        variables: its environment variables.
-        cores: number of cores; None for the option of the command line.
+        arguments: Arguments of that function.
+        python: Name of its Python environment, as given by `--python`.
+        variables: Its environment variables.
+        cores: Number of cores; None for the option of the command line.
     """
 
     name: str
@@ -275,10 +275,10 @@ class Report:
         """Print the table of one group of programs and keep its rows.
 
         Args:
-            group: name of the group on the x axis of the plot.
-            results: results of `measure`.
-            columns: further columns, functions of a `Measured` by head.
-            unit: unit of work that the times are for.
+            group: Name of the group on the x axis of the plot.
+            results: Results of `measure`.
+            columns: Further columns, functions of a `Measured` by head.
+            unit: Unit of work that the times are for.
         """
         columns = columns or {}
         clock = self.options.clock
@@ -383,12 +383,12 @@ def in_precisions(table, names, precisions, common, variables=None):
     """Return one program per name and supported precision.
 
     Args:
-        table: by name, the name of the environment, `module:function`, and
+        table: By name, the name of the environment, `module:function`, and
             the arguments of only this program.
-        names: names of the programs to run.
-        precisions: values of `--precision`; Addons has only float32.
-        common: arguments of all programs.
-        variables: environment variables of all programs.
+        names: Names of the programs to run.
+        precisions: Values of `--precision`; Addons has only float32.
+        common: Arguments of all programs.
+        variables: Environment variables of all programs.
     """
     programs = []
     for precision in precisions:
@@ -467,8 +467,8 @@ def finish(options, table, clock="cpu"):
     """Check and complete parsed options.
 
     Args:
-        options: options parsed by `parser`.
-        table: name of the written files.
+        options: Options parsed by `parser`.
+        table: Name of the written files.
         clock: `"cpu"` or `"wall"`, the times that the ratios compare.
     """
     options.table, options.clock = table, clock

@@ -5,13 +5,13 @@ def run_config(size, model_dir, train, dev, side, training, model=None):
     """Return a training configuration with a `Configuration`'s settings.
 
     Args:
-        size: the `Configuration`.
-        model_dir: folder of the model.
-        train: prefix of the two files of the training text.
-        dev: prefix of the two files of the validation text.
-        side: settings of both languages.
-        training: further settings of training.
-        model: settings of the model, by default `model_config(size)`.
+        size: The `Configuration`.
+        model_dir: Folder of the model.
+        train: Prefix of the two files of the training text.
+        dev: Prefix of the two files of the validation text.
+        side: Settings of both languages.
+        training: Further settings of training.
+        model: Settings of the model, by default `model_config(size)`.
     """
     return {
         "name": "benchmark",
@@ -105,7 +105,7 @@ def subword_side(model_file, folder):
 
     Args:
         model_file: SentencePiece model of ours.
-        folder: folder of `vocabulary.txt`.
+        folder: Folder of `vocabulary.txt`.
     """
     import sentencepiece
 

@@ -20,9 +20,9 @@ def fitted(model, path, targets):
     """Return a function that fits a model on the batches of a file.
 
     Args:
-        model: compiled model with inputs named as the batches' arrays.
-        path: the file.
-        targets: function from a batch to the y of `fit`.
+        model: Compiled model with inputs named as the batches' arrays.
+        path: The file.
+        targets: Function from a batch to the y of `fit`.
     """
     batches = [(batch, targets(batch)) for batch in read_batches(path)]
     data = _dataset(batches) if ON_TENSORFLOW else _generator(batches)

@@ -10,11 +10,11 @@ def training(size, text, vocabulary, model, more):
     """Return the options to train a recurrent model into an `.npz` file.
 
     Args:
-        size: a `Configuration`.
-        text: the paths of both sides.
+        size: A `Configuration`.
+        text: The paths of both sides.
         vocabulary: SentencePiece model of both sides.
-        model: the file to write.
-        more: further options, such as the duration.
+        model: The file to write.
+        more: Further options, such as the duration.
     """
     shape = {
         "--type": "s2s",

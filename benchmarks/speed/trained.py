@@ -31,9 +31,9 @@ class Trained:
     """Models of one size, each trained at the first request for its path.
 
     Args:
-        options: options of the benchmark.
-        configuration: name of the size.
-        epochs: number of epochs of all programs.
+        options: Options of the benchmark.
+        configuration: Name of the size.
+        epochs: Number of epochs of all programs.
     """
 
     def __init__(self, options, configuration, epochs):

@@ -31,9 +31,9 @@ class Work(NamedTuple):
     """Program that is ready to run.
 
     Attributes:
-        run: function of a number of steps, which completes them and
+        run: Function of a number of steps, which completes them and
             returns a dict of results, such as the last loss.
-        parameters: number of parameters of the model, if meaningful.
+        parameters: Number of parameters of the model, if meaningful.
     """
 
     run: object

@@ -72,10 +72,10 @@ def add_time(
     """Add an adverbial of time, perhaps at the front.
 
     Args:
-        draws: source of randomness.
-        clause: the clause, with its middle field filled; changed in place.
-        past: whether the sentence is in the past tense.
-        front: whether the adverbial may come first in both languages.
+        draws: Source of randomness.
+        clause: The clause, with its middle field filled; changed in place.
+        past: Whether the sentence is in the past tense.
+        front: Whether the adverbial may come first in both languages.
     """
     pair = draw_time(draws, past, clause.verb.form)
     if front and draws.chance(0.5):

@@ -55,9 +55,9 @@ class ClauseBuilder:
         """Build a clause.
 
         Args:
-            extra: the largest number of clauses to nest in it.
-            form: auxiliary of the verb, drawn at random if None.
-            front: whether an adverbial of time may come first.
+            extra: The largest number of clauses to nest in it.
+            form: Auxiliary of the verb, drawn at random if None.
+            front: Whether an adverbial of time may come first.
 
         Returns:
             The clause.

@@ -101,10 +101,10 @@ def add_relative(phrase: NounPhrase, case: str, clause: Clause) -> None:
     """Append a relative clause between its two German commas.
 
     Args:
-        phrase: the phrase that the clause describes; changed in place.
+        phrase: The phrase that the clause describes; changed in place.
         case: `"nom"` if the noun is the subject of `clause` (which then has
             no other subject), `"acc"` if it is the object.
-        clause: the relative clause without its pronoun.
+        clause: The relative clause without its pronoun.
     """
     noun = phrase.noun
     if noun is None:

@@ -181,10 +181,10 @@ def noun_phrase(
     """Build a phrase of one of `kinds`, perhaps with an owner.
 
     Args:
-        draws: source of randomness.
+        draws: Source of randomness.
         case: German case, `"nom"`, `"acc"` or `"dat"`.
-        kinds: letters of the kinds of nouns that fit.
-        negatable: whether German has to negate the phrase with `nicht`.
+        kinds: Letters of the kinds of nouns that fit.
+        negatable: Whether German has to negate the phrase with `nicht`.
 
     Returns:
         The phrase.

@@ -42,15 +42,15 @@ def generate_pairs(
     occur more than once.
 
     Args:
-        seed: start of the random sequence.
-        min_length: fewest tokens of either side.
-        max_length: most tokens of either side.
+        seed: Start of the random sequence.
+        min_length: Fewest tokens of either side.
+        max_length: Most tokens of either side.
 
     Yields:
         Pairs whose two sides have `min_length` to `max_length` tokens.
 
     Raises:
-        ValueError: if the lengths are out of order or too narrow.
+        ValueError: If the lengths are out of order or too narrow.
 
     Example:
         >>> pair = next(generate_pairs(seed=4))
@@ -84,14 +84,14 @@ def split_pairs(split: str, size: int, seed: int = 1) -> list[SentencePair]:
 
     Args:
         split: `"train"`, `"dev"` or `"test"`.
-        size: number of pairs.
-        seed: start of the random sequence.
+        size: Number of pairs.
+        seed: Start of the random sequence.
 
     Returns:
         `size` pairs.
 
     Raises:
-        ValueError: if `split` is unknown or `size` negative.
+        ValueError: If `split` is unknown or `size` negative.
 
     Example:
         >>> [len(split_pairs(name, 20)) for name in ("train", "test")]
@@ -123,7 +123,7 @@ def reversed_pair(pair: SentencePair) -> SentencePair:
     """Reverse a pair for the direction German to English.
 
     Args:
-        pair: a sentence pair.
+        pair: A sentence pair.
 
     Returns:
         The pair with its sides exchanged.
@@ -151,7 +151,7 @@ def format_links(pair: SentencePair) -> str:
     """Format the links of a pair as `0-0 1p2` (sure `-`, possible `p`).
 
     Args:
-        pair: a sentence pair.
+        pair: A sentence pair.
 
     Returns:
         The links in order of their target positions.

@@ -84,7 +84,7 @@ def draw_sentence(draws: Draws) -> Pair:
     """Build a sentence of one to six clauses, with its final mark.
 
     Args:
-        draws: source of randomness.
+        draws: Source of randomness.
 
     Returns:
         The English and the German words, linked to each other. Two German

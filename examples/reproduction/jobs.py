@@ -47,9 +47,9 @@ class Jobs:
     """Jobs for training, distillation and scoring.
 
     Attributes:
-        plan: the plan with the rows.
-        output: the folder of runs, distilled texts and records.
-        files: the folder of the text, for plans that need one.
+        plan: The plan with the rows.
+        output: The folder of runs, distilled texts and records.
+        files: The folder of the text, for plans that need one.
     """
 
     plan: Plan

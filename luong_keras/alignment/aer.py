@@ -29,14 +29,14 @@ def parse_alignments(
     the source position and j the target position. A line may be empty.
 
     Args:
-        lines: lines of text, such as an open file.
-        one_based: whether the positions count from 1.
+        lines: Lines of text, such as an open file.
+        one_based: Whether the positions count from 1.
 
     Returns:
         The links of each line, 0-based.
 
     Raises:
-        ValueError: if a link is malformed; the message has the line number.
+        ValueError: If a link is malformed; the message has the line number.
 
     Example:
         >>> links = parse_alignments(["1-1 2p1"], one_based=True)
@@ -61,14 +61,14 @@ def alignment_error_rate(
     over all sentences, AER = 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|).
 
     Args:
-        alignments: links `(source, target)` of each sentence, 0-based.
-        gold: gold links of the same sentences.
+        alignments: Links `(source, target)` of each sentence, 0-based.
+        gold: Gold links of the same sentences.
 
     Returns:
         The rate, from 0 (best) to 1.
 
     Raises:
-        ValueError: if the numbers of sentences differ, or if there are
+        ValueError: If the numbers of sentences differ, or if there are
             neither links nor sure links.
 
     Example:
@@ -141,7 +141,7 @@ class LinkScores:
         """Alignment error rate, from 0 (best) to 1.
 
         Raises:
-            ValueError: if there are neither links nor sure links.
+            ValueError: If there are neither links nor sure links.
         """
         total = self.links + self.sure
         if total == 0:
@@ -167,8 +167,8 @@ def best_links(
     Args:
         weights: (T, S) attention weights of one sentence, or larger if the
             sentence was padded on the right.
-        source_length: number of source words.
-        target_length: number of target words, without the end symbol.
+        source_length: Number of source words.
+        target_length: Number of target words, without the end symbol.
         step: `"produces"` or `"reads"`. For `"reads"` the matrix has one more
             row, for the step that reads the last word. Without this row, the
             last word has the row of the step that produces it.
@@ -177,7 +177,7 @@ def best_links(
         One link per target word, or none if all its weights are zero.
 
     Raises:
-        ValueError: if `weights` is not a matrix of at least that size, or
+        ValueError: If `weights` is not a matrix of at least that size, or
             `step` is unknown.
 
     Example:

@@ -25,8 +25,8 @@ def read_dictionary(path: str | Path) -> dict[str, str]:
         The translations; of equally probable translations, the first.
 
     Raises:
-        FileNotFoundError: if the file does not exist.
-        ValueError: if a line is not UTF-8 or does not have three fields, or
+        FileNotFoundError: If the file does not exist.
+        ValueError: If a line is not UTF-8 or does not have three fields, or
             if a probability is not a number; the message has the line number.
             A byte order mark is skipped.
 
@@ -44,7 +44,7 @@ def read_lexicon(path: str | Path) -> dict[str, list[str]]:
     r"""Read the translations of each token.
 
     Args:
-        path: file as in `read_dictionary`, but with tokens as the tokenizers
+        path: File as in `read_dictionary`, but with tokens as the tokenizers
             show them; the command `luong-keras lexicon` writes it.
 
     Returns:
@@ -52,8 +52,8 @@ def read_lexicon(path: str | Path) -> dict[str, list[str]]:
         equally probable translations are in the order of the file.
 
     Raises:
-        FileNotFoundError: as in `read_dictionary`.
-        ValueError: as in `read_dictionary`.
+        FileNotFoundError: As in `read_dictionary`.
+        ValueError: As in `read_dictionary`.
 
     Example:
         >>> import tempfile
@@ -75,8 +75,8 @@ def read_entries(path: str | Path) -> Iterator[tuple[str, str, float]]:
     """Yield the three fields of each line; skip empty lines.
 
     Raises:
-        FileNotFoundError: as in `read_dictionary`.
-        ValueError: as in `read_dictionary`.
+        FileNotFoundError: As in `read_dictionary`.
+        ValueError: As in `read_dictionary`.
     """
     path = Path(path)
     if not path.is_file():
@@ -106,8 +106,8 @@ def write_dictionary(path: str | Path, pairs: Iterable[WordPair]) -> None:
     r"""Write aligned word pairs, one per line, for `read_dictionary`.
 
     Args:
-        path: the file to write; an existing file is replaced at the end.
-        pairs: the word pairs, as `aligned_word_pairs` returns them.
+        path: The file to write; an existing file is replaced at the end.
+        pairs: The word pairs, as `aligned_word_pairs` returns them.
 
     Example:
         >>> import tempfile

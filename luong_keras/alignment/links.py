@@ -16,15 +16,15 @@ def parse_links(
     source position and j the target position. A line may be empty.
 
     Args:
-        lines: lines of text, such as an open file.
-        one_based: whether the positions count from 1.
+        lines: Lines of text, such as an open file.
+        one_based: Whether the positions count from 1.
 
     Returns:
         The links `(source, target)` of each line, 0-based, both sure and
         possible.
 
     Raises:
-        ValueError: if a link is malformed; the message has the line number.
+        ValueError: If a link is malformed; the message has the line number.
 
     Example:
         >>> parse_links(["2-1 0-0", ""])
@@ -52,15 +52,15 @@ def marked_links(
     """Parse links together with whether they are sure.
 
     Args:
-        lines: as in `parse_links`.
-        one_based: as in `parse_links`.
+        lines: As in `parse_links`.
+        one_based: As in `parse_links`.
 
     Yields:
         The links of each line in their order, each with True if it is sure
         and False if it is only possible.
 
     Raises:
-        ValueError: as in `parse_links`.
+        ValueError: As in `parse_links`.
 
     Example:
         >>> list(marked_links(["1-1 2p1"], one_based=True))

@@ -50,17 +50,17 @@ def symmetrize(
     first, as in the program of Moses.
 
     Args:
-        forward: links `(source, target)` of the model that translates the
+        forward: Links `(source, target)` of the model that translates the
             source.
-        backward: links of the model that translates the target, reversed
+        backward: Links of the model that translates the target, reversed
             to `(source, target)`.
-        method: one of `METHODS`.
+        method: One of `METHODS`.
 
     Returns:
         The links, `(source, target)`.
 
     Raises:
-        ValueError: for an unknown method.
+        ValueError: For an unknown method.
 
     Example:
         >>> forward, backward = [(0, 0), (1, 1), (1, 2)], [(0, 0), (1, 2)]

@@ -34,17 +34,17 @@ def aligned_word_pairs(
     count. Pairs that are too rare are left out afterwards.
 
     Args:
-        sentences: source words, target words and links `(source position,
+        sentences: Source words, target words and links `(source position,
             target position)`, 0-based, of each sentence pair.
-        source_words: the source vocabulary; all words when None.
-        target_words: the target vocabulary; all words when None.
-        min_count: minimum number of links of a pair.
+        source_words: The source vocabulary; all words when None.
+        target_words: The target vocabulary; all words when None.
+        min_count: Minimum number of links of a pair.
 
     Returns:
         The pairs, sorted by their words.
 
     Raises:
-        ValueError: if a link leads outside its sentences; the message has
+        ValueError: If a link leads outside its sentences; the message has
             the number of the sentence pair, from 1.
 
     Example:

@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line.
 
     Args:
-        argv: the arguments; by default those of the process.
+        argv: The arguments; by default those of the process.
 
     Returns:
         The exit status: 2 for an error that the user can correct, 1 for
@@ -156,7 +156,7 @@ def without_startup_noise(arguments: list[str]) -> Iterator[None]:
     (2 means errors only), or if the system has no `fork`.
 
     Args:
-        arguments: arguments of the command.
+        arguments: Arguments of the command.
     """
     unfiltered = "--debug" in arguments or os.environ.get(_LEVEL) in ("0", "1")
     if unfiltered or not hasattr(os, "fork"):
@@ -197,8 +197,8 @@ def is_noise(line: bytes, has_card: bool) -> bool:
     """Test whether a line is one of TensorFlow's start messages.
 
     Args:
-        line: line of the standard error.
-        has_card: whether the machine has an NVIDIA driver.
+        line: Line of the standard error.
+        has_card: Whether the machine has an NVIDIA driver.
 
     Example:
         >>> is_noise(b"I0000 00:00:17.3 19 port.cc:153] oneDNN is on", False)

@@ -39,15 +39,15 @@ def parse_arguments(
     """Parse the arguments into a dataclass.
 
     Args:
-        kind: the dataclass; its comments are the help.
-        program: name of the program, such as `luong-keras train`.
-        argv: the arguments after the name.
+        kind: The dataclass; its comments are the help.
+        program: Name of the program, such as `luong-keras train`.
+        argv: The arguments after the name.
 
     Raises:
-        ValueError: for a wrong command line, in one line, for a list that is
+        ValueError: For a wrong command line, in one line, for a list that is
             given twice, and for a path that is an address such as
             `gs://bucket/model`.
-        SystemExit: after `--help`.
+        SystemExit: After `--help`.
     """
     _check_lists(kind, argv)
     messages = io.StringIO()
@@ -68,7 +68,7 @@ def check_run_dirs(folders: Sequence[Path]) -> None:
     """Require at least one run folder.
 
     Raises:
-        ValueError: without a folder.
+        ValueError: Without a folder.
     """
     if not folders:
         raise ValueError(

@@ -44,7 +44,7 @@ def split_settings(argv: Sequence[str]) -> tuple[list[str], list[str]]:
     The value of a list may be one word or several.
 
     Raises:
-        ValueError: for a flag that is not a setting, or lacks its value.
+        ValueError: For a flag that is not a setting, or lacks its value.
 
     Example:
         >>> split_settings("--data.columns a b --model.units=8 --x".split())
@@ -163,14 +163,14 @@ def override_search(
     """Return the search of a run, changed by the command line.
 
     Args:
-        decoding: the search of the run.
-        flags: flags of the command line; None changes nothing.
-        requests_sample: whether requests may ask for samples, which then have
+        decoding: The search of the run.
+        flags: Flags of the command line; None changes nothing.
+        requests_sample: Whether requests may ask for samples, which then have
             the settings of this search, except for the temperature.
-        **overrides: further arguments of `DecodingConfig.with_`, likewise.
+        **overrides: Further arguments of `DecodingConfig.with_`, likewise.
 
     Raises:
-        ValueError: for settings that contradict each other, and for settings
+        ValueError: For settings that contradict each other, and for settings
             of samples that the search does not draw.
     """
     changes = dataclasses.asdict(flags) | overrides

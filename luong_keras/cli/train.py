@@ -147,12 +147,12 @@ class Call(NamedTuple):
     """One call of `luong-keras train`.
 
     Attributes:
-        config: settings of the run.
-        folder: folder of the run.
-        stop_after: seconds after which the call stops; None for the whole run.
-        backend: backend of training, `"tensorflow"` or `"jax"`.
+        config: Settings of the run.
+        folder: Folder of the run.
+        stop_after: Seconds after which the call stops; None for the whole run.
+        backend: Backend of training, `"tensorflow"` or `"jax"`.
         strategy: TensorFlow's strategy for several devices, `"mirrored"`.
-        devices: number of devices, None for all.
+        devices: Number of devices, None for all.
     """
 
     config: RunConfig
@@ -277,7 +277,7 @@ def seconds(text: str) -> float:
     """Return the seconds of a duration such as `3h` or `1h30m`.
 
     Raises:
-        ValueError: if the text is not a duration.
+        ValueError: If the text is not a duration.
 
     Example:
         >>> seconds("1h30m")
@@ -301,8 +301,8 @@ def run(call: Call) -> int:
         this one, and the function does not return.
 
     Raises:
-        ValueError: if the parts of the call contradict each other.
-        ImportError: if the backend is not installed.
+        ValueError: If the parts of the call contradict each other.
+        ImportError: If the backend is not installed.
     """
     _check_call(call)
     # Keras reads the variable when it is imported, which is now.

@@ -14,7 +14,7 @@ class Settings:
     """Base class of the configurations, which checks choices and `_check`.
 
     Raises:
-        ValueError: if a setting has a value that is none of its choices, or
+        ValueError: If a setting has a value that is none of its choices, or
             that `_check` refuses.
     """
 

@@ -123,7 +123,7 @@ class DecodingConfig(Settings):
         """Return the maximum length of a translation, not rounded down.
 
         Args:
-            source_tokens: number or tensor, the length of the source.
+            source_tokens: Number or tensor, the length of the source.
 
         Returns:
             Number of target symbols, `</s>` included, of the same shape.
@@ -161,11 +161,11 @@ class DecodingConfig(Settings):
         - Settings passed by name keep the passed values.
 
         Args:
-            n_best: translations needed per sentence; any number if None.
-            **changes: fields and their new values.
+            n_best: Translations needed per sentence; any number if None.
+            **changes: Fields and their new values.
 
         Raises:
-            ValueError: for values that contradict each other.
+            ValueError: For values that contradict each other.
 
         Example:
             >>> DecodingConfig(10, stack_size=100).with_(beam_size=1).stack_size

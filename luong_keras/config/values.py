@@ -50,7 +50,7 @@ def config_from_dict(values: dict[str, Any], kind: type = RunConfig):
     """Build a configuration of type `kind` from nested dictionaries.
 
     Raises:
-        ValueError: for an unknown name or a value of the wrong type; the
+        ValueError: For an unknown name or a value of the wrong type; the
             message has the full name of each.
     """
     pydantic, leaves = _import_pydantic(), dict(_leaf_types(kind))
@@ -98,7 +98,7 @@ def with_values(config: RunConfig, values: Mapping[str, Any]) -> RunConfig:
     rules of `DecodingConfig.with_`.
 
     Raises:
-        ValueError: for an unknown name, a value of the wrong type, or values
+        ValueError: For an unknown name, a value of the wrong type, or values
             that contradict each other.
 
     Example:
@@ -129,7 +129,7 @@ def convert_values(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return values by full names, each converted to its setting's type.
 
     Raises:
-        ValueError: for unknown names and values of the wrong type; one message
+        ValueError: For unknown names and values of the wrong type; one message
             lists all wrong values.
     """
     converted: dict[str, Any] = {}
@@ -164,7 +164,7 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
     """Parse `key=value` assignments into values by full names.
 
     Raises:
-        ValueError: for a text without `=`, or an unknown setting.
+        ValueError: For a text without `=`, or an unknown setting.
     """
     values = {}
     for assignment in assignments:
@@ -180,8 +180,8 @@ def read_values(path: str | Path) -> dict[str, Any]:
     """Read the settings of a YAML or JSON file, by full names.
 
     Raises:
-        FileNotFoundError: if the file does not exist.
-        ValueError: if the file holds no settings, or an unknown one.
+        FileNotFoundError: If the file does not exist.
+        ValueError: If the file holds no settings, or an unknown one.
     """
     path = Path(path)
     values = read_yaml(path)

@@ -12,8 +12,8 @@ def read_yaml(path: Path) -> Any:
     """Return the content of a YAML or JSON file.
 
     Raises:
-        FileNotFoundError: if the file does not exist.
-        ValueError: if the file cannot be read, or is not YAML or JSON.
+        FileNotFoundError: If the file does not exist.
+        ValueError: If the file cannot be read, or is not YAML or JSON.
     """
     try:
         text = path.read_text(encoding="utf-8")

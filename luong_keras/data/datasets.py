@@ -37,14 +37,14 @@ class Datasets:
     """Sentence pairs of one translation task.
 
     Attributes:
-        train: a function that returns an iterable over the training pairs.
-        train_key: a fingerprint of the training pairs.
-        dev: the development pairs, which choose the best epoch.
-        test: the test pairs, scored once.
-        test_links: the gold alignments of the test pairs, one line per pair
+        train: A function that returns an iterable over the training pairs.
+        train_key: A fingerprint of the training pairs.
+        dev: The development pairs, which choose the best epoch.
+        test: The test pairs, scored once.
+        test_links: The gold alignments of the test pairs, one line per pair
             such as `0-0 1p2`, or None.
-        note: a message about the pairs for the log of the run, or None.
-        repeated: by part, the number of different pairs of `dev` and `test`
+        note: A message about the pairs for the log of the run, or None.
+        repeated: By part, the number of different pairs of `dev` and `test`
             that the prepared training text also has; the preparation of a run
             fills it.
     """
@@ -73,13 +73,13 @@ def load_datasets(
     is a builder of tensorflow_datasets, with sacreBLEU's test sets.
 
     Args:
-        config: the settings.
-        progress: a wrapper around the training pairs that counts them for a
+        config: The settings.
+        progress: A wrapper around the training pairs that counts them for a
             progress bar while pairs are held out.
 
     Raises:
-        ValueError: if the settings do not name a data set.
-        FileNotFoundError: if a file is missing.
+        ValueError: If the settings do not name a data set.
+        FileNotFoundError: If a file is missing.
     """
     if config.dataset == "phrasebook":
         return _load_phrasebook(config)
@@ -238,7 +238,7 @@ def pairs_key(config: DataConfig) -> str:
     """Return a key of the files of the training pairs, without reading them.
 
     Raises:
-        FileNotFoundError: if a file is missing.
+        FileNotFoundError: If a file is missing.
     """
     languages = config.languages
     if config.dataset == "phrasebook":
@@ -265,11 +265,11 @@ def corpus_key(datasets: Datasets | None, config: DataConfig) -> str:
     """Return a key of the corpus of a run: its pairs and their preparation.
 
     Args:
-        datasets: the pairs; by default those that the settings name.
-        config: the settings.
+        datasets: The pairs; by default those that the settings name.
+        config: The settings.
 
     Raises:
-        FileNotFoundError: if a file is missing and `datasets` is None.
+        FileNotFoundError: If a file is missing and `datasets` is None.
     """
     key = pairs_key(config) if datasets is None else datasets.train_key
     settings = dataclasses.asdict(config)

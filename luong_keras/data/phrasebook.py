@@ -46,11 +46,11 @@ def split_pairs(
 
     Args:
         split: `"train"`, `"dev"` or `"test"`.
-        size: the number of pairs, from the start of the split; all if None.
-        languages: source and target, `("en", "de")` or `("de", "en")`.
+        size: The number of pairs, from the start of the split; all if None.
+        languages: Source and target, `("en", "de")` or `("de", "en")`.
 
     Raises:
-        ValueError: if the split does not exist or has fewer pairs.
+        ValueError: If the split does not exist or has fewer pairs.
 
     Example:
         >>> [len(split_pairs(name)) for name in ("train", "dev", "test")]

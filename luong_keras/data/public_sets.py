@@ -18,7 +18,7 @@ def test_set(
     """Load a test set of sacreBLEU; the first use downloads it.
 
     Args:
-        name: sacreBLEU's name, such as `"wmt13"`, `"wmt14/full"` or `"wmt15"`.
+        name: SacreBLEU's name, such as `"wmt13"`, `"wmt14/full"` or `"wmt15"`.
         source_language: The code of the language to translate from.
         target_language: The code of the language to translate to. If a set
             has only the other direction, its sides are exchanged.

@@ -59,7 +59,7 @@ class Candidates(NamedTuple):
         totals: (B, N) scores that rank the candidates.
         parents: (B, N) hypotheses that they continue.
         words: (B, N) words that they append.
-        more: tensors (B, N, ...), further values of each candidate.
+        more: Tensors (B, N, ...), further values of each candidate.
     """
 
     totals: Any
@@ -75,14 +75,14 @@ class Beam(DecodingStrategy):
         size: K; in a graph it may be a tensor.
         stack_size: N, the number of finished hypotheses to collect; K when
             None.
-        stack_keeps: the finished hypotheses to keep: the "best", or those
+        stack_keeps: The finished hypotheses to keep: the "best", or those
             that finish "first", which end the search (the authors' program).
         sizes: (B,) beam size of each sentence, at most K; K when None.
         stack_sizes: (B,) number of finished hypotheses of each sentence, at
             most N; N when None.
-        max_size: the largest possible K if `size` is a tensor; `size` when
+        max_size: The largest possible K if `size` is a tensor; `size` when
             None.
-        num_return_sequences: a number, or one per sentence, (B,): how many
+        num_return_sequences: A number, or one per sentence, (B,): how many
             hypotheses are read. The result has as many as the largest number.
             A sentence ends when its own cannot change any more; N when None.
     """
@@ -314,9 +314,9 @@ class FinishedHypotheses(NamedTuple):
     """Finished hypotheses, (B, P) each, the best first.
 
     Attributes:
-        ranking: scores that rank the hypotheses; `NEVER` in an empty place.
-        parent: live slot of the hypothesis that `</s>` ended.
-        end: step that chose `</s>`, which is also the number of words.
+        ranking: Scores that rank the hypotheses; `NEVER` in an empty place.
+        parent: Live slot of the hypothesis that `</s>` ended.
+        end: Step that chose `</s>`, which is also the number of words.
     """
 
     ranking: Any

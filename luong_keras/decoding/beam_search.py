@@ -32,15 +32,15 @@ def beam_search(
     Calls `search` with a `Beam`, a `LengthPenalty` and a `Prefix`.
 
     Args:
-        step: the step function described in `luong_keras.decoding.model_step`.
-        states: the first states, as in `search`.
+        step: The step function described in `luong_keras.decoding.model_step`.
+        states: The first states, as in `search`.
         max_lengths: (B,) maximum number of symbols, including `</s>`.
-        max_steps: the largest of `max_lengths`, the length of the result.
+        max_steps: The largest of `max_lengths`, the length of the result.
         min_lengths: (B,) minimum number of words before `</s>`; 1 when None.
         beam_size: K.
         stack_size: N, the number of finished hypotheses to collect; K when
             None.
-        length_penalty: a number, or one per sentence, (B,): x of the
+        length_penalty: A number, or one per sentence, (B,): x of the
             normalisation score / length**x, whose length includes `</s>`; 0
             leaves the plain sum (the paper).
         prefix: (B, P) ids that each sentence must begin with, scored like
@@ -49,12 +49,12 @@ def beam_search(
         beam_sizes: (B,) beam size of each sentence, at most K; K when None.
         stack_sizes: (B,) number of finished hypotheses of each sentence, at
             most N; N when None.
-        stack_keeps: the finished hypotheses to keep: the "best", or those
+        stack_keeps: The finished hypotheses to keep: the "best", or those
             that finish "first", which end the search (the authors' program).
-        bos_id: the id that the decoder reads first.
-        eos_id: the id that ends a sentence.
-        pad_id: the id after the last word of the result.
-        scorers: other `Scorer`s.
+        bos_id: The id that the decoder reads first.
+        eos_id: The id that ends a sentence.
+        pad_id: The id after the last word of the result.
+        scorers: Other `Scorer`s.
 
     Returns:
         `Hypotheses` with N = `stack_size`, the best first. If nothing

@@ -136,7 +136,7 @@ class ConstrainedBeam(Beam):
         size: K.
         words: (B, P, L) ids of P phrases per sentence, in the vocabulary.
         lengths: (B, P) number of words of each phrase; 0 for no phrase.
-        **others: the other arguments of `Beam`.
+        **others: The other arguments of `Beam`.
 
     The maximum length of a sentence must exceed the number of words of its
     phrases (and of its prefix) together. A word that a scorer forbids is also

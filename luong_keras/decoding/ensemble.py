@@ -30,9 +30,9 @@ def ensemble_step(steps, state_counts, average="logits"):
     """Combine the step functions of models with the same vocabularies.
 
     Args:
-        steps: step functions of the models, as in `luong_keras.decoding`, for
+        steps: Step functions of the models, as in `luong_keras.decoding`, for
             the same sentences.
-        state_counts: the number of states of each step function.
+        state_counts: The number of states of each step function.
         average: `"logits"`, the mean of the logits and one softmax: the
             renormalised geometric mean of the probabilities, as in the
             authors' program; `"probabilities"`, the arithmetic mean.
@@ -43,7 +43,7 @@ def ensemble_step(steps, state_counts, average="logits"):
         return weights.
 
     Raises:
-        ValueError: for an unknown average, or other than one count per step.
+        ValueError: For an unknown average, or other than one count per step.
 
     Example:
     >>> import numpy as np
@@ -118,13 +118,13 @@ class ModelEnsemble:
     `decoding_step`. Apart from the vocabularies, the models may differ.
 
     Args:
-        models: two or more `TranslationModel`s.
+        models: Two or more `TranslationModel`s.
 
     Attributes:
-        config: the configuration of the first model.
+        config: The configuration of the first model.
 
     Raises:
-        ValueError: for fewer than two models, or models with different
+        ValueError: For fewer than two models, or models with different
             vocabularies.
     """
 

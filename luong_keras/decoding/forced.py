@@ -36,17 +36,17 @@ def forced_decoding(
     """Force the decoder to produce given translations.
 
     Args:
-        step: the step function described in `luong_keras.decoding.model_step`.
-        states: the first states, as in `luong_keras.decoding.search`.
+        step: The step function described in `luong_keras.decoding.model_step`.
+        states: The first states, as in `luong_keras.decoding.search`.
         targets: (B, T) ids, including the final `</s>`.
         lengths: (B,) number of ids, including `</s>`; the rest is padding.
-        bos_id: the id that the decoder reads first.
+        bos_id: The id that the decoder reads first.
 
     Returns:
         `ForcedDecoding`.
 
     Raises:
-        ValueError: for a Keras model as step, targets of another rank, or ids
+        ValueError: For a Keras model as step, targets of another rank, or ids
             outside the vocabulary.
 
     Example:

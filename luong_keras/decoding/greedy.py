@@ -44,16 +44,16 @@ def greedy_search(
     Calls `search` with `Greedy` and a `LengthPenalty`.
 
     Args:
-        step: the step function described in `luong_keras.decoding.model_step`.
-        states: the first states, as in `search`.
+        step: The step function described in `luong_keras.decoding.model_step`.
+        states: The first states, as in `search`.
         max_lengths: (B,) maximum number of symbols, including `</s>`.
-        max_steps: the largest of `max_lengths`, the length of the result.
+        max_steps: The largest of `max_lengths`, the length of the result.
         min_lengths: (B,) minimum number of words before `</s>`; 1 when None.
-        length_penalty: as in `beam_search`; it changes only the scores.
-        bos_id: the id that the decoder reads first.
-        eos_id: the id that ends a sentence.
-        pad_id: the id after the last word of the result.
-        scorers: other `Scorer`s.
+        length_penalty: As in `beam_search`; it changes only the scores.
+        bos_id: The id that the decoder reads first.
+        eos_id: The id that ends a sentence.
+        pad_id: The id after the last word of the result.
+        scorers: Other `Scorer`s.
 
     Returns:
         `Hypotheses` with N = 1.

@@ -105,8 +105,8 @@ class ModelStep(PerSentence):
     the new states: `[logits, *states]`, or only the logits without states.
 
     Args:
-        decoder: the callable that computes logits and new states.
-        constants: tensor (B, ...) or list of tensors, such as the memory of
+        decoder: The callable that computes logits and new states.
+        constants: Tensor (B, ...) or list of tensors, such as the memory of
             each sentence and its mask.
         from_logits: False for a decoder that returns probabilities.
         reads_prefix: True for a decoder without a cache, such as a
@@ -116,10 +116,10 @@ class ModelStep(PerSentence):
         return_attention_scores: True if the last output of the decoder is
             attention weights, (N, S) or (N, 1, S); (N, T, S) if it reads the
             prefix.
-        pad_id: the padding of the prefix.
+        pad_id: The padding of the prefix.
 
     Raises:
-        ValueError: for other inputs or outputs; for probabilities instead of
+        ValueError: For other inputs or outputs; for probabilities instead of
             logits and the reverse, except in a compiled function, whose
             tensors have no values yet.
 

@@ -40,10 +40,10 @@ class Sampling(IndependentSampler):
 
     Args:
         count: K.
-        temperature: divisor of the logits: below 1, probable words become
+        temperature: Divisor of the logits: below 1, probable words become
             more probable.
-        top_k: draw from this many most probable words; None or 0 for all.
-        top_p: draw from the smallest set of words with this total probability
+        top_k: Draw from this many most probable words; None or 0 for all.
+        top_p: Draw from the smallest set of words with this total probability
             (Holtzman et al. 2020), at the given temperature and after
             `top_k`; 1 for all. Words that tie with the last are included.
         seeds: (B,) int32 seeds, or one for all sentences; 0 when None.

@@ -32,12 +32,12 @@ class Scorer(PerSentence):
     a list of tensors (B, K, ...), the states that the scorer keeps.
 
     Attributes:
-        reranks: whether `final` changes anything: False, True, or one
+        reranks: Whether `final` changes anything: False, True, or one
             boolean per sentence, (B,). If no scorer reranks, the search of a
             sentence ends when it has found enough (the paper's rule). Also
             set it if `bonus` may be positive: sums can then rise, and the
             search must not end early.
-        per_sentence: the names of the attributes that have one row per
+        per_sentence: The names of the attributes that have one row per
             sentence if they are tensors; () for none. Each class names only
             the attributes that it adds. With None, the default, finished
             sentences stay in the batch, which is slower.
@@ -73,8 +73,8 @@ class Scorer(PerSentence):
 
         Args:
             scores: (B, N) sums of log-probabilities and bonuses.
-            lengths: number of symbols, including `</s>`, to fit (B, N).
-            states: the states of these hypotheses, (B, N, ...).
+            lengths: Number of symbols, including `</s>`, to fit (B, N).
+            states: The states of these hypotheses, (B, N, ...).
         """
         return scores
 
@@ -82,7 +82,7 @@ class Scorer(PerSentence):
         """Return the score upper bound of unfinished hypotheses, (B, N).
 
         Args:
-            scores: scores of live hypotheses; if scorers before this one
+            scores: Scores of live hypotheses; if scorers before this one
                 rerank, their score upper bounds.
             lengths: (B, 1) maximum number of symbols.
 
@@ -96,7 +96,7 @@ class LengthPenalty(Scorer):
     """Division of the score by a function of the length, including `</s>`.
 
     Args:
-        exponent: a number of at least 0, or one number per sentence, (B,); 0
+        exponent: A number of at least 0, or one number per sentence, (B,); 0
             leaves the plain sum (Luong et al. 2015).
         form: `"power"`: length**exponent, with exponent 1 the mean;
             `"google"`: ((5 + length) / 6)**exponent (Wu et al. 2016, equation
@@ -147,7 +147,7 @@ class CoveragePenalty(Scorer):
     with the attention summed over the steps (Wu et al. 2016, equation 14).
 
     Args:
-        strength: a number, or one number per sentence, (B,); 0.2 in the paper.
+        strength: A number, or one number per sentence, (B,); 0.2 in the paper.
         source_mask: (B, S) mask, True for words; without it, unattended
             padding would count. None if the batch has no padding.
     """
@@ -232,11 +232,11 @@ class NoRepeatedNgrams(Scorer):
     """Ban on n-grams of words that a hypothesis already has.
 
     Args:
-        size: n, at least 1; or one n per sentence, (B,), where 0 forbids
+        size: N, at least 1; or one n per sentence, (B,), where 0 forbids
             nothing and none may exceed `MAX_SIZE`.
 
     Raises:
-        ValueError: for a number below 1.
+        ValueError: For a number below 1.
     """
 
     per_sentence = ("size",)

@@ -63,28 +63,28 @@ def search(
     """Translate B sentences.
 
     Args:
-        step: function of (ids, states, position) that returns logits (B, K,
+        step: Function of (ids, states, position) that returns logits (B, K,
             V), new states and attention weights (B, K, S), or None instead
             of the weights; `ModelStep(model)` for a Keras model. K is 1 in
             the first step, then the K of the strategy.
-        states: list or any nested structure of (B, ...), the first states,
+        states: List or any nested structure of (B, ...), the first states,
             which the step receives as (B, K, ...); [] for none.
         strategy: `DecodingStrategy` that chooses the words.
         max_lengths: (B,) maximum number of symbols, including `</s>`.
-        max_steps: the largest of `max_lengths`, the length of the result; a
+        max_steps: The largest of `max_lengths`, the length of the result; a
             smaller number cuts longer translations, as `max_lengths` does.
         min_lengths: (B,) minimum number of words before `</s>`; 1 when None.
         scorers: `Scorer`s; their bonuses are summed, and they change the
             ranks of hypotheses in the given order.
-        bos_id: the id that the decoder reads first; the step must accept it.
-        eos_id: the id that ends a sentence.
-        pad_id: the id after the last word of the result.
+        bos_id: The id that the decoder reads first; the step must accept it.
+        eos_id: The id that ends a sentence.
+        pad_id: The id after the last word of the result.
 
     Returns:
         `Hypotheses`, the best first, as many as the strategy returns.
 
     Raises:
-        ValueError: for lengths that are not (B,), a model instead of a step
+        ValueError: For lengths that are not (B,), a model instead of a step
             function, a step that returns other shapes, an id outside the
             vocabulary, or a strategy or scorer of another type.
 
@@ -347,13 +347,13 @@ def follow_backpointers(history, parent, lengths, ends, steps, pad_id):
     """Return words (B, N, T) and weights (B, N, T, S) along the parents.
 
     Args:
-        history: the words, the parents and the weights of all steps, (T, B,
+        history: The words, the parents and the weights of all steps, (T, B,
             K, ...) each; without parents, each hypothesis stayed in its slot.
         parent: (B, N) slot of each hypothesis when it had `lengths` words.
         lengths: (B, N) number of words.
         ends: (B, N) step that produced `</s>`, or -1.
-        steps: number of steps.
-        pad_id: the id after the last word.
+        steps: Number of steps.
+        pad_id: The id after the last word.
     """
     words, *parents, weights = history
     size, batch, k = ops.shape(words)

@@ -41,10 +41,10 @@ class StepState(NamedTuple):
         unfinished: (B,) boolean mask of the sentences that have not stopped.
         min_lengths: (B,) minimum number of words before `</s>` is allowed.
         max_lengths: (B,) maximum number of symbols, including `</s>`.
-        scorers: the scorers, combined into one.
-        scorer_states: the states that the scorers keep per hypothesis.
-        eos_id: the id that ends a sentence.
-        pad_id: the id that a finished hypothesis reads.
+        scorers: The scorers, combined into one.
+        scorer_states: The states that the scorers keep per hypothesis.
+        eos_id: The id that ends a sentence.
+        pad_id: The id that a finished hypothesis reads.
     """
 
     position: Any
@@ -94,7 +94,7 @@ class StepOutput(NamedTuple):
             each hypothesis stays in its slot.
         scores: (B, K) scores of the hypotheses.
         unfinished: (B,) boolean mask of the sentences that continue.
-        strategy_state: nested tuple of tensors, the other state of the
+        strategy_state: Nested tuple of tensors, the other state of the
             strategy; (B, ...) each for a strategy with `per_sentence`.
     """
 
@@ -128,8 +128,8 @@ class DecodingStrategy(PerSentence):
 
     Attributes:
         num_hypotheses: K, the number of hypotheses per sentence.
-        reorders: whether hypotheses change their slots from step to step.
-        per_sentence: the names of the attributes with one row per sentence,
+        reorders: Whether hypotheses change their slots from step to step.
+        per_sentence: The names of the attributes with one row per sentence,
             as in `Scorer`.
     """
 
@@ -151,8 +151,8 @@ class DecodingStrategy(PerSentence):
         """Continue K hypotheses by one word.
 
         Args:
-            state: the inputs of this step.
-            strategy_state: the strategy state of the previous step.
+            state: The inputs of this step.
+            strategy_state: The strategy state of the previous step.
         """
         raise NotImplementedError
 
@@ -182,7 +182,7 @@ class IndependentSampler(DecodingStrategy):
         """Choose the next word of each hypothesis.
 
         Args:
-            state: the inputs of this step, with logits (B, K, V).
+            state: The inputs of this step, with logits (B, K, V).
             barred: (B, 1) mask, True if `</s>` is not allowed yet.
 
         Returns:

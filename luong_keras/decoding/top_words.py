@@ -22,9 +22,9 @@ def top_words(logits, count, suppressed=None, bonus=None):
     Args:
         logits: (B, K, V) logits; V may be unknown until the graph runs.
         count: N, the number of words, at most V.
-        suppressed: boolean mask, broadcastable to (B, K, V), of words that
+        suppressed: Boolean mask, broadcastable to (B, K, V), of words that
             rank last, whatever their probability; None for no word.
-        bonus: addend of the log-probabilities, broadcastable to (B, K, V),
+        bonus: Addend of the log-probabilities, broadcastable to (B, K, V),
             or None.
 
     Returns:
@@ -104,7 +104,7 @@ def largest(values, count):
 
     Args:
         values: (..., N) values.
-        count: the number of values to return, at most N.
+        count: The number of values to return, at most N.
 
     Returns:
         The values and their int32 places, (..., count) each.

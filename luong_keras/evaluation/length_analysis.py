@@ -51,19 +51,19 @@ def bleu_by_length(
     """Score each group of sentences with similar source lengths.
 
     Args:
-        lengths: number of words of each source sentence.
-        hypotheses: translations.
-        references: one reference per translation, or a list of several.
-        limits: greatest length of each group, in rising order; one more
+        lengths: Number of words of each source sentence.
+        hypotheses: Translations.
+        references: One reference per translation, or a list of several.
+        limits: Greatest length of each group, in rising order; one more
             group contains the longer sentences.
-        tokenize: as in `corpus_bleu`.
-        lowercase: as in `corpus_bleu`.
+        tokenize: As in `corpus_bleu`.
+        lowercase: As in `corpus_bleu`.
 
     Returns:
         The groups that have sentences, shortest first.
 
     Raises:
-        ValueError: if the lists differ in length or are empty, or the
+        ValueError: If the lists differ in length or are empty, or the
             limits do not rise.
 
     Example:
@@ -116,11 +116,11 @@ def bleu_by_source_length(
     """Score groups of sentences of a run with similar source lengths.
 
     Args:
-        sources: the source sentences. Their words are separated by spaces; in
+        sources: The source sentences. Their words are separated by spaces; in
             text without spaces, words are the tokens of its BLEU tokenizer.
-        translations: their translations.
-        references: one reference per translation, or a list of several.
-        data: the data settings of the run.
+        translations: Their translations.
+        references: One reference per translation, or a list of several.
+        data: The data settings of the run.
     """
     has_spaces = language_of_script(sources) in (None, "ko")
     words = "none"

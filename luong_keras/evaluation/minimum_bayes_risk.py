@@ -22,7 +22,7 @@ def minimum_bayes_risk(texts: Sequence[str], utility: str = "chrf") -> int:
     that resembles many samples seldom is.
 
     Args:
-        texts: the translations, each as often as it was drawn.
+        texts: The translations, each as often as it was drawn.
         utility: `"chrf"` or `"bleu"`, the sentence score of sacreBLEU; BLEU
             of text without spaces has a tokenizer for its script.
 
@@ -30,7 +30,7 @@ def minimum_bayes_risk(texts: Sequence[str], utility: str = "chrf") -> int:
         The place of the chosen translation, the first of equal ones.
 
     Raises:
-        ValueError: for an unknown utility, or without texts.
+        ValueError: For an unknown utility, or without texts.
 
     Example:
         >>> minimum_bayes_risk(["ein Haus", "das Haus", "das Auto", "das Haus"])
@@ -54,11 +54,11 @@ def check_utility(utility: str) -> None:
     """Check that a utility exists and that its package is installed.
 
     Args:
-        utility: as in `minimum_bayes_risk`.
+        utility: As in `minimum_bayes_risk`.
 
     Raises:
-        ValueError: for an unknown utility.
-        ImportError: if sacreBLEU is not installed.
+        ValueError: For an unknown utility.
+        ImportError: If sacreBLEU is not installed.
 
     Example:
         >>> check_utility("chrf")

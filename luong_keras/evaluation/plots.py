@@ -43,18 +43,18 @@ def plot_alignment(
         source_tokens: S source words.
         target_tokens: T target words.
         weights: (T, S) attention weights; padding on the right is cut.
-        path: file to write; its suffix selects the format. Without `path` and
+        path: File to write; its suffix selects the format. Without `path` and
             without `ax`, a notebook shows the plot.
-        title: title of the plot; "Attention weights" when None.
-        links: gold links `(source, target)`, drawn as frames.
-        ax: matplotlib axes to draw into; the axes of a new figure when None.
+        title: Title of the plot; "Attention weights" when None.
+        links: Gold links `(source, target)`, drawn as frames.
+        ax: Matplotlib axes to draw into; the axes of a new figure when None.
 
     Returns:
         The axes.
 
     Raises:
-        ValueError: if there are no words, or `weights` is too small.
-        ImportError: if matplotlib is not installed.
+        ValueError: If there are no words, or `weights` is too small.
+        ImportError: If matplotlib is not installed.
 
     Example:
         >>> weights = np.array([[0.9, 0.1], [0.2, 0.8]])
@@ -85,10 +85,10 @@ def alignment_image(
     """Draw attention weights like `plot_alignment`, but return an image.
 
     Args:
-        source_tokens: as in `plot_alignment`.
-        target_tokens: as in `plot_alignment`.
-        weights: as in `plot_alignment`.
-        title: as in `plot_alignment`.
+        source_tokens: As in `plot_alignment`.
+        target_tokens: As in `plot_alignment`.
+        weights: As in `plot_alignment`.
+        title: As in `plot_alignment`.
 
     Returns:
         (height, width, 4) red, green, blue and opacity, 0 to 255.
@@ -118,17 +118,17 @@ def plot_length_analysis(
     """Draw BLEU over source length, one line per system.
 
     Args:
-        systems: system name -> groups of `bleu_by_length`.
-        path: file to write, as in `plot_alignment`.
-        title: title of the plot.
-        ax: matplotlib axes to draw into; the axes of a new figure when None.
+        systems: System name -> groups of `bleu_by_length`.
+        path: File to write, as in `plot_alignment`.
+        title: Title of the plot.
+        ax: Matplotlib axes to draw into; the axes of a new figure when None.
 
     Returns:
         The axes.
 
     Raises:
-        ValueError: without systems, or if a system has no groups.
-        ImportError: if matplotlib is not installed.
+        ValueError: Without systems, or if a system has no groups.
+        ImportError: If matplotlib is not installed.
 
     Example:
         >>> groups = [LengthGroup(0, 10, 5, 7.2, 30.1)]
@@ -249,7 +249,7 @@ def fonts_for(text: str) -> tuple[list[str], str]:
     This function selects the list from the installed fonts.
 
     Args:
-        text: the text to draw.
+        text: The text to draw.
 
     Returns:
         The names of the fonts, the default font of matplotlib first, and the
@@ -275,8 +275,8 @@ def _warn_missing_glyphs(missing: str, drawing: str) -> None:
     """Warn of characters that could not be drawn, once per script.
 
     Args:
-        missing: the characters without a font, from `fonts_for`.
-        drawing: the name of the plot.
+        missing: The characters without a font, from `fonts_for`.
+        drawing: The name of the plot.
     """
     if not missing:
         return

@@ -37,14 +37,14 @@ class PairedScore(NamedTuple):
     """Scores of two systems on the same sentences.
 
     Attributes:
-        metric: name of the metric.
-        first: score of the first system.
-        first_interval: half width of its 95 % confidence interval.
-        second: score of the second system.
-        second_interval: half width of its 95 % confidence interval.
-        p_value: probability that random swaps of the translations of the two
+        metric: Name of the metric.
+        first: Score of the first system.
+        first_interval: Half width of its 95 % confidence interval.
+        second: Score of the second system.
+        second_interval: Half width of its 95 % confidence interval.
+        p_value: Probability that random swaps of the translations of the two
             systems give a difference at least as large, of either sign.
-        signature: sacreBLEU signature, with the seed, the number of samples
+        signature: SacreBLEU signature, with the seed, the number of samples
             of the intervals (`bs`) and the number of random swaps (`ar`).
     """
 
@@ -70,18 +70,18 @@ def corpus_bleu(
     then contains it.
 
     Args:
-        hypotheses: translations, in the order of `references`.
-        references: one reference per translation, or a list of several.
-        tokenize: name of the tokenizer in sacreBLEU.
-        lowercase: whether case is ignored.
+        hypotheses: Translations, in the order of `references`.
+        references: One reference per translation, or a list of several.
+        tokenize: Name of the tokenizer in sacreBLEU.
+        lowercase: Whether case is ignored.
 
     Returns:
         The score and its signature.
 
     Raises:
-        ValueError: if the lists are empty or of different lengths, or for an
+        ValueError: If the lists are empty or of different lengths, or for an
             unknown metric or tokenizer.
-        ImportError: if sacreBLEU is not installed.
+        ImportError: If sacreBLEU is not installed.
 
     Example:
         >>> bleu = corpus_bleu(["Das ist ein Test."], ["Das ist ein Test."])
@@ -108,17 +108,17 @@ def translation_scores(
     """Compute BLEU, chrF and TER, each with its signature.
 
     Args:
-        hypotheses: detokenised translations.
-        references: one reference per translation, or a list of several.
-        lowercase: whether BLEU and chrF ignore case; TER always does.
-        tokenize: name of the tokenizer of BLEU in sacreBLEU. With others than
+        hypotheses: Detokenised translations.
+        references: One reference per translation, or a list of several.
+        lowercase: Whether BLEU and chrF ignore case; TER always does.
+        tokenize: Name of the tokenizer of BLEU in sacreBLEU. With others than
             `"13a"`, `"intl"` and `"none"`, TER counts Chinese characters and
             punctuation as words.
 
     Raises:
-        ValueError: if the lists are empty or of different lengths, or for an
+        ValueError: If the lists are empty or of different lengths, or for an
             unknown metric or tokenizer.
-        ImportError: if sacreBLEU is not installed.
+        ImportError: If sacreBLEU is not installed.
 
     Example:
         >>> same = ["Das ist ein Test ."]
@@ -144,16 +144,16 @@ def translation_score(
     """Compute BLEU, chrF or TER.
 
     Args:
-        hypotheses: detokenised translations.
-        references: one reference per translation, or a list of several.
+        hypotheses: Detokenised translations.
+        references: One reference per translation, or a list of several.
         metric: `"BLEU"`, `"chrF"` or `"TER"`.
-        lowercase: as in `translation_scores`.
-        tokenize: as in `translation_scores`.
+        lowercase: As in `translation_scores`.
+        tokenize: As in `translation_scores`.
 
     Raises:
-        ValueError: if the lists are empty or of different lengths, or for an
+        ValueError: If the lists are empty or of different lengths, or for an
             unknown metric or tokenizer.
-        ImportError: if sacreBLEU is not installed.
+        ImportError: If sacreBLEU is not installed.
 
     Example:
         >>> translation_score(["ein Hund"], ["ein Hund"], "TER").score
@@ -175,8 +175,8 @@ def sentence_chrf(
     matches of four words in a row.
 
     Args:
-        hypotheses: translations.
-        references: one reference per translation.
+        hypotheses: Translations.
+        references: One reference per translation.
 
     Example:
         >>> [round(score) for score in sentence_chrf(["ja", "x"], ["ja", "y"])]
@@ -206,18 +206,18 @@ def paired_test(
     resampling (Koehn, 2004).
 
     Args:
-        first: translations of the first system, the baseline.
-        second: translations of the second system.
-        references: one reference per translation, or a list of several.
-        lowercase: as in `translation_scores`.
-        samples: number of bootstrap samples, and number of random swaps. The
+        first: Translations of the first system, the baseline.
+        second: Translations of the second system.
+        references: One reference per translation, or a list of several.
+        lowercase: As in `translation_scores`.
+        samples: Number of bootstrap samples, and number of random swaps. The
             draws are the same in every call; SACREBLEU_SEED selects others.
-        tokenize: as in `translation_scores`.
+        tokenize: As in `translation_scores`.
 
     Raises:
-        ValueError: if the lists are empty or of different lengths, or for an
+        ValueError: If the lists are empty or of different lengths, or for an
             unknown metric or tokenizer.
-        ImportError: if sacreBLEU is not installed.
+        ImportError: If sacreBLEU is not installed.
 
     Example:
         >>> words = ["a b c d", "e f g h", "i j k l"]
@@ -292,7 +292,7 @@ def _randomisation_p_value(
     """Compute the two-sided p value of paired approximate randomisation.
 
     Args:
-        metric: the metric of sacreBLEU.
+        metric: The metric of sacreBLEU.
         first: `_sentence_statistics` of the first system.
         second: `_sentence_statistics` of the second system.
         swapped: (samples, N), 1 if the translations of a sentence are swapped.
@@ -336,10 +336,10 @@ def by_position(references: References) -> list[list[str]]:
     """Return the first references of all sentences, the second, and so on.
 
     Args:
-        references: one reference per sentence, or a list of several.
+        references: One reference per sentence, or a list of several.
 
     Raises:
-        ValueError: if sentences have different numbers of references, or
+        ValueError: If sentences have different numbers of references, or
             none.
 
     Example:
@@ -362,11 +362,11 @@ def check_sentences(hypotheses: Sequence[str], references: References) -> None:
     """Check that two lists of sentences can be compared.
 
     Args:
-        hypotheses: translations.
-        references: reference translations.
+        hypotheses: Translations.
+        references: Reference translations.
 
     Raises:
-        ValueError: if either is a single string, or if the lists are empty or
+        ValueError: If either is a single string, or if the lists are empty or
             of different lengths.
 
     Example:

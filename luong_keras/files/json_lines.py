@@ -21,16 +21,16 @@ def read_json_lines(
     r"""Read the values of all lines.
 
     Args:
-        path: the file.
-        what: the content of a line, for the error.
-        valid: function that tests whether a value is valid.
-        advice: the last sentence of the error.
-        appended: whether lines are appended to the file. The file may then be
+        path: The file.
+        what: The content of a line, for the error.
+        valid: Function that tests whether a value is valid.
+        advice: The last sentence of the error.
+        appended: Whether lines are appended to the file. The file may then be
             missing, and its last line incomplete; the line is left out if so.
 
     Raises:
-        FileNotFoundError: if the file does not exist and is not `appended`.
-        ValueError: if another line is damaged, with its number, or the file is
+        FileNotFoundError: If the file does not exist and is not `appended`.
+        ValueError: If another line is damaged, with its number, or the file is
             a link.
 
     Example:
@@ -67,7 +67,7 @@ def write_json_lines(path: Path, values: Iterable[Any]) -> None:
     """Write one JSON value per line, atomically.
 
     Args:
-        path: the file to write or to replace.
+        path: The file to write or to replace.
         values: JSON-compatible values, one for each line.
     """
     lines = (json.dumps(value, ensure_ascii=False) for value in values)

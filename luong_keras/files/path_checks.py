@@ -12,14 +12,14 @@ def safe_join(folder: str | Path, name: str | Path) -> Path:
     and reveal the content.
 
     Args:
-        folder: the folder.
-        name: path of the file relative to the folder.
+        folder: The folder.
+        name: Path of the file relative to the folder.
 
     Returns:
         The path; the file need not exist.
 
     Raises:
-        ValueError: if the path is absolute, or leads out of the folder through
+        ValueError: If the path is absolute, or leads out of the folder through
             `..` or a link.
 
     Example:
@@ -47,13 +47,13 @@ def no_link(path: str | os.PathLike[str], in_place: bool = False) -> Path:
     this machine. Links among the parent folders are allowed.
 
     Args:
-        path: path of the file, which need not exist.
-        in_place: whether an existing file will be changed. It must then belong
+        path: Path of the file, which need not exist.
+        in_place: Whether an existing file will be changed. It must then belong
             to the user of this process. Root, as in a container with a folder
             of its host, may also change files of the folder's owner.
 
     Raises:
-        ValueError: if the file is a link, or of another user.
+        ValueError: If the file is a link, or of another user.
     """
     path = Path(path)
     if path.is_symlink():
@@ -79,7 +79,7 @@ def no_pattern(path: str | os.PathLike[str]) -> Path:
     """Return the path of an export folder, which must not be a pattern.
 
     Raises:
-        ValueError: if TensorFlow would read the path as a pattern, and not find
+        ValueError: If TensorFlow would read the path as a pattern, and not find
             the files.
 
     Example:
@@ -100,7 +100,7 @@ def local_path(path: str | os.PathLike[str]) -> Path:
     """Return a path, which must be on this machine.
 
     Raises:
-        ValueError: if the path is an address such as `gs://bucket/model`.
+        ValueError: If the path is an address such as `gs://bucket/model`.
 
     Example:
         >>> local_path("gs://bucket/model/1")

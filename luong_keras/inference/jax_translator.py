@@ -30,12 +30,12 @@ class JaxTranslator(TranslationGraph):
     TensorFlow, which offers every search.
 
     Args:
-        translation_model: the model in training.
-        source_tokenizer: tokenizer of the source language.
-        target_tokenizer: tokenizer of the target language.
-        decoding: the settings of the search; beam and shortlist are ignored.
-        source_preprocessor: preprocessor of the source text, or None.
-        target_preprocessor: the same for the target text.
+        translation_model: The model in training.
+        source_tokenizer: Tokenizer of the source language.
+        target_tokenizer: Tokenizer of the target language.
+        decoding: The settings of the search; beam and shortlist are ignored.
+        source_preprocessor: Preprocessor of the source text, or None.
+        target_preprocessor: The same for the target text.
     """
 
     def __init__(self, *arguments):

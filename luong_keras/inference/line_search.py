@@ -25,7 +25,7 @@ class LineSearch:
     """Runner of a translation graph on several batches of lines at once.
 
     Args:
-        graph: the graph from text to text.
+        graph: The graph from text to text.
     """
 
     def __init__(self, graph: TranslationGraph) -> None:
@@ -52,11 +52,11 @@ class LineSearch:
         """Return the place and the results of each line, as they are found.
 
         Args:
-            lines: the sentences, as `text_column` returns them.
-            options: the search options by name.
+            lines: The sentences, as `text_column` returns them.
+            options: The search options by name.
             cuts: `TruncatedPlaces`, to which the lines are added.
-            advance: callback for the number of sentences of each batch.
-            num_return_sequences: the number of translations to return per
+            advance: Callback for the number of sentences of each batch.
+            num_return_sequences: The number of translations to return per
                 sentence in calls without options.
         """
         columns = self._columns(options, len(lines))

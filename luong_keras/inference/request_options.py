@@ -16,21 +16,21 @@ class SearchOptions(NamedTuple):
     either all given or all None, which makes a smaller graph.
 
     Attributes:
-        beam_size: int32, number of hypotheses, clipped to `max_beam_size`.
-        n_best: int32, number of translations to return or to draw.
-        length_penalty: float32, exponent of the length.
-        prefix: strings, the words that the translation must begin with.
-        replace_unknown: int32, 1 to replace unknown words, 0 to leave them.
-        coverage_penalty: float32, penalty for source words without attention.
-        no_repeat_ngram: int32, size of the n-grams that no translation
+        beam_size: Int32, number of hypotheses, clipped to `max_beam_size`.
+        n_best: Int32, number of translations to return or to draw.
+        length_penalty: Float32, exponent of the length.
+        prefix: Strings, the words that the translation must begin with.
+        replace_unknown: Int32, 1 to replace unknown words, 0 to leave them.
+        coverage_penalty: Float32, penalty for source words without attention.
+        no_repeat_ngram: Int32, size of the n-grams that no translation
             repeats.
-        temperature: float32, above 0 to draw samples.
-        top_k: int32, number of most probable words to draw from.
-        top_p: float32, total probability of the words to draw from.
-        seed: int32, seed of samples.
-        required: strings, phrases that must occur, separated by tabs. A
+        temperature: Float32, above 0 to draw samples.
+        top_k: Int32, number of most probable words to draw from.
+        top_p: Float32, total probability of the words to draw from.
+        seed: Int32, seed of samples.
+        required: Strings, phrases that must occur, separated by tabs. A
             phrase with an unknown word is left out.
-        forbidden: strings, phrases that must not occur. In a phrase with an
+        forbidden: Strings, phrases that must not occur. In a phrase with an
             unknown word, this word is `<unk>`.
     """
 
@@ -67,8 +67,8 @@ class Phrases(NamedTuple):
     """The prefix of each sentence, or P phrases per sentence.
 
     Attributes:
-        ids: ids of the words, (B, L) of prefixes, (B, P, L) of phrases.
-        lengths: number of words of each prefix (B,), or of each phrase (B, P);
+        ids: Ids of the words, (B, L) of prefixes, (B, P, L) of phrases.
+        lengths: Number of words of each prefix (B,), or of each phrase (B, P);
             0 for none.
     """
 
@@ -80,11 +80,11 @@ class RequestOptions(NamedTuple):
     """Search options whose texts are ids.
 
     Attributes:
-        options: the options by name.
-        prefix: the words that translations begin with.
-        required: phrases that translations contain; None if the options are
+        options: The options by name.
+        prefix: The words that translations begin with.
+        required: Phrases that translations contain; None if the options are
             those of a beam, without samples, coverage or repetition.
-        forbidden: phrases that translations do not contain.
+        forbidden: Phrases that translations do not contain.
     """
 
     options: dict[str, tf.Tensor]

@@ -17,10 +17,10 @@ class SearchOption(NamedTuple):
 
     Attributes:
         kind: `"int32"`, `"float32"` or `"string"`.
-        unset: the value that keeps the configured setting; in an export,
+        unset: The value that keeps the configured setting; in an export,
             other numbers below 0 and NaN also keep it.
-        low: lower limit; an export raises values between 0 and it to it.
-        high: upper limit, to which an export reduces larger values.
+        low: Lower limit; an export raises values between 0 and it to it.
+        high: Upper limit, to which an export reduces larger values.
     """
 
     kind: str
@@ -114,12 +114,12 @@ def text_column(lines: Lines, name: str, first: int = 0) -> np.ndarray:
 
     Args:
         lines: B texts.
-        name: the name of the argument, for the error.
-        first: the place of the first text.
+        name: The name of the argument, for the error.
+        first: The place of the first text.
 
     Raises:
-        TypeError: for an object that is not text, with its place.
-        ValueError: for a text with lone surrogates, with its place.
+        TypeError: For an object that is not text, with its place.
+        ValueError: For a text with lone surrogates, with its place.
     """
     refuse_one_line(lines, name)
     lines = list(lines)
@@ -144,8 +144,8 @@ def pair_columns(sources: Lines, targets: Lines) -> tuple[list, list]:
     """Check sentence pairs, and return their sources and targets.
 
     Raises:
-        TypeError: as in `text_column`.
-        ValueError: as in `text_column`, and for different numbers of texts.
+        TypeError: As in `text_column`.
+        ValueError: As in `text_column`, and for different numbers of texts.
     """
     sources = [*text_column(sources, "sources")]
     targets = [*text_column(targets, "targets")]

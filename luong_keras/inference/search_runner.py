@@ -71,10 +71,10 @@ class SearchRunner:
     """Runner of searches with the settings of a configuration.
 
     Args:
-        decoding: the settings of the search.
-        config: the configuration of the model, for its ids.
-        strategy: decoding strategy to use instead of the configured search.
-        scorers: additional scorers of words and hypotheses.
+        decoding: The settings of the search.
+        config: The configuration of the model, for its ids.
+        strategy: Decoding strategy to use instead of the configured search.
+        scorers: Additional scorers of words and hypotheses.
     """
 
     def __init__(

@@ -58,23 +58,23 @@ class TextTranslator(TranslationGraph):
     All steps run in one TensorFlow graph, the same in evaluation and export.
 
     Args:
-        translation_model: the trained `TranslationModel`, or an ensemble of
+        translation_model: The trained `TranslationModel`, or an ensemble of
             several with the same vocabularies.
-        source_tokenizer: tokenizer of the source language.
-        target_tokenizer: tokenizer of the target language.
-        decoding: the settings of the search.
-        source_preprocessor: the preprocessor of the source training text, or
+        source_tokenizer: Tokenizer of the source language.
+        target_tokenizer: Tokenizer of the target language.
+        decoding: The settings of the search.
+        source_preprocessor: The preprocessor of the source training text, or
             None. The translator prepares its input in the same way; tokens
             and alignments are those of prepared text.
-        target_preprocessor: the same for the target text; translations are
+        target_preprocessor: The same for the target text; translations are
             turned back into running text.
         strategy: `DecodingStrategy`, possibly user-defined, to use instead of
             the search of `decoding` in calls without options; with options,
             the search is always a beam or sampling.
-        scorers: additional `Scorer`s. An export contains strategy and scorers.
+        scorers: Additional `Scorer`s. An export contains strategy and scorers.
 
     Raises:
-        ValueError: if the vocabulary of a tokenizer does not fit the model.
+        ValueError: If the vocabulary of a tokenizer does not fit the model.
     """
 
     def __init__(
@@ -176,10 +176,10 @@ class TextTranslator(TranslationGraph):
         were cut at their maximum length.
 
         Args:
-            lines: the sentences.
-            advance: callback for a progress bar, called with the number of
+            lines: The sentences.
+            advance: Callback for a progress bar, called with the number of
                 sentences of each finished batch.
-            **options: search options, one value for all lines or one each.
+            **options: Search options, one value for all lines or one each.
 
         Example:
             >>> translator.translate(
@@ -217,8 +217,8 @@ class TextTranslator(TranslationGraph):
         because lines of similar length are translated together.
 
         Args:
-            lines: sentences, such as the lines of an open file.
-            **options: the options of `translate`, one value each.
+            lines: Sentences, such as the lines of an open file.
+            **options: The options of `translate`, one value each.
 
         Example:
             >>> with open("text.en") as file:  # doctest: +SKIP
@@ -251,9 +251,9 @@ class TextTranslator(TranslationGraph):
         prints as a table, also in a notebook.
 
         Args:
-            lines: the sentences.
-            advance: as in `translate`.
-            **options: as in `translate`, and `n_best`, the number of
+            lines: The sentences.
+            advance: As in `translate`.
+            **options: As in `translate`, and `n_best`, the number of
                 translations to return; all that the search keeps by default.
         """
         cuts = self._truncated_places()
@@ -284,9 +284,9 @@ class TextTranslator(TranslationGraph):
         with the options.
 
         Args:
-            lines: the sentences.
+            lines: The sentences.
             utility: `"chrf"` or `"bleu"`.
-            **options: as in `nbest`.
+            **options: As in `nbest`.
         """
         check_utility(utility)
         choices, cuts = [], self._truncated_places()
@@ -346,7 +346,7 @@ class TextTranslator(TranslationGraph):
         pairs that were cut. `advance` is as in `translate`.
 
         Raises:
-            ValueError: for a model without attention.
+            ValueError: For a model without attention.
         """
         refuse_without_attention(self.translation_model)
         end = None if with_end else -1
@@ -363,8 +363,8 @@ class TextTranslator(TranslationGraph):
         """Link the words of given translations, in order.
 
         Args:
-            sources: texts, whose words are separated by white space.
-            targets: the translations of the sources.
+            sources: Texts, whose words are separated by white space.
+            targets: The translations of the sources.
             step: `"produces"` or `"reads"`, the step whose weights belong to
                 a word, as in `luong_keras.alignment.best_links`;
                 `decoding.alignment_step` when None.
@@ -375,7 +375,7 @@ class TextTranslator(TranslationGraph):
             and each call warns once (`TruncationWarning`).
 
         Raises:
-            ValueError: for a model without attention.
+            ValueError: For a model without attention.
 
         Example:
             >>> translator.links(

@@ -26,14 +26,14 @@ class Translation:
     `==` does not compare the arrays of two results.
 
     Attributes:
-        text: the detokenised translation.
-        score: the log-probability, normalised by the rule of the search.
-        tokens: words or subwords, with unknown words replaced if requested.
-        source_tokens: tokens of the source, as far as it was read.
+        text: The detokenised translation.
+        score: The log-probability, normalised by the rule of the search.
+        tokens: Words or subwords, with unknown words replaced if requested.
+        source_tokens: Tokens of the source, as far as it was read.
         alignments: (T, S) attention weights, after the softmax.
         links: `(source position, target position)` of the largest weight of
             each token, in the step that `alignment_step` names.
-        truncated: whether source or prefix was cut, phrases were left out, or
+        truncated: Whether source or prefix was cut, phrases were left out, or
             the translation was cut at its maximum length, without `</s>`.
     """
 
@@ -67,13 +67,13 @@ class ScoredTranslation:
     `==` does not compare the arrays of two results.
 
     Attributes:
-        log_probability: log-probability of all words and `</s>`.
-        tokens: words or subwords, as far as they were read, and `</s>`.
+        log_probability: Log-probability of all words and `</s>`.
+        tokens: Words or subwords, as far as they were read, and `</s>`.
         word_log_probabilities: (T,) log-probability of each token, given the
             tokens before it.
-        source_tokens: tokens of the source, as far as it was read.
+        source_tokens: Tokens of the source, as far as it was read.
         alignments: (T, S) attention weights, after the softmax.
-        truncated: whether source or target was cut at the limit.
+        truncated: Whether source or target was cut at the limit.
     """
 
     log_probability: float
@@ -117,11 +117,11 @@ def translations_of(
     """Return the translations of one sentence, with their words.
 
     Args:
-        sentence: the results of one sentence with N translations, strings as
+        sentence: The results of one sentence with N translations, strings as
             bytes: `translations` and `scores` (N,), `tokens` (N, T),
             `lengths` (N,), `alignments` (N, T, S), `source_tokens` (S,),
             `source_lengths` (), `truncated` () and `unfinished` (N,).
-        step: the step whose weights align a word, as in
+        step: The step whose weights align a word, as in
             `DecodingConfig.alignment_step`.
 
     Returns:
@@ -138,7 +138,7 @@ def best_text_of(sentence: Mapping[str, Any]) -> str:
     """Return the best translation of one sentence, or "" without one.
 
     Args:
-        sentence: the results of one sentence, as in `translations_of`.
+        sentence: The results of one sentence, as in `translations_of`.
     """
     if sentence["scores"][0] <= ABSENT_SCORE:
         return ""
@@ -149,7 +149,7 @@ def scored_translation_of(sentence: Mapping[str, Any]) -> ScoredTranslation:
     """Return the scored translation of one sentence.
 
     Args:
-        sentence: one row of the outputs of the signature `align_pair`, strings
+        sentence: One row of the outputs of the signature `align_pair`, strings
             as bytes.
     """
     tokens = _decode_tokens(sentence["tokens"], sentence["lengths"])
@@ -177,13 +177,13 @@ def sentences_by_place(
     """Run batches of lines of similar length, for little padding.
 
     Args:
-        run_batch: function of the places of some lines that returns results,
+        run_batch: Function of the places of some lines that returns results,
             a tensor (B, ...) each.
-        lines: the lines.
-        size: the number of lines per batch.
-        advance: callback for the number of sentences of each batch.
-        cuts: record of the lines that were cut, or whose best translation was.
-        map_batches: function like `map` that runs the batches.
+        lines: The lines.
+        size: The number of lines per batch.
+        advance: Callback for the number of sentences of each batch.
+        cuts: Record of the lines that were cut, or whose best translation was.
+        map_batches: Function like `map` that runs the batches.
 
     Yields:
         The place of each line, and its row of the results.

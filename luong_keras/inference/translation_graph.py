@@ -57,14 +57,14 @@ class TranslationGraph(tf.Module):
 
     Args:
         translation_model: `TranslationModel` or `ModelEnsemble`.
-        source_tokenizer: tokenizer of the source language.
-        target_tokenizer: tokenizer of the target language.
-        decoding: the settings of the search.
-        source_preprocessor: the preprocessor of the source text that the
+        source_tokenizer: Tokenizer of the source language.
+        target_tokenizer: Tokenizer of the target language.
+        decoding: The settings of the search.
+        source_preprocessor: The preprocessor of the source text that the
             model was trained on, or None for unprepared text.
-        target_preprocessor: the same for the target text.
-        strategy: decoding strategy to use instead of the search of `decoding`.
-        scorers: additional scorers of words and hypotheses.
+        target_preprocessor: The same for the target text.
+        strategy: Decoding strategy to use instead of the search of `decoding`.
+        scorers: Additional scorers of words and hypotheses.
     """
 
     def __init__(
@@ -109,9 +109,9 @@ class TranslationGraph(tf.Module):
         """Return the n best translations of (B,) UTF-8 strings.
 
         Args:
-            text: the sentences.
-            options: the search options of the sentences.
-            num_return_sequences: int32, the number of translations to return
+            text: The sentences.
+            options: The search options of the sentences.
+            num_return_sequences: Int32, the number of translations to return
                 per sentence, without options; all that the search keeps when
                 None.
 

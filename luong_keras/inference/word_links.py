@@ -38,17 +38,17 @@ def aligned_pairs(
     """Link the words of given translations, batch by batch.
 
     Args:
-        translator: translator with a model that has attention.
-        sources: texts, whose words are separated by white space.
-        targets: the translations of the sources.
-        step: the step whose weights belong to a word, as in `best_links`; the
+        translator: Translator with a model that has attention.
+        sources: Texts, whose words are separated by white space.
+        targets: The translations of the sources.
+        step: The step whose weights belong to a word, as in `best_links`; the
             `alignment_step` of the translator when None.
 
     Returns:
         The links of each pair, in order.
 
     Raises:
-        ValueError: for a model without attention, an unknown step, or
+        ValueError: For a model without attention, an unknown step, or
             different numbers of sources and targets.
     """
     refuse_without_attention(translator.translation_model)
@@ -74,10 +74,10 @@ def links_of_words(
     """Link the words of one pair according to the links of its tokens.
 
     Args:
-        scored: the pair, as the model reads it.
-        source: the source text, whose words are separated by white space.
-        target: the target text, likewise.
-        step: as in `best_links`.
+        scored: The pair, as the model reads it.
+        source: The source text, whose words are separated by white space.
+        target: The target text, likewise.
+        step: As in `best_links`.
 
     Returns:
         A link for every two words that have linked tokens.
@@ -129,9 +129,9 @@ def nearest_word_positions(
     characters between the same neighbours.
 
     Args:
-        tokens: words or subwords of the prepared sentence, or of its
+        tokens: Words or subwords of the prepared sentence, or of its
             beginning.
-        words: the words of the original sentence.
+        words: The words of the original sentence.
 
     Returns:
         One index into `words` per token: the word with most characters of

@@ -23,10 +23,10 @@ class UnknownWords(tf.Module):
     """Replacement of `<unk>` by source words or their translations.
 
     Args:
-        dictionary: file of word translations for `read_dictionary`, whose
+        dictionary: File of word translations for `read_dictionary`, whose
             result an export contains. Words that it lacks are copied, or all
             words if it is None.
-        alignment_step: as in `DecodingConfig.alignment_step`.
+        alignment_step: As in `DecodingConfig.alignment_step`.
     """
 
     def __init__(
@@ -87,13 +87,13 @@ class Shortlist(tf.Module):
     probabilities over them.
 
     Args:
-        decoding: the settings of the search, with a `shortlist`.
-        config: the configuration of the model.
-        source_tokenizer: tokenizer of the source language.
-        target_tokenizer: tokenizer of the target language.
+        decoding: The settings of the search, with a `shortlist`.
+        config: The configuration of the model.
+        source_tokenizer: Tokenizer of the source language.
+        target_tokenizer: Tokenizer of the target language.
 
     Raises:
-        ValueError: if the lexicon has no token of the vocabularies, or if the
+        ValueError: If the lexicon has no token of the vocabularies, or if the
             target vocabulary has fewer tokens than the beam size plus 2.
     """
 
@@ -150,8 +150,8 @@ class Shortlist(tf.Module):
         """Return the sorted ids of the words, (C,).
 
         Args:
-            sources: ids of source words, of any shape.
-            *extra_ids: ids of words that the result must contain.
+            sources: Ids of source words, of any shape.
+            *extra_ids: Ids of words that the result must contain.
         """
         rows = tf.gather(self._table, tf.reshape(sources, [-1]))
         id_lists = [tf.range(self.num_frequent), rows, *extra_ids]
@@ -169,8 +169,8 @@ class Shortlist(tf.Module):
         """Return the words, and a request with places among them for its ids.
 
         Args:
-            sources: ids of source words, of any shape.
-            request: the request, whose words the shortlist must contain.
+            sources: Ids of source words, of any shape.
+            request: The request, whose words the shortlist must contain.
         """
         if request is None:
             return self.words(sources), None

@@ -31,8 +31,8 @@ def roles_of(names, attention_layer=None):
     `memory_layer/kernel`, `query_layer/kernel`, `attention_v`, ....
 
     Args:
-        names: the names, in the order of the variables.
-        attention_layer: the name of the attention layer; `attention_layer`
+        names: The names, in the order of the variables.
+        attention_layer: The name of the attention layer; `attention_layer`
             when None.
     """
     paths = {name: _split_name(name) for name in names}
@@ -116,12 +116,12 @@ def load_addons_attention(layer, weights):
     `normalize`.
 
     Args:
-        layer: a built layer of one of these two kinds.
-        weights: dict, or open npz file, with the arrays of the mechanism, such
+        layer: A built layer of one of these two kinds.
+        weights: Dict, or open npz file, with the arrays of the mechanism, such
             as `{v.name: v.numpy() for v in mechanism.variables}`.
 
     Raises:
-        ValueError: if the layer is of another kind or not built; if an array
+        ValueError: If the layer is of another kind or not built; if an array
             is missing, unexpected, duplicate or of another shape.
 
     Example:
@@ -151,15 +151,15 @@ def load_addons_wrapper(cell, weights, attention_layer=None):
     lowest cell first.
 
     Args:
-        cell: a built cell, for example the `cell` of an `InputFeedingLSTM`.
-        weights: dict, or open npz file, with the arrays of the wrapper, such
+        cell: A built cell, for example the `cell` of an `InputFeedingLSTM`.
+        weights: Dict, or open npz file, with the arrays of the wrapper, such
             as `{v.name: v.numpy() for v in wrapper.variables}`.
-        attention_layer: name of the `Dense` layer that the wrapper received
+        attention_layer: Name of the `Dense` layer that the wrapper received
             as `attention_layer`; the cell then needs the same activation.
             None for a wrapper with `attention_layer_size`.
 
     Raises:
-        ValueError: as in `load_addons_attention`, and if the cell does not
+        ValueError: As in `load_addons_attention`, and if the cell does not
             correspond to a wrapper.
 
     Example:

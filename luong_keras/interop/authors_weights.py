@@ -37,13 +37,13 @@ def load_authors_weights(
     """Load the weights of the authors' program into a model.
 
     Args:
-        translation_model: a model whose config selects the equations of the
+        translation_model: A model whose config selects the equations of the
             program, such as the config of the preset `authors`.
-        arrays: weights under the names of the program, which the docstring of
+        arrays: Weights under the names of the program, which the docstring of
             this module lists.
 
     Raises:
-        ValueError: if arrays are missing, left over or of another shape. No
+        ValueError: If arrays are missing, left over or of another shape. No
             weight is assigned then.
 
     Example:
@@ -91,8 +91,8 @@ def authors_weights(
     """Return the weights of a model in the layout of the authors' program.
 
     Args:
-        translation_model: as in `load_authors_weights`.
-        value_of: function of a variable that returns an array of its shape;
+        translation_model: As in `load_authors_weights`.
+        value_of: Function of a variable that returns an array of its shape;
             its value by default, or for example its gradient.
 
     Returns:

@@ -49,10 +49,10 @@ def check_mask(name, mask, of, x):
     """Check that a mask (B, L) fits `x` (B, L, ...), which it masks.
 
     Args:
-        name: the name of the mask.
-        mask: boolean tensor, or None for no mask.
-        of: the name of the masked tensor.
-        x: the masked tensor.
+        name: The name of the mask.
+        mask: Boolean tensor, or None for no mask.
+        of: The name of the masked tensor.
+        x: The masked tensor.
     """
     if mask is None:
         return

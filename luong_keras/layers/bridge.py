@@ -21,12 +21,12 @@ class Bridge(NumberedLayer):
 
     Args:
         units: U, the decoder's width.
-        num_states: total number of states of the decoder's layers.
-        kernel_initializer: initializer of the matrices.
-        name, dtype, trainable: as in every Keras layer.
+        num_states: Total number of states of the decoder's layers.
+        kernel_initializer: Initializer of the matrices.
+        name, dtype, trainable: As in every Keras layer.
 
     Call arguments:
-        states: list of (B, M), the last states of the encoder's highest
+        states: List of (B, M), the last states of the encoder's highest
             layer, used in turn, so that carries are made from carries.
 
     Output:

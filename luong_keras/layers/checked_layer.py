@@ -222,8 +222,8 @@ class CheckedLayer(keras.layers.Layer):
         """Return the shapes of the outputs.
 
         Args:
-            *args: the shapes of the arguments of a call, in their order.
-            **kwargs: the same, called `<argument>_shape` as in `build`. The
+            *args: The shapes of the arguments of a call, in their order.
+            **kwargs: The same, called `<argument>_shape` as in `build`. The
                 `build` of a user's subclass may have other names.
         """
         parameters = _signature(type(self).call).parameters

@@ -44,30 +44,30 @@ class Encoder(NumberedLayer):
     Args:
         units: M, width of the memory; a bidirectional encoder gives half of
             it to each direction.
-        num_layers: number of stacked layers.
+        num_layers: Number of stacked layers.
         recurrence: `"lstm"` or `"gru"`.
-        bidirectional: whether every layer reads both ways (Bahdanau et al.
+        bidirectional: Whether every layer reads both ways (Bahdanau et al.
             2015).
-        reverse: whether the words of each sentence are read from the last to
+        reverse: Whether the words of each sentence are read from the last to
             the first (section 4.2). Padding stays where it is and the
             memory is returned in natural order; the last states are those
             after the first word.
-        dropout: fraction of each layer's input dropped in training.
-        dropout_style: as in `AttentionRNN`; `"zaremba"` also drops the memory.
-        use_bias: whether the gates have biases.
-        cell_clip: as in `InputFeedingLSTMCell`; LSTM only.
-        gradient_clip: as in `InputFeedingLSTMCell`; LSTM only.
-        kernel_initializer: initializer of all kernels; Keras' defaults when
+        dropout: Fraction of each layer's input dropped in training.
+        dropout_style: As in `AttentionRNN`; `"zaremba"` also drops the memory.
+        use_bias: Whether the gates have biases.
+        cell_clip: As in `InputFeedingLSTMCell`; LSTM only.
+        gradient_clip: As in `InputFeedingLSTMCell`; LSTM only.
+        kernel_initializer: Initializer of all kernels; Keras' defaults when
             None.
-        seed: seed of the dropout.
-        name, dtype, trainable: as in every Keras layer.
+        seed: Seed of the dropout.
+        name, dtype, trainable: As in every Keras layer.
 
     Call arguments:
-        inputs: embedded words or float features, (B, S, F).
-        mask, inputs_mask: boolean (B, S), True = real; two names of one mask,
+        inputs: Embedded words or float features, (B, S, F).
+        mask, inputs_mask: Boolean (B, S), True = real; two names of one mask,
             filled in by Keras.
-        training: whether dropout applies.
-        dropout_masks: dict of masks used instead of drawn ones, already
+        training: Whether dropout applies.
+        dropout_masks: Dict of masks used instead of drawn ones, already
             divided by the keep probability, time first, in the order of
             reading; a single step serves all: `"inputs"` (S or 1, B, F),
             `"layer_1"` … and, for the memory, `"outputs"` (S or 1, B, M). A

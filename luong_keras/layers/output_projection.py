@@ -35,14 +35,14 @@ class OutputProjection(CheckedLayer):
 
     Args:
         vocabulary_size: V, including the special tokens.
-        embedding: a `keras.layers.Embedding` of V rows to tie W_s to, or
+        embedding: A `keras.layers.Embedding` of V rows to tie W_s to, or
             None for a separate matrix.
-        use_bias: whether every word has a bias (none in the paper).
-        kernel_initializer: initializer of the matrices.
-        name, dtype, trainable: as in every Keras layer.
+        use_bias: Whether every word has a bias (none in the paper).
+        kernel_initializer: Initializer of the matrices.
+        name, dtype, trainable: As in every Keras layer.
 
     Call arguments:
-        vectors: h̃, (..., U).
+        vectors: H̃, (..., U).
 
     Output:
         logits (..., V), in at least float32.

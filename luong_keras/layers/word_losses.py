@@ -17,18 +17,18 @@ class WordLosses(CheckedLayer):
     """`OutputProjection.word_losses` as a layer of a functional model.
 
     Args:
-        projection: the `OutputProjection` of the model, shared with it.
-        label_smoothing: the smoothing in training; none in validation, so
+        projection: The `OutputProjection` of the model, shared with it.
+        label_smoothing: The smoothing in training; none in validation, so
             that a validation perplexity is that of the words.
-        pad_id: the padding id of the targets.
-        sampled: number of words from which training losses are estimated
+        pad_id: The padding id of the targets.
+        sampled: Number of words from which training losses are estimated
             (`ops.cross_entropy`), of a vocabulary sorted by frequency; all
             words when None or when the vocabulary has no more.
-        seed: seed of the sampled words.
-        name, dtype, trainable: as in every Keras layer.
+        seed: Seed of the sampled words.
+        name, dtype, trainable: As in every Keras layer.
 
     Call arguments:
-        vectors: h̃, (B, T, U).
+        vectors: H̃, (B, T, U).
         targets: (B, T) ids.
 
     Output:

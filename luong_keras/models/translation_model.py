@@ -45,22 +45,22 @@ class TranslationModel:
         p(y_t | y_<t, x) = softmax(W_s h̃_t)               (eq. 6)
 
     Args:
-        config: a `ModelConfig`.
-        label_smoothing: the smoothing of the training losses.
-        sampled_softmax: number of words from which the training losses are
+        config: A `ModelConfig`.
+        label_smoothing: The smoothing of the training losses.
+        sampled_softmax: Number of words from which the training losses are
             estimated, or None for all words.
 
     Attributes:
-        config: the `ModelConfig`, with `precision="auto"` resolved.
-        model: functional model from `source` (B, S) and `target_in` (B, T)
+        config: The `ModelConfig`, with `precision="auto"` resolved.
+        model: Functional model from `source` (B, S) and `target_in` (B, T)
             to logits (B, T, V). With `source_features` the inputs are
             `source` (B, S, F), `source_mask` (B, S) and `target_in`. Show,
             save and decode with this model.
-        training_model: functional model with the additional input
+        training_model: Functional model with the additional input
             `target_out` (B, T), to the loss and hit of each word, both
             (B, T). Fit this model.
         encoder, decoder, projection, …: the shared layers.
-        folded_embedding: the table made by `fold_embedding`, or None.
+        folded_embedding: The table made by `fold_embedding`, or None.
 
     Example:
     >>> import numpy as np
@@ -328,7 +328,7 @@ class DecodingStep(PerSentence):
     """Step function of a search, see `luong_keras.decoding.search`.
 
     Args:
-        translation_model: the `TranslationModel` of the decoder.
+        translation_model: The `TranslationModel` of the decoder.
         memory: (B, S, M).
         mask: (B, S).
         words: (C,) ids of a shortlist, or None for all words. With a

@@ -18,7 +18,7 @@ def enable_float64(enabled: bool = True) -> None:
     Call it before layers are made.
 
     Args:
-        enabled: whether to compute in float64; False restores float32.
+        enabled: Whether to compute in float64; False restores float32.
 
     Example:
         >>> enable_float64()
@@ -43,7 +43,7 @@ def check_float64(layer) -> None:
     """Check that a layer of float64 does not compute in float32.
 
     Args:
-        layer: a Keras layer with its dtype policy.
+        layer: A Keras layer with its dtype policy.
     """
     if layer.compute_dtype == "float64" and (
         backend.result_type("float64", "float64") != "float64"

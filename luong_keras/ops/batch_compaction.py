@@ -12,7 +12,7 @@ class PerSentence:
     """Base class of objects that may have a value for each sentence.
 
     Attributes:
-        per_sentence: names of the attributes that may be tensors of one row
+        per_sentence: Names of the attributes that may be tensors of one row
             per sentence, None or one number for all sentences, another
             `PerSentence`, or a list of these. A class names the attributes
             that it adds to the inherited ones, `()` if it adds none; a class

@@ -48,16 +48,16 @@ def masked_cross_entropy(logits, targets, label_smoothing=0.0, pad_id=PAD_ID):
     word plus e / V on every word (Szegedy et al. 2016, section 7).
 
     Args:
-        logits: unnormalised scores, (B, T, V).
-        targets: word ids, (B, T).
-        label_smoothing: the mass e, at least 0 and less than 1.
-        pad_id: the padding id, whose positions give zero.
+        logits: Unnormalised scores, (B, T, V).
+        targets: Word ids, (B, T).
+        label_smoothing: The mass e, at least 0 and less than 1.
+        pad_id: The padding id, whose positions give zero.
 
     Returns:
         The losses, (B, T), in at least float32.
 
     Raises:
-        ValueError: if `label_smoothing` is outside [0, 1).
+        ValueError: If `label_smoothing` is outside [0, 1).
 
     Example:
         >>> import numpy as np
@@ -104,7 +104,7 @@ def word_weights(sample_weight, targets):
         targets: (B, T).
 
     Raises:
-        ValueError: for a weight of another shape.
+        ValueError: For a weight of another shape.
     """
     weights = ops.convert_to_tensor(sample_weight)
     weights_shape, (batch, steps) = tuple(weights.shape), tuple(targets.shape)
@@ -155,7 +155,7 @@ def draw_words(vocabulary_size, count, seed):
     Args:
         vocabulary_size: V.
         count: C, less than V.
-        seed: a `keras.random.SeedGenerator`.
+        seed: A `keras.random.SeedGenerator`.
 
     Returns:
         ids (C,), and log pi (C,), the logarithms of their probabilities of
@@ -180,12 +180,12 @@ def sampled_word_losses(
 
     Args:
         vectors: (N, U).
-        sampled_words: ids (C,), from `draw_words`.
-        log_pi: log pi (C,), from `draw_words`.
-        weights: kernel (U, C) and bias (C,) or None, of the drawn words.
-        target_weights: kernel (U, N) and bias (N,) or None, of the targets.
-        targets: ids (N,).
-        pad_id: the id of padding.
+        sampled_words: Ids (C,), from `draw_words`.
+        log_pi: Log pi (C,), from `draw_words`.
+        weights: Kernel (U, C) and bias (C,) or None, of the drawn words.
+        target_weights: Kernel (U, N) and bias (N,) or None, of the targets.
+        targets: Ids (N,).
+        pad_id: The id of padding.
     """
     targets = ops.cast(targets, "int32")
     kernel, bias = weights

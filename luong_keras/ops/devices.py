@@ -84,7 +84,7 @@ def sum_over_replicas(values):
     """Return the sums over the replicas, the same on each.
 
     Args:
-        values: list of tensors, TensorFlow's sparse slices, or None, which
+        values: List of tensors, TensorFlow's sparse slices, or None, which
             stays None.
 
     Returns:
@@ -105,10 +105,10 @@ def cond_of_replicas(condition, yes, no, arguments):
     start in the context of all replicas.
 
     Args:
-        condition: a scalar, the same on each replica.
-        yes: function of the arguments, called if the condition is true.
-        no: function of the arguments, called otherwise.
-        arguments: list of the values of this replica.
+        condition: A scalar, the same on each replica.
+        yes: Function of the arguments, called if the condition is true.
+        no: Function of the arguments, called otherwise.
+        arguments: List of the values of this replica.
     """
     context = _replica_context()
     if context is None:
@@ -135,7 +135,7 @@ def resolve_precision(precision: Precision) -> Precision:
     the choice are printed on the standard error.
 
     Args:
-        precision: as `ModelConfig.precision`.
+        precision: As `ModelConfig.precision`.
 
     Returns:
         For `"auto"`, `"mixed_bfloat16"` or `"mixed_float16"` if its product

@@ -18,13 +18,13 @@ def stacking_loop(body, carry, xs, num_stacked, num_kept=0, reverse=False):
     `with_custom_gradient`.
 
     Args:
-        body: function `body(carry, x) -> (carry, ys, zs)`, from the carry and
+        body: Function `body(carry, x) -> (carry, ys, zs)`, from the carry and
             one step of each sequence (a dict) to the new carry and two lists.
-        carry: list of tensors of one dtype.
-        xs: dict of tensors (T, ...) and of results that a loop has kept.
-        num_stacked: the number of tensors in `ys`, of the dtype of the carry.
-        num_kept: the number of tensors in `zs`, likewise.
-        reverse: whether to start at the last step; the results stay at the
+        carry: List of tensors of one dtype.
+        xs: Dict of tensors (T, ...) and of results that a loop has kept.
+        num_stacked: The number of tensors in `ys`, of the dtype of the carry.
+        num_kept: The number of tensors in `zs`, likewise.
+        reverse: Whether to start at the last step; the results stay at the
             places of their steps.
 
     Returns:
@@ -108,11 +108,11 @@ def with_custom_gradient(results, gradients, arguments):
     """Return `results` as functions of `arguments` with a custom gradient.
 
     Args:
-        results: list of tensors, computed from the arguments after
+        results: List of tensors, computed from the arguments after
             `ops.stop_gradient`.
-        gradients: function from the gradients of the results to those of the
+        gradients: Function from the gradients of the results to those of the
             arguments, both lists.
-        arguments: list of tensors.
+        arguments: List of tensors.
 
     Returns:
         The list of results. Differentiating them twice is an error on
@@ -194,10 +194,10 @@ def vector_jacobians(function, arguments, upstream):
     """Return the gradients of `arguments` from those of the results.
 
     Args:
-        function: function from the arguments to a list of tensors and a
+        function: Function from the arguments to a list of tensors and a
             second result, which is not differentiated.
-        arguments: list of tensors.
-        upstream: list of the gradients of the results.
+        arguments: List of tensors.
+        upstream: List of the gradients of the results.
 
     Returns:
         List of tensors like `arguments`, and the function's second result.
@@ -236,8 +236,8 @@ def find_used(function, arguments):
     """Test which arguments the results depend on.
 
     Args:
-        function: function from the arguments to a list of tensors.
-        arguments: list of tensors.
+        function: Function from the arguments to a list of tensors.
+        arguments: List of tensors.
 
     Returns:
         List of booleans, one per argument.

@@ -19,7 +19,7 @@ class Span(NamedTuple):
     """First places and lengths of sentences, integers (...) each.
 
     Attributes:
-        first: the place of the first word; 0 in an empty row.
+        first: The place of the first word; 0 in an empty row.
         length: S, the number of places from the first word to the last.
     """
 

@@ -23,9 +23,9 @@ class MicrobatchDivisor:
     """Number of words, or of sentences, of one part of a batch.
 
     Attributes:
-        number: scalar, to be added up over all parts to the divisor of the
+        number: Scalar, to be added up over all parts to the divisor of the
             batch; None if the loss divides by a constant.
-        is_recorded: whether a loss has recorded its divisor.
+        is_recorded: Whether a loss has recorded its divisor.
     """
 
     def __init__(self) -> None:
@@ -65,9 +65,9 @@ def divisor(number: Any, constant: bool = False) -> Any:
     """Return the number by which a loss divides its sum now.
 
     Args:
-        number: the number of words, or sentences, that the loss sees; with
+        number: The number of words, or sentences, that the loss sees; with
             `constant`, the divisor of the sum of any part.
-        constant: whether the number is the same for a part and the batch.
+        constant: Whether the number is the same for a part and the batch.
 
     Returns:
         A constant number itself. Otherwise the number, at least 1, or 1 within

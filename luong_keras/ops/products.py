@@ -143,19 +143,19 @@ class Tape:
     """Record of the products of one run of a step, in the order of calls.
 
     Args:
-        parameters: list of tensors that all steps share, as the step reads
+        parameters: List of tensors that all steps share, as the step reads
             them.
-        held: list of the same tensors without a gradient.
-        variables: dict from the id of a Keras variable to its index among the
+        held: List of the same tensors without a gradient.
+        variables: Dict from the id of a Keras variable to its index among the
             parameters.
-        operations: list of the products of a step; the first run fills it.
-        saved: list of the values of the products, or None to compute them.
-        zeros: with `saved`, list of zeros of the products' shapes; their
+        operations: List of the products of a step; the first run fills it.
+        saved: List of the values of the products, or None to compute them.
+        zeros: With `saved`, list of zeros of the products' shapes; their
             gradients are the gradients of the products.
 
     Attributes:
-        values: list of the values of the products.
-        operands: list with a list for each product, the operands that its
+        values: List of the values of the products.
+        operands: List with a list for each product, the operands that its
             gradients need in addition to the gradient of its value.
     """
 
@@ -371,9 +371,9 @@ def shared_gradients(operations, operands, d_values):
     """Return the gradients of parameters that all steps of a scan share.
 
     Args:
-        operations: list of the products of a step.
-        operands: list of the operands of each on its `Tape`, (T, B, ...).
-        d_values: list of the gradients of their values, (T, B, ...).
+        operations: List of the products of a step.
+        operands: List of the operands of each on its `Tape`, (T, B, ...).
+        d_values: List of the gradients of their values, (T, B, ...).
 
     Returns:
         List of pairs (index among the parameters, gradient).

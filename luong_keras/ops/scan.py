@@ -42,16 +42,16 @@ def scan(
     """Run a step over the first axis of sequences.
 
     Args:
-        step: function `step(shared, states, input, x)` that returns the new
+        step: Function `step(shared, states, input, x)` that returns the new
             states, a list like `states`; x is one step of `xs`, a dict.
-        shared: nested structure of tensors, or None, that all steps read.
-        states: list of tensors (B, ...) of one dtype, at least float32.
+        shared: Nested structure of tensors, or None, that all steps read.
+        states: List of tensors (B, ...) of one dtype, at least float32.
         inputs: (T, B, ...) tensor, which gets a gradient.
-        xs: dict of tensors (T, ...), which get no gradient.
-        outputs: list of the indices of the states to return for all steps.
-        mask: boolean (T, B) or None; False carries the states over.
-        layer: the layer whose weights the step reads, if any.
-        deferred: whether the weight gradients are deferred, on one of the
+        xs: Dict of tensors (T, ...), which get no gradient.
+        outputs: List of the indices of the states to return for all steps.
+        mask: Boolean (T, B) or None; False carries the states over.
+        layer: The layer whose weights the step reads, if any.
+        deferred: Whether the weight gradients are deferred, on one of the
             `BACKENDS`; otherwise the backend differentiates the loop.
 
     Returns:

@@ -23,8 +23,8 @@ class Window(NamedTuple):
     Attributes:
         aligned_position: p_t, (B, T), real if it is predicted; counted from
             the first word of the sentence.
-        centre: the place of floor(p_t) in the row, (B, T) int.
-        mask: boolean (B, T, S), True inside the window and the sentence.
+        centre: The place of floor(p_t) in the row, (B, T) int.
+        mask: Boolean (B, T, S), True inside the window and the sentence.
         gaussian: exp(-(s - p_t)^2 / (2 sigma^2)) (eq. 10), (B, T, S), outside
             the window too.
     """
@@ -40,7 +40,7 @@ class Blocks(NamedTuple):
 
     Attributes:
         size: L, the number of queries that share a block.
-        span: the greatest distance, in positions, from the window centre of
+        span: The greatest distance, in positions, from the window centre of
             the first query to that of a later one.
     """
 
@@ -57,9 +57,9 @@ class AlignedPosition(NamedTuple):
 
     Attributes:
         aligned_position: p_t, (B, T), counted from a sentence's first word.
-        centre: the place of floor(p_t) in the row, (B, T).
-        first: the place of each sentence's first word, (B,).
-        mask: boolean (B, S) or None.
+        centre: The place of floor(p_t) in the row, (B, T).
+        first: The place of each sentence's first word, (B,).
+        mask: Boolean (B, S) or None.
     """
 
     aligned_position: Any

@@ -38,12 +38,12 @@ class AlignedLine(NamedTuple):
     """The links between the words of a sentence pair.
 
     Attributes:
-        place: the file and line of the pair, such as `train.en:7`.
-        lengths: the numbers of words of the source and of the target.
-        forward: links `(source, target)` of the translator.
-        backward: links of the translator of the other direction, reversed to
+        place: The file and line of the pair, such as `train.en:7`.
+        lengths: The numbers of words of the source and of the target.
+        forward: Links `(source, target)` of the translator.
+        backward: Links of the translator of the other direction, reversed to
             `(source, target)`; None without such a translator.
-        truncated: whether a side was longer than the limit and was cut.
+        truncated: Whether a side was longer than the limit and was cut.
     """
 
     place: str
@@ -62,16 +62,16 @@ def aligned_lines(
     """Align a text in chunks of pairs.
 
     Args:
-        pairs: the pairs of the text; white space separates words.
-        translator: from the source to the target language.
-        reverse: from the target to the source language.
-        step: as in `TextTranslator.links`.
+        pairs: The pairs of the text; white space separates words.
+        translator: From the source to the target language.
+        reverse: From the target to the source language.
+        step: As in `TextTranslator.links`.
 
     Yields:
         Each pair in order; a pair of two empty sides has no links.
 
     Raises:
-        ValueError: if a model has no attention; if a pair has one empty
+        ValueError: If a model has no attention; if a pair has one empty
             side, with the place of the pair.
     """
     for chunk in batches_of(pairs, CHUNK):
@@ -112,17 +112,17 @@ class GoldLinks:
     """Scores of links against the gold links of a file, line by line.
 
     Args:
-        path: the file, plain or compressed, with one line per pair of the
+        path: The file, plain or compressed, with one line per pair of the
             text: `i-j` is a sure link, `ipj` or `i?j` a possible one.
-        one_based: whether the positions in the file count from 1.
+        one_based: Whether the positions in the file count from 1.
 
     Attributes:
-        scores: scores by method: `forward` and, with links of both
+        scores: Scores by method: `forward` and, with links of both
             directions, `backward` and each of `METHODS`.
 
     Raises:
-        FileNotFoundError: if the file does not exist.
-        ValueError: if a link is malformed, with the number of its line.
+        FileNotFoundError: If the file does not exist.
+        ValueError: If a link is malformed, with the number of its line.
     """
 
     def __init__(self, path: Path, one_based: bool = False) -> None:
@@ -136,7 +136,7 @@ class GoldLinks:
         """Count the links of the next line.
 
         Raises:
-            ValueError: if the file has no such line, or if a gold link of
+            ValueError: If the file has no such line, or if a gold link of
                 the line leads outside its sentences.
         """
         if self._lines_read == len(self._gold):
@@ -195,15 +195,15 @@ def model_links(
     weight in the step that produces the target token.
 
     Args:
-        trained: the model with its tokenizers.
-        corpus: the prepared text on which the model was trained.
-        maximum: the maximum number of pairs to align, spread over the text.
+        trained: The model with its tokenizers.
+        corpus: The prepared text on which the model was trained.
+        maximum: The maximum number of pairs to align, spread over the text.
 
     Yields:
         Source tokens, target tokens and links of each pair.
 
     Raises:
-        ValueError: if the model has no attention.
+        ValueError: If the model has no attention.
     """
     # No preprocessors: the text of a corpus is prepared already.
     translator = TextTranslator(
@@ -253,16 +253,16 @@ def file_links(
     """Convert the word links of files to links of tokens.
 
     Args:
-        tokenizers: the source and the target tokenizer.
-        source: a file with one sentence per line, words separated by spaces.
-        target: likewise.
-        links: a file with one pair per line, positions of words: `0-0 1-2`.
+        tokenizers: The source and the target tokenizer.
+        source: A file with one sentence per line, words separated by spaces.
+        target: Likewise.
+        links: A file with one pair per line, positions of words: `0-0 1-2`.
 
     Yields:
         Source tokens, target tokens and links of each pair.
 
     Raises:
-        ValueError: if the numbers of lines differ; if a link is malformed or
+        ValueError: If the numbers of lines differ; if a link is malformed or
             outside its sentences, with the number of its line.
     """
     sides = [list(read_lines(path)) for path in (source, target)]

@@ -48,24 +48,24 @@ def text_settings(
     """Return the settings that name the pairs of a run.
 
     Args:
-        run: the run folder, into which pairs from memory are written.
-        train: the training pairs: the path of a file of both sides (`.tsv`,
+        run: The run folder, into which pairs from memory are written.
+        train: The training pairs: the path of a file of both sides (`.tsv`,
             `.csv`, `.jsonl`, `.tmx`, plain or compressed), or the paths of a
             source and a target file, or the prefix of two files; or
             (source, target) strings, records with named fields, a
             `pandas.DataFrame`, a `datasets.Dataset`, a `tf.data.Dataset`; or
             a list of several of these.
-        dev: the pairs that choose the best epoch, as one source in one of
+        dev: The pairs that choose the best epoch, as one source in one of
             these forms; held out of the training pairs when None.
-        test: the pairs to score, likewise.
-        requested: the languages, and the columns if they are named.
-        weighted: whether `train` is a list of sources with weights.
+        test: The pairs to score, likewise.
+        requested: The languages, and the columns if they are named.
+        weighted: Whether `train` is a list of sources with weights.
 
     Returns:
         Settings by their full names.
 
     Raises:
-        ValueError: if an entry is not a pair of sentences.
+        ValueError: If an entry is not a pair of sentences.
     """
     requested = initial = requested or RequestedColumns()
     parts = _split_sources(train, weighted)
@@ -104,9 +104,9 @@ def starting_settings(
     preset, which is printed.
 
     Args:
-        values: the user's settings, which name the text.
-        run: the folder of the run, or None.
-        preset: the name of a preset, used with `training.init_from`.
+        values: The user's settings, which name the text.
+        run: The folder of the run, or None.
+        preset: The name of a preset, used with `training.init_from`.
 
     Returns:
         The name of the preset or None, and the settings.

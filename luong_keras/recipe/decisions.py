@@ -113,9 +113,9 @@ def decide_metric(
     """Return settings with the metric of the run.
 
     Args:
-        config: the settings, with the languages.
-        run: the folder of the run; a run that has begun keeps its metric.
-        references: the references of the validation.
+        config: The settings, with the languages.
+        run: The folder of the run; a run that has begun keeps its metric.
+        references: The references of the validation.
     """
     if run.config.exists():
         return config
@@ -134,13 +134,13 @@ def run_metric(
     """Return the metric of a run, or another metric for its text.
 
     Args:
-        config: the settings, with the languages.
-        references: the references of the text, to detect its script.
-        setting: the setting of another metric.
+        config: The settings, with the languages.
+        references: The references of the text, to detect its script.
+        setting: The setting of another metric.
 
     Raises:
-        ValueError: if the metric is not registered.
-        ImportError: if the package of the metric is missing.
+        ValueError: If the metric is not registered.
+        ImportError: If the package of the metric is missing.
     """
     setting = setting or config.training.metric
     return find_metric(setting, target_of(config.data, references))

@@ -37,12 +37,12 @@ class Devices:
     because they wait for all processes. The properties do not wait.
 
     Attributes:
-        rank: the number of this process, from 0; process 0 writes.
-        world: the number of processes.
-        count: the number of devices of all processes.
-        on_jax: whether JAX trains. JAX compiles one program per batch shape,
+        rank: The number of this process, from 0; process 0 writes.
+        world: The number of processes.
+        count: The number of devices of all processes.
+        on_jax: Whether JAX trains. JAX compiles one program per batch shape,
             which should therefore be few.
-        scope: the context in which the model is built and trained.
+        scope: The context in which the model is built and trained.
     """
 
     rank: int = 0
@@ -77,7 +77,7 @@ class Devices:
         """Check that all processes have the same number.
 
         Raises:
-            ValueError: if they differ, with the number of each process.
+            ValueError: If they differ, with the number of each process.
         """
         numbers = self._gather(number).tolist()
         if len(set(numbers)) > 1:
@@ -111,7 +111,7 @@ def report_lost_processes(devices: Devices) -> Iterator[None]:
     """Report a lost connection as `LostProcessError`.
 
     Raises:
-        LostProcessError: with the reason.
+        LostProcessError: With the reason.
     """
     try:
         yield
@@ -175,10 +175,10 @@ def tensorflow_devices(strategy: str | None, count: int | None) -> Devices:
 
     Args:
         strategy: `"mirrored"`, or None.
-        count: the number of devices; see `luong_keras.training.mirrored`.
+        count: The number of devices; see `luong_keras.training.mirrored`.
 
     Raises:
-        ValueError: if several devices are requested without a strategy.
+        ValueError: If several devices are requested without a strategy.
     """
     if strategy == "mirrored":
         mirrored_strategy = mirrored(count)
@@ -205,11 +205,11 @@ def jax_devices(count: int | None) -> Devices:
     Call this before any computation.
 
     Args:
-        count: the number of this process's devices; all when None. Without an
+        count: The number of this process's devices; all when None. Without an
             accelerator, the processor is divided into this many devices.
 
     Raises:
-        ValueError: if this process has fewer devices, or if one of several
+        ValueError: If this process has fewer devices, or if one of several
             processes would use only some of its devices.
     """
     import jax
@@ -286,14 +286,14 @@ def process_arguments(environment: Mapping[str, str]) -> dict | None:
     """Return the arguments that join this process to the others, or None.
 
     Args:
-        environment: the environment variables of the process.
+        environment: The environment variables of the process.
 
     Returns:
         Arguments of `jax.distributed.initialize`, empty if JAX detects them;
         None for a single process.
 
     Raises:
-        ValueError: if a variable is missing or invalid.
+        ValueError: If a variable is missing or invalid.
 
     Example:
         >>> process_arguments({}) is None

@@ -40,9 +40,9 @@ class Evaluation:
     is computed.
 
     Args:
-        translator: the translator to evaluate.
-        data: the data settings of its run.
-        metrics: further metrics, such as the `training.metric` of its run.
+        translator: The translator to evaluate.
+        data: The data settings of its run.
+        metrics: Further metrics, such as the `training.metric` of its run.
     """
 
     def __init__(
@@ -85,9 +85,9 @@ class Evaluation:
         """Return `scores` with perplexity and AER, and the translations.
 
         Args:
-            pairs: detokenised sentence pairs.
-            references: the targets, or a list of several per source.
-            links: gold links of each pair, for the AER of a model with
+            pairs: Detokenised sentence pairs.
+            references: The targets, or a list of several per source.
+            links: Gold links of each pair, for the AER of a model with
                 attention.
         """
         sources = [source for source, _ in pairs]
@@ -157,9 +157,9 @@ class Evaluation:
         """Compute the AER of the attention in forced decoding.
 
         Args:
-            scored: the references of the pairs, scored by `forced`.
-            pairs: detokenised sentence pairs.
-            links: gold links of each pair, between its words by sacreBLEU's
+            scored: The references of the pairs, scored by `forced`.
+            pairs: Detokenised sentence pairs.
+            links: Gold links of each pair, between its words by sacreBLEU's
                 13a.
         """
         sources, targets = zip(*pairs, strict=True)
@@ -182,11 +182,11 @@ def text_scores(
     """Score translations from any source.
 
     Args:
-        sources: the source sentences.
-        translations: their detokenised translations.
-        references: one per translation, or a list of several per translation.
-        data: the data settings, for the languages and the case.
-        metrics: further metrics, by the names of `training.metric`.
+        sources: The source sentences.
+        translations: Their detokenised translations.
+        references: One per translation, or a list of several per translation.
+        data: The data settings, for the languages and the case.
+        metrics: Further metrics, by the names of `training.metric`.
 
     Returns:
         BLEU in three forms (`bleu_scores`) and by source length; BLEU with
@@ -264,7 +264,7 @@ def format_results(results: dict[str, Any]) -> str:
     """Return tables of the facts, the scores and the comparison.
 
     Args:
-        results: a line of the results.jsonl of a run.
+        results: A line of the results.jsonl of a run.
 
     Example:
         >>> found = {"set": "dev", "sentences": 2, "perplexity": 3.14159}
@@ -321,11 +321,11 @@ def bleu_scores(
     only if they use the same tokenisation.
 
     Args:
-        hypotheses: detokenised translations.
-        references: detokenised references, one per hypothesis, or a list of
+        hypotheses: Detokenised translations.
+        references: Detokenised references, one per hypothesis, or a list of
             several per hypothesis.
-        tokenize: the tokenisation for `bleu_tokenized`, applied to both.
-        tokenizer: sacreBLEU's tokenisation for the other two scores.
+        tokenize: The tokenisation for `bleu_tokenized`, applied to both.
+        tokenizer: SacreBLEU's tokenisation for the other two scores.
 
     Returns:
         `bleu` (cased, by default with sacreBLEU's 13a), `bleu_lowercase` (the
@@ -357,9 +357,9 @@ def with_progress(
     Warnings about cut texts become one line on standard error.
 
     Args:
-        method: a method of a translator that takes `advance`.
-        columns: the arguments of the method, one text per row.
-        what: the name of the step, for the bar.
+        method: A method of a translator that takes `advance`.
+        columns: The arguments of the method, one text per row.
+        what: The name of the step, for the bar.
 
     Returns:
         The results of the method, in the order of the rows.

@@ -88,17 +88,17 @@ def inherited_settings(
     """Return the initial settings of a run that begins with a parent run.
 
     Args:
-        init_from: the folder of the parent, one of its weight files, or its
+        init_from: The folder of the parent, one of its weight files, or its
             export.
-        base: the settings for the rest, such as training and search; those
+        base: The settings for the rest, such as training and search; those
             of the parent when None.
 
     Returns:
         The settings, with the model and the text preparation of the parent.
 
     Raises:
-        FileNotFoundError: if the run or the file does not exist.
-        ValueError: if `init_from` is not a training run.
+        FileNotFoundError: If the run or the file does not exist.
+        ValueError: If `init_from` is not a training run.
     """
     parent, _ = _find_parent(init_from)
     old = run_config(parent.path, resolve_paths=False)
@@ -114,8 +114,8 @@ def prepare_initial_weights(config: RunConfig, run: RunFolder) -> None:
     Afterwards the run no longer reads its parent.
 
     Raises:
-        FileNotFoundError: if the run or the file does not exist.
-        ValueError: if settings that the weights depend on differ from those
+        FileNotFoundError: If the run or the file does not exist.
+        ValueError: If settings that the weights depend on differ from those
             of the parent; each is named.
     """
     if run.config.exists():
@@ -179,8 +179,8 @@ def parent_files(
     of its weights, the hash of its data, its vocabularies and its licences.
 
     Args:
-        folder: the folder of the run that is exported.
-        translation_model: the model, which names the weights.
+        folder: The folder of the run that is exported.
+        translation_model: The model, which names the weights.
 
     Returns:
         Contents by their names in `assets.extra`, for `export_saved_model`.
@@ -272,12 +272,12 @@ def freeze(model: keras.Model, patterns: Sequence[str]) -> None:
     """Exclude weights from training by patterns of their paths.
 
     Args:
-        model: the model.
-        patterns: patterns as for file names, such as `"*/bias*"`; `"encoder"`
+        model: The model.
+        patterns: Patterns as for file names, such as `"*/bias*"`; `"encoder"`
             matches all weights of the encoder.
 
     Raises:
-        ValueError: if a pattern matches no weight, or no weight is left.
+        ValueError: If a pattern matches no weight, or no weight is left.
 
     Example:
         >>> import keras

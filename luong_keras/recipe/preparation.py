@@ -32,7 +32,7 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
     original files have moved.
 
     Raises:
-        ValueError: if the files exist and hold another text. The run folder
+        ValueError: If the files exist and hold another text. The run folder
             is then left unchanged.
     """
     has_begun = run.data.exists()
@@ -105,7 +105,7 @@ def read_text(run: RunFolder) -> tuple[Datasets, Corpus]:
     """Read the text that `prepare_text` wrote.
 
     Raises:
-        FileNotFoundError: if the folder holds no such text.
+        FileNotFoundError: If the folder holds no such text.
     """
     corpus = Corpus.open(run.corpus)
     return _read_datasets(corpus, run), corpus
@@ -144,7 +144,7 @@ def evaluation_pairs(config: DataConfig, run: RunFolder) -> Datasets:
     """Return the development and test pairs, from the run folder if kept.
 
     Raises:
-        ValueError: if a file of these pairs has changed.
+        ValueError: If a file of these pairs has changed.
     """
     if not (run.data.exists() and run.dev.exists() and run.test.exists()):
         return load_datasets(config)

@@ -68,11 +68,11 @@ def check_resumable(config: RunConfig, run: RunFolder) -> None:
     """Check that an existing run can continue with these settings.
 
     Args:
-        config: the settings, with the choices of the run.
-        run: the folder of the run.
+        config: The settings, with the choices of the run.
+        run: The folder of the run.
 
     Raises:
-        ValueError: if it cannot, with the full name of each setting that
+        ValueError: If it cannot, with the full name of each setting that
             differs.
     """
     if not run.config.exists():
@@ -163,9 +163,9 @@ def session(
     """Keep one line of a file up to date about this call's training.
 
     Args:
-        path: the file.
-        devices: the devices of the run.
-        steps: returns the number of steps of this call; no line is written
+        path: The file.
+        devices: The devices of the run.
+        steps: Returns the number of steps of this call; no line is written
             before the first step.
 
     Yields:

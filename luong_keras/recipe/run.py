@@ -91,22 +91,22 @@ def run_recipe(
     this again on TensorFlow for the same run.
 
     Args:
-        config: the settings.
-        run_dir: the folder of the run. An interrupted run continues, as does
+        config: The settings.
+        run_dir: The folder of the run. An interrupted run continues, as does
             a finished run if `config` has more epochs.
-        stop_after: seconds after which the training stops with a snapshot, as
+        stop_after: Seconds after which the training stops with a snapshot, as
             it does after a signal.
-        devices: the devices that `luong_keras.recipe.devices` has prepared.
-        callbacks: further Keras callbacks, called only in the first process.
-        train_only: whether to stop after the training.
+        devices: The devices that `luong_keras.recipe.devices` has prepared.
+        callbacks: Further Keras callbacks, called only in the first process.
+        train_only: Whether to stop after the training.
 
     Returns:
         False if the run was stopped before its end.
 
     Raises:
-        ValueError: if Keras has another backend than the devices, or the
+        ValueError: If Keras has another backend than the devices, or the
             folder holds a run with other settings.
-        FolderInUseError: if another process uses the folder.
+        FolderInUseError: If another process uses the folder.
     """
     backend = "jax" if devices.on_jax else "tensorflow"
     if keras.backend.backend() != backend:

@@ -32,20 +32,20 @@ def load_run(
     """Load the models, tokenizers and search settings of one or more runs.
 
     Args:
-        run_folder: the folder of the run, or the folders of several runs with
+        run_folder: The folder of the run, or the folders of several runs with
             the same vocabularies.
         weights: `"best"`, `"last"`, `"average"` or an epoch such as
             `"epoch-7"`; by default the weights that each run scores and
             exports, its `training.final_weights`.
-        decoding: the search settings; by default those of the first run.
-        precision: the precision of the computation; by default each run's.
+        decoding: The search settings; by default those of the first run.
+        precision: The precision of the computation; by default each run's.
 
     Returns:
         The arguments of a `TextTranslator`, in their order.
 
     Raises:
-        FileNotFoundError: if a run or its weights are missing.
-        ValueError: if there is no folder, if the runs differ in their
+        FileNotFoundError: If a run or its weights are missing.
+        ValueError: If there is no folder, if the runs differ in their
             vocabularies or in the preparation of their text, if the name of
             the weights is invalid, or if a word list or vocabulary lies
             outside its run folder.

@@ -26,8 +26,8 @@ def copy_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:
         The settings, with the paths of the copies.
 
     Raises:
-        FileNotFoundError: if a file does not exist.
-        ValueError: if a file is malformed.
+        FileNotFoundError: If a file does not exist.
+        ValueError: If a file is malformed.
     """
     for name, read in _READERS.items():
         setting = getattr(config.decoding, name)
@@ -67,7 +67,7 @@ def with_absolute_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:
     """Return settings with the full paths of word lists in the run folder.
 
     Raises:
-        ValueError: if a word list is outside the run folder.
+        ValueError: If a word list is outside the run folder.
     """
     for name in _READERS:
         setting = getattr(config.decoding, name)
@@ -93,14 +93,14 @@ def run_config(folder: str | Path, resolve_paths: bool = True) -> RunConfig:
     """Read the settings of a run.
 
     Args:
-        folder: the folder of the run.
-        resolve_paths: whether to resolve the paths of the word lists, which
+        folder: The folder of the run.
+        resolve_paths: Whether to resolve the paths of the word lists, which
             must be in the folder; otherwise the paths stay as written, and
             must not be read.
 
     Raises:
-        FileNotFoundError: if the folder holds no run.
-        ValueError: if the configuration is damaged, or names a word list
+        FileNotFoundError: If the folder holds no run.
+        ValueError: If the configuration is damaged, or names a word list
             outside the folder.
     """
     if not Path(folder).is_dir():

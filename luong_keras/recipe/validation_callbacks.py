@@ -100,9 +100,9 @@ class TensorBoardSamples(keras.callbacks.Callback):
     per name. The step is the epoch, from 0, as in Keras' TensorBoard callback.
 
     Args:
-        folder: the log folder of TensorBoard.
-        validation: the validation callback; it precedes this callback.
-        translator: the translator of the validation.
+        folder: The log folder of TensorBoard.
+        validation: The validation callback; it precedes this callback.
+        translator: The translator of the validation.
     """
 
     def __init__(

@@ -103,7 +103,7 @@ def check_symbols(data: DataConfig) -> None:
     """Check that the text preparation leaves the user's symbols unchanged.
 
     Raises:
-        ValueError: if it changes a symbol, which no text would then contain.
+        ValueError: If it changes a symbol, which no text would then contain.
     """
     for prepare in filter(None, preprocessors(data)):
         for symbol in data.sentencepiece.user_defined_symbols:
@@ -181,9 +181,9 @@ def sampled_lines(
     """Yield a sample of lines in order; it is always the same sample.
 
     Args:
-        corpus: the text.
+        corpus: The text.
         sides: `"source"`, `"target"` or both.
-        maximum: the number of lines; all lines if the sides have fewer.
+        maximum: The number of lines; all lines if the sides have fewer.
     """
     count = len(corpus)
     if maximum >= len(sides) * count:
@@ -212,9 +212,9 @@ def print_rewritten_references(
     translator does not reach such a reference.
 
     Args:
-        references: the references of the validation.
-        config: the settings, with the languages.
-        run: the folder of the run; a run that has begun prints nothing.
+        references: The references of the validation.
+        config: The settings, with the languages.
+        run: The folder of the run; a run that has begun prints nothing.
     """
     data, rule = config.data, SentencePieceConfig().normalization
     if (

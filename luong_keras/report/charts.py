@@ -52,10 +52,10 @@ class Curve(NamedTuple):
     """Numbers under one name in the legend.
 
     Attributes:
-        name: name in the legend.
-        points: x and y of the points.
-        run: index of the run, which decides the colour; at most eight runs.
-        dashed: whether the line is dashed.
+        name: Name in the legend.
+        points: X and y of the points.
+        run: Index of the run, which decides the colour; at most eight runs.
+        dashed: Whether the line is dashed.
     """
 
     name: str
@@ -69,10 +69,10 @@ class Chart:
     """A chart and its numbers.
 
     Attributes:
-        title: title of the chart.
-        svg: the chart as SVG.
-        head: names of the columns of the numbers.
-        rows: the numbers, as text.
+        title: Title of the chart.
+        svg: The chart as SVG.
+        head: Names of the columns of the numbers.
+        rows: The numbers, as text.
     """
 
     title: str
@@ -87,11 +87,11 @@ def curves(
     """Draw lines with a mark at each point.
 
     Args:
-        title: title of the chart.
-        x_name: name of the x axis.
-        y_name: name of the y axis.
-        series: at least one curve, each with at least one point.
-        key: unique name of the chart on the page.
+        title: Title of the chart.
+        x_name: Name of the x axis.
+        y_name: Name of the y axis.
+        series: At least one curve, each with at least one point.
+        key: Unique name of the chart on the page.
     """
     with _styled_axes() as axes:
         for number, curve in enumerate(series):
@@ -129,12 +129,12 @@ def bars(
     """Draw bars side by side.
 
     Args:
-        title: title of the chart.
-        x_name: name of the x axis.
-        y_name: name of the y axis.
-        groups: names of the groups of bars.
-        series: curves with one bar per point, whose x is the index of a group.
-        key: unique name of the chart on the page.
+        title: Title of the chart.
+        x_name: Name of the x axis.
+        y_name: Name of the y axis.
+        groups: Names of the groups of bars.
+        series: Curves with one bar per point, whose x is the index of a group.
+        key: Unique name of the chart on the page.
     """
     width = 0.8 / len(series)
     with _styled_axes() as axes:

@@ -67,20 +67,20 @@ def write_page(
     elsewhere. The runs may still be in training, and then have no scores.
 
     Args:
-        folders: folders of one run, or of two runs with the same test pairs.
-        output: the file to write.
-        count: number of translations of each kind to show.
-        alignments: whether to load the models and draw their attention weights.
-        samples: number of samples of the paired test, and of the bootstrap of
+        folders: Folders of one run, or of two runs with the same test pairs.
+        output: The file to write.
+        count: Number of translations of each kind to show.
+        alignments: Whether to load the models and draw their attention weights.
+        samples: Number of samples of the paired test, and of the bootstrap of
             the intervals.
 
     Returns:
         The file.
 
     Raises:
-        FileNotFoundError: if a folder has no run.
-        ValueError: if two runs have different test pairs.
-        ImportError: if a package of the extra `train` is missing.
+        FileNotFoundError: If a folder has no run.
+        ValueError: If two runs have different test pairs.
+        ImportError: If a package of the extra `train` is missing.
     """
     templates = environment()
     runs = _read_runs(folders)
@@ -286,10 +286,10 @@ def environment(*packages: str) -> jinja2.Environment:
     """Return the Jinja environment of the templates.
 
     Args:
-        packages: further packages with a folder `templates`.
+        packages: Further packages with a folder `templates`.
 
     Raises:
-        ImportError: if Jinja2 is not installed.
+        ImportError: If Jinja2 is not installed.
     """
     with needs("jinja2"):
         import jinja2

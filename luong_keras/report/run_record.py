@@ -36,15 +36,15 @@ class RunRecord:
     """Content of a run folder.
 
     Attributes:
-        folder: folder of the run.
-        name: name of the run on the page.
-        config: settings of the run.
-        epochs: logs of the epochs.
-        results: last scores of the test pairs, empty without scores.
-        sources: sources of the test pairs.
-        references: references of the test pairs.
-        translations: translations of the test pairs; empty before translation.
-        sessions: calls that trained the run, with time, duration and machine.
+        folder: Folder of the run.
+        name: Name of the run on the page.
+        config: Settings of the run.
+        epochs: Logs of the epochs.
+        results: Last scores of the test pairs, empty without scores.
+        sources: Sources of the test pairs.
+        references: References of the test pairs.
+        translations: Translations of the test pairs; empty before translation.
+        sessions: Calls that trained the run, with time, duration and machine.
     """
 
     folder: Path
@@ -67,7 +67,7 @@ class RunRecord:
         """Return the number and the value of epochs that have a result.
 
         Args:
-            name: name of the result.
+            name: Name of the result.
         """
         return [
             (line["epoch"], float(line[name]))
@@ -80,12 +80,12 @@ def read_run(folder: str | Path, name: str | None = None) -> RunRecord:
     """Read a run, finished or not.
 
     Args:
-        folder: folder of the run.
-        name: name for the run; the name of the folder if None.
+        folder: Folder of the run.
+        name: Name for the run; the name of the folder if None.
 
     Raises:
-        FileNotFoundError: if the folder has no run.
-        ValueError: if the files do not belong together, or are links.
+        FileNotFoundError: If the folder has no run.
+        ValueError: If the files do not belong together, or are links.
     """
     run = RunFolder(folder)
     config = run_config(folder, resolve_paths=False)
@@ -213,8 +213,8 @@ def examples(runs: Sequence[RunRecord], count: int) -> list[Group]:
     """Choose the most informative pairs of one run or two.
 
     Args:
-        runs: one translated run, or two with the same test pairs.
-        count: number of pairs of each kind.
+        runs: One translated run, or two with the same test pairs.
+        count: Number of pairs of each kind.
 
     Returns:
         For one run the best and the worst translations. For two runs the pairs
@@ -279,9 +279,9 @@ def align(
     translated the test pairs.
 
     Args:
-        groups: groups of `examples`.
-        runs: the runs that `examples` got.
-        longest: maximum number of words per side to draw.
+        groups: Groups of `examples`.
+        runs: The runs that `examples` got.
+        longest: Maximum number of words per side to draw.
     """
     from luong_keras.inference.text_translator import TextTranslator
     from luong_keras.recipe.evaluation import with_progress

@@ -63,31 +63,31 @@ def export_saved_model(
     incomplete model, not even after a power cut.
 
     Args:
-        translator: the translator to export.
-        folder: the folder to write, which must not exist. TensorFlow Serving
+        translator: The translator to export.
+        folder: The folder to write, which must not exist. TensorFlow Serving
             expects a number as its name, the version.
         weights_dtype: `"bfloat16"` or `"float16"` writes rounded weights of
             half the size; every call still computes in float32.
-        say: function, such as `print`, called with one line per check and one
+        say: Function, such as `print`, called with one line per check and one
             for the cost of the worst request that the limits allow.
-        limits: the limits of one batch of the server; the default limits
+        limits: The limits of one batch of the server; the default limits
             when None.
-        extra_files: name -> content of additional files in `assets.extra/`,
+        extra_files: Name -> content of additional files in `assets.extra/`,
             which servers do not read.
-        max_seconds: time limit of the worst request; if it is exceeded, the
+        max_seconds: Time limit of the worst request; if it is exceeded, the
             line reports the cost so far. 0 skips the measurement.
 
     Returns:
         The folder.
 
     Raises:
-        FileExistsError: if the folder exists: an exported version never
+        FileExistsError: If the folder exists: an exported version never
             changes while a server uses it.
-        ValueError: for a folder on another machine, such as `gs://bucket/1`;
+        ValueError: For a folder on another machine, such as `gs://bucket/1`;
             for `*`, `?` or brackets in its path, which TensorFlow takes for a
             pattern; and for rounded weights of a model with a folded
             embedding.
-        SavedModelError: if a check fails; no files are left then.
+        SavedModelError: If a check fails; no files are left then.
     """
     folder, limits = no_pattern(local_path(folder)), limits or ServingLimits()
     if folder.exists():
@@ -269,7 +269,7 @@ def newest_version(folder: str | Path) -> Path:
     """Return the version with the largest number in a folder of exports.
 
     Raises:
-        FileNotFoundError: if the folder has no version.
+        FileNotFoundError: If the folder has no version.
     """
     folder = Path(folder)
     versions = [path for path in folder.glob("*") if path.name.isdecimal()]
@@ -319,7 +319,7 @@ class RoundedWeights:
             or `"float16"`, with three to four digits up to 65,504.
 
     Raises:
-        ValueError: for another dtype, or if a weight is out of its range.
+        ValueError: For another dtype, or if a weight is out of its range.
     """
 
     def __init__(self, variables: Iterable[keras.Variable], dtype: str) -> None:

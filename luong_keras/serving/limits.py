@@ -19,7 +19,7 @@ class ServingLimits:
     """The limits of an export.
 
     Attributes:
-        max_rows: maximum number of rows of a batch that are processed. A
+        max_rows: Maximum number of rows of a batch that are processed. A
             server that batches requests must not make larger batches:
             `max_batch_size` of `export/batching.config`.
     """

@@ -48,17 +48,17 @@ def check_saved_model(
     """Check that TensorFlow Serving can load a SavedModel, and its answers.
 
     Args:
-        folder: the SavedModel.
-        expected: calls, with the results of the model in this process.
-        say: function called with one line per passed check.
-        worst: a call whose cost is measured after the other calls, on Linux.
-        max_seconds: time limit of `worst`.
+        folder: The SavedModel.
+        expected: Calls, with the results of the model in this process.
+        say: Function called with one line per passed check.
+        worst: A call whose cost is measured after the other calls, on Linux.
+        max_seconds: Time limit of `worst`.
 
     Returns:
         The cost of `worst`, or None.
 
     Raises:
-        SavedModelError: if a check fails, with the cause.
+        SavedModelError: If a check fails, with the cause.
     """
     folder = Path(folder)
     meta_graph = read_meta_graph(folder)
@@ -225,9 +225,9 @@ def compare_answers(name: str, answer: Answer, expected: Answer) -> None:
     """Check that the answers of a server are those of the model.
 
     Args:
-        name: name of the signature.
-        answer: the answers of the server.
-        expected: the answers of the model.
+        name: Name of the signature.
+        answer: The answers of the server.
+        expected: The answers of the model.
     """
     for key, expected_array in expected.items():
         if answer[key].shape != expected_array.shape:

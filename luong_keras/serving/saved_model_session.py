@@ -49,12 +49,12 @@ class SavedModelSession:
     once.
 
     Args:
-        folder: the SavedModel.
-        threads: number of threads that compute; one per core when None.
+        folder: The SavedModel.
+        threads: Number of threads that compute; one per core when None.
 
     Raises:
-        tf.errors.OpError: if the runtime cannot load the SavedModel.
-        RuntimeError: if the folder has no graph with the tag.
+        tf.errors.OpError: If the runtime cannot load the SavedModel.
+        RuntimeError: If the folder has no graph with the tag.
     """
 
     def __init__(self, folder: str | Path, threads: int | None = None) -> None:
@@ -79,16 +79,16 @@ class SavedModelSession:
         """Feed and fetch tensors.
 
         Args:
-            inputs: tensor name -> array; strings are object arrays of bytes.
-            outputs: key -> tensor name.
-            milliseconds: timeout, which takes effect when the running
+            inputs: Tensor name -> array; strings are object arrays of bytes.
+            outputs: Key -> tensor name.
+            milliseconds: Timeout, which takes effect when the running
                 operation has ended; 0 or less for no timeout.
 
         Returns:
             key -> array; strings are object arrays of bytes.
 
         Raises:
-            tf.errors.OpError: if the runtime refuses the call.
+            tf.errors.OpError: If the runtime refuses the call.
         """
         options = tf.compat.v1.RunOptions(timeout_in_ms=max(milliseconds, 0))
         return self._session.run(dict(outputs), inputs, options)
@@ -149,9 +149,9 @@ class RequestCost(NamedTuple):
     """The cost of a request.
 
     Attributes:
-        megabytes: by how much the request raised the memory of the process.
-        seconds: time on one core, without waiting for it.
-        finished: whether the request finished within its time limit;
+        megabytes: By how much the request raised the memory of the process.
+        seconds: Time on one core, without waiting for it.
+        finished: Whether the request finished within its time limit;
             otherwise both numbers are the cost so far.
 
     Example:
@@ -177,7 +177,7 @@ def read_meta_graph(folder: Path):
     """Return the graph that a server loads, a `MetaGraphDef`.
 
     Raises:
-        SavedModelError: if the SavedModel is unreadable or has no such graph.
+        SavedModelError: If the SavedModel is unreadable or has no such graph.
     """
     path = Path(folder) / "saved_model.pb"
     messages = private_name("tensorflow.core.protobuf.saved_model_pb2")
@@ -206,12 +206,12 @@ def run_in_server_runtime(
     """Run calls in a process that only loads TensorFlow and the SavedModel.
 
     Args:
-        folder: the SavedModel.
-        calls: the calls, which one process runs one after the other; a
+        folder: The SavedModel.
+        calls: The calls, which one process runs one after the other; a
             generator makes them while the process starts.
 
     Raises:
-        SavedModelError: if the runtime cannot load or run the model.
+        SavedModelError: If the runtime cannot load or run the model.
     """
     with session_process(folder, calls) as process:
         return _read_object(process)
@@ -223,13 +223,13 @@ def run_and_measure(
     """Return the answers to some calls, and the cost of a last call.
 
     Args:
-        folder: the SavedModel.
-        calls: as in `run_in_server_runtime`.
-        last: the call that is measured, on Linux.
-        max_seconds: time limit of the last call, with waiting for a core.
+        folder: The SavedModel.
+        calls: As in `run_in_server_runtime`.
+        last: The call that is measured, on Linux.
+        max_seconds: Time limit of the last call, with waiting for a core.
 
     Raises:
-        SavedModelError: if the runtime cannot load or run the model.
+        SavedModelError: If the runtime cannot load or run the model.
     """
     with session_process(folder, chain(calls, [last]), "--cost") as process:
         answers, before = _read_object(process), _read_object(process)
@@ -258,7 +258,7 @@ def session_process(
     """Start the program `saved_model_session` on the CPU, as the stock server.
 
     Raises:
-        SavedModelError: if the folder has no graph that a server loads.
+        SavedModelError: If the folder has no graph that a server loads.
     """
     signatures = read_meta_graph(Path(folder)).signature_def
     program = "luong_keras.serving.saved_model_session"

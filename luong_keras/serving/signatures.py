@@ -68,11 +68,11 @@ def signatures(
     """Create a function for each name of `INPUTS`, in the same order.
 
     Args:
-        graph: the graph that computes the results.
-        limits: the limits of a batch; the default limits when None.
-        wrap: wrapper of each function of the graph, for weights that are
+        graph: The graph that computes the results.
+        limits: The limits of a batch; the default limits when None.
+        wrap: Wrapper of each function of the graph, for weights that are
             converted when they are read.
-        traced: whether to trace the functions here. Otherwise TensorFlow would
+        traced: Whether to trace the functions here. Otherwise TensorFlow would
             trace each function several times for the signatures.
     """
     numbers = contract_numbers(graph, limits or ServingLimits())
@@ -259,10 +259,10 @@ def within_limits(
     """Wrap a function so that it receives only rows within the limits.
 
     Args:
-        function: function of columns (B,), texts and others, that returns a
+        function: Function of columns (B,), texts and others, that returns a
             dict of tensors (B, ...).
-        max_rows: maximum number of rows that the function receives.
-        max_text_bytes: the longest text that the function receives; if a text
+        max_rows: Maximum number of rows that the function receives.
+        max_text_bytes: The longest text that the function receives; if a text
             is longer, all texts of its row are replaced by "".
 
     Returns:
@@ -305,7 +305,7 @@ def empty_rows(name: str, result: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
     """Empty some rows of a result.
 
     Args:
-        name: name of the output.
+        name: Name of the output.
         result: (B, ...) tensor.
         rows: (B,) mask, True for the rows to empty.
     """

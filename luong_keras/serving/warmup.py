@@ -25,8 +25,8 @@ def write_warmup(
     """Add one request per signature to a SavedModel.
 
     Args:
-        folder: the SavedModel.
-        requests: signature -> input -> tensor.
+        folder: The SavedModel.
+        requests: Signature -> input -> tensor.
     """
     (folder / FILE).parent.mkdir(exist_ok=True)
     with tf.io.TFRecordWriter(str(folder / FILE)) as file:

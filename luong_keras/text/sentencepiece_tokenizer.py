@@ -39,7 +39,7 @@ class VocabularySizeError(ValueError):
     """A text has fewer subwords, or more characters, than requested.
 
     Attributes:
-        nearest: the nearest possible size, including the special tokens.
+        nearest: The nearest possible size, including the special tokens.
     """
 
     def __init__(self, message: str, nearest: int) -> None:

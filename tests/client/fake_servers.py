@@ -119,13 +119,13 @@ class FakeModel:
     """Model of a fake server, which records its requests.
 
     Attributes:
-        answer: function that answers requests when `steps` is empty.
-        steps: functions that answer the next requests, each used once.
-        requests: signature and rows of each request except for `contract`.
-        contract_calls: number of requests for the contract.
-        metadata: headers of each request, by names in lower case.
-        filters: names of the outputs that each gRPC request selects.
-        stopped: event that is set when the server stops.
+        answer: Function that answers requests when `steps` is empty.
+        steps: Functions that answer the next requests, each used once.
+        requests: Signature and rows of each request except for `contract`.
+        contract_calls: Number of requests for the contract.
+        metadata: Headers of each request, by names in lower case.
+        filters: Names of the outputs that each gRPC request selects.
+        stopped: Event that is set when the server stops.
     """
 
     def __init__(self):

@@ -19,8 +19,8 @@ class ToyStep:
     Args:
         vocabulary_size: V.
         source_length: S.
-        end_logit: number added to all logits of `</s>`.
-        seed: seed of the table.
+        end_logit: Number added to all logits of `</s>`.
+        seed: Seed of the table.
     """
 
     def __init__(self, vocabulary_size=8, source_length=4, end_logit=0, seed=0):

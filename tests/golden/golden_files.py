@@ -43,10 +43,10 @@ class Comparison:
     """A comparison of one case, with its largest errors.
 
     Args:
-        expected: arrays of the case, by name.
-        inputs: names of the arrays that the computation reads; all other
+        expected: Arrays of the case, by name.
+        inputs: Names of the arrays that the computation reads; all other
             arrays must be compared before `finish`.
-        single: whether the tolerances are those of float32.
+        single: Whether the tolerances are those of float32.
     """
 
     def __init__(self, expected, inputs=(), single=False):

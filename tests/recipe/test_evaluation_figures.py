@@ -18,8 +18,8 @@ class Answers:
 
     Args:
         translations: (running text, tokens) of the best translations.
-        scores: results of `score`.
-        step: the alignment step.
+        scores: Results of `score`.
+        step: The alignment step.
     """
 
     def __init__(self, translations=(), scores=(), step="produces"):

@@ -55,11 +55,11 @@ class Demo:
         """Set the responses of the stub.
 
         Args:
-            found: row of a translation.
-            aligned: rows of alignments, by rank.
+            found: Row of a translation.
+            aligned: Rows of alignments, by rank.
             status: HTTP status.
-            text: body instead of JSON.
-            **more: members of the JSON instead of `predictions`.
+            text: Body instead of JSON.
+            **more: Members of the JSON instead of `predictions`.
         """
 
         def fulfill(route):

@@ -18,10 +18,10 @@ class Doubling:
     """A session that doubles its input and records its runs.
 
     Attributes:
-        runs: inputs and output names of each run.
-        answer: function from the inputs of a run to an output.
-        began: event that the first run sets.
-        may_run: event for which runs wait.
+        runs: Inputs and output names of each run.
+        answer: Function from the inputs of a run to an output.
+        began: Event that the first run sets.
+        may_run: Event for which runs wait.
     """
 
     def __init__(self):

@@ -67,9 +67,9 @@ def nested(joined, shape, depth):
     """Put the texts of innermost lists into lists of this shape.
 
     Args:
-        joined: iterator over the texts.
-        shape: sizes of the lists.
-        depth: number of objects and lists around them; None to write the
+        joined: Iterator over the texts.
+        shape: Sizes of the lists.
+        depth: Number of objects and lists around them; None to write the
             lists on one line.
     """
     inner = None if depth is None else depth + 1

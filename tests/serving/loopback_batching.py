@@ -19,7 +19,7 @@ class Batching:
     """Batching of all models of a server.
 
     Args:
-        parameters: the `BatchingParameters` proto.
+        parameters: The `BatchingParameters` proto.
     """
 
     def __init__(self, parameters):
@@ -38,8 +38,8 @@ class BatchingSession:
     """A session that runs concurrent requests in batches.
 
     Args:
-        session: the session that runs the batches.
-        scheduler: the `Scheduler` of the batches.
+        session: The session that runs the batches.
+        scheduler: The `Scheduler` of the batches.
         options: `QueueOptions` of all queues of the session.
     """
 
@@ -52,8 +52,8 @@ class BatchingSession:
         """Run a request in a batch, like `SavedModelSession.run`.
 
         Args:
-            inputs: tensor name -> array.
-            outputs: key -> tensor name.
+            inputs: Tensor name -> array.
+            outputs: Key -> tensor name.
         """
         task = Task(inputs, set(outputs.values()))
         self._scheduler.schedule(self._queue(task), task)
@@ -98,8 +98,8 @@ class Task:
     """A request that waits in a queue.
 
     Args:
-        inputs: tensor name -> array.
-        outputs: names of the output tensors.
+        inputs: Tensor name -> array.
+        outputs: Names of the output tensors.
     """
 
     def __init__(self, inputs, outputs):
@@ -134,7 +134,7 @@ def task_size(inputs):
     """Return the number of rows of a task.
 
     Raises:
-        TensorFlowError: if its inputs differ in the number of rows.
+        TensorFlowError: If its inputs differ in the number of rows.
     """
     sizes = [array.shape[:1] for array in inputs.values()]
     if () in sizes:

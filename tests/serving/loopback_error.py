@@ -5,9 +5,9 @@ class TensorFlowError(RuntimeError):
     """Error of a request that the server refuses.
 
     Attributes:
-        code: status code of TensorFlow: 3 for an invalid argument, 5 for not
+        code: Status code of TensorFlow: 3 for an invalid argument, 5 for not
             found.
-        message: the server's message.
+        message: The server's message.
     """
 
     def __init__(self, code, message):

@@ -73,8 +73,8 @@ def grpc_server(port, model):
     """Create a server of both services; return it, not started, and its port.
 
     Args:
-        port: the port, or 0 for any free one.
-        model: the `ServedModel`.
+        port: The port, or 0 for any free one.
+        model: The `ServedModel`.
     """
     server = grpc.server(
         ThreadPoolExecutor(THREADS),

@@ -46,8 +46,8 @@ def read(request, inputs):
     """Return the arrays of a request, and whether it is in row format.
 
     Args:
-        request: the result of `parse`.
-        inputs: name -> `TensorInfo` of the signature's inputs.
+        request: The result of `parse`.
+        inputs: Name -> `TensorInfo` of the signature's inputs.
     """
     if "instances" in request and "inputs" in request:
         wrong = (

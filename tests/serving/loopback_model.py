@@ -26,9 +26,9 @@ class ServedModel:
     thread may call the other methods.
 
     Args:
-        name: name of the model in requests.
-        base_path: folder of the versions.
-        config: file with a `ModelServerConfig`; the entry of this name has the
+        name: Name of the model in requests.
+        base_path: Folder of the versions.
+        config: File with a `ModelServerConfig`; the entry of this name has the
             version policy and labels. Its base path is ignored.
         settings: `Settings` of the versions.
     """

@@ -31,8 +31,8 @@ class RestServer(ThreadingHTTPServer):
     """A server at a port of 127.0.0.1, with a thread per connection.
 
     Args:
-        port: the port, or 0 for any free one.
-        model: the `ServedModel`.
+        port: The port, or 0 for any free one.
+        model: The `ServedModel`.
     """
 
     daemon_threads = True

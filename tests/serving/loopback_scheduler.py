@@ -64,7 +64,7 @@ class Queue:
 
     Args:
         options: `QueueOptions`.
-        process: function that runs a list of tasks.
+        process: Function that runs a list of tasks.
     """
 
     def __init__(self, options, process):
@@ -75,7 +75,7 @@ class Queue:
         """Add a task to the open batch or the next one.
 
         Raises:
-            TensorFlowError: if the task is too large or the queue is full.
+            TensorFlowError: If the task is too large or the queue is full.
         """
         limit, count = self.options.batch_limit, len(self._batches)
         if task.size > limit:
@@ -122,7 +122,7 @@ class Scheduler:
     """Threads that run the batches of all queues, in turn.
 
     Args:
-        threads: number of threads; one per core when None.
+        threads: Number of threads; one per core when None.
     """
 
     def __init__(self, threads=None):

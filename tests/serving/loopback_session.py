@@ -27,7 +27,7 @@ class CheckedSession(SavedModelSession):
     """A session that does not convert inputs, like the server's runtime.
 
     Raises:
-        TensorFlowError: if the runtime refuses the model or a call.
+        TensorFlowError: If the runtime refuses the model or a call.
     """
 
     def __init__(self, folder, threads=None):

@@ -28,7 +28,7 @@ class Settings:
     """Settings of all versions of a model.
 
     Args:
-        threads: number of threads that compute; one per core when None.
+        threads: Number of threads that compute; one per core when None.
         batching: `Batching`, or None to run each request separately.
     """
 
@@ -40,13 +40,13 @@ class ModelVersion:
     """A loaded SavedModel.
 
     Args:
-        folder: the SavedModel; its name is the version's number.
+        folder: The SavedModel; its name is the version's number.
         settings: `Settings`.
 
     Raises:
-        TensorFlowError: if the runtime cannot load it or a warm-up request
+        TensorFlowError: If the runtime cannot load it or a warm-up request
             fails.
-        OSError, DecodeError: if a file is missing or broken.
+        OSError, DecodeError: If a file is missing or broken.
     """
 
     def __init__(self, folder, settings):
@@ -79,9 +79,9 @@ class ModelVersion:
         """Compute outputs of a signature.
 
         Args:
-            signature: a value of `signatures`.
-            arrays: input name -> array.
-            outputs: names of the outputs; all outputs by default.
+            signature: A value of `signatures`.
+            arrays: Input name -> array.
+            outputs: Names of the outputs; all outputs by default.
         """
         return self._session.run(
             {signature.inputs[key].name: x for key, x in arrays.items()},

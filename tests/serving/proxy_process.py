@@ -47,16 +47,16 @@ class ProxyProcess:
     """A process of nginx with `export/proxy/nginx.conf`.
 
     Args:
-        folder: empty folder for the secrets and the files of nginx.
-        rest, grpc: ports of the server.
-        model: name of the model, `translator` in the shipped file.
-        changed: texts of the file -> their replacements.
-        secrets: folder of certificate, key and tokens; None to write new ones
+        folder: Empty folder for the secrets and the files of nginx.
+        rest, grpc: Ports of the server.
+        model: Name of the model, `translator` in the shipped file.
+        changed: Texts of the file -> their replacements.
+        secrets: Folder of certificate, key and tokens; None to write new ones
             into `folder`.
 
     Attributes:
         url: `https://127.0.0.1:PORT`.
-        certificate: path of the certificate that a client trusts.
+        certificate: Path of the certificate that a client trusts.
     """
 
     def __init__(

@@ -45,7 +45,7 @@ class ScriptedModel:
     """A replacement of `TranslationModel` with a table such as `SCRIPT`.
 
     Attributes:
-        encoded: list of the ids of each encoded batch.
+        encoded: List of the ids of each encoded batch.
     """
 
     has_attention = True

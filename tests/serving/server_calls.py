@@ -31,7 +31,7 @@ class Grpc:
     """The gRPC services of a server.
 
     Args:
-        server: object with `rest_url` and `grpc_target`.
+        server: Object with `rest_url` and `grpc_target`.
     """
 
     def __init__(self, server):

@@ -13,7 +13,7 @@ class LoopbackProcess:
 
     Args:
         base_path: `MODELS/NAME`, the folder of the versions.
-        *options: further options of `tests.serving.loopback_server`.
+        *options: Further options of `tests.serving.loopback_server`.
 
     Attributes:
         rest_url: `http://127.0.0.1:PORT/v1/models/NAME`.

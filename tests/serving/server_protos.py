@@ -61,7 +61,7 @@ def read_text(path, message):
     """Fill a message from a text file and return it.
 
     Raises:
-        OSError, google.protobuf.text_format.ParseError: if the file is
+        OSError, google.protobuf.text_format.ParseError: If the file is
             missing or not such a message.
     """
     return text_format.Parse(Path(path).read_text(), message)

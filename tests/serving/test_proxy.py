@@ -44,9 +44,9 @@ class Upstream(ThreadingHTTPServer):
     """A stub of the server that records requests.
 
     Attributes:
-        seen: path, headers and body of each request.
-        status: status of the responses.
-        may_answer: event for which responses wait.
+        seen: Path, headers and body of each request.
+        status: Status of the responses.
+        may_answer: Event for which responses wait.
     """
 
     daemon_threads = True

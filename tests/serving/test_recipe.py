@@ -46,8 +46,8 @@ class Deployment:
     """A folder with the shipped files, a server and a proxy.
 
     Args:
-        folder: an empty folder.
-        exported: the SavedModel that replaces every export.
+        folder: An empty folder.
+        exported: The SavedModel that replaces every export.
     """
 
     def __init__(self, folder, exported):

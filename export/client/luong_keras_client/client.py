@@ -384,9 +384,9 @@ class TranslationClient(_Client):
     share a client, processes may not. The README describes all arguments.
 
     Raises:
-        TranslationServerError: by every method, if the server refuses a
+        TranslationServerError: By every method, if the server refuses a
             request, does not respond in time or sends an unexpected response.
-        TextTooLongError: by every method, if a text exceeds the server's limit.
+        TextTooLongError: By every method, if a text exceeds the server's limit.
     """
 
     _mode = modes.Waiting

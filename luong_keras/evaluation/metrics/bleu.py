@@ -44,9 +44,9 @@ def metric(target: Target) -> Metric:
     """Create the BLEU metric; its variant is a tokenizer of sacreBLEU.
 
     Raises:
-        ValueError: if sacreBLEU has no such tokenizer.
-        ImportError: if the package of the tokenizer is missing.
-        FileNotFoundError: if the model of the tokenizer is missing.
+        ValueError: If sacreBLEU has no such tokenizer.
+        ImportError: If the package of the tokenizer is missing.
+        FileNotFoundError: If the model of the tokenizer is missing.
     """
     variant = target.variant
     if variant is None:
@@ -63,7 +63,7 @@ def tokenizer_of(target: Target) -> tuple[str, str]:
     """Choose a tokenizer of sacreBLEU, with the reason.
 
     Args:
-        target: the target text. Its language decides; if the language is
+        target: The target text. Its language decides; if the language is
             unknown or has no special tokenizer, the script of the references
             decides. Tokenised text needs no tokenizer.
 
@@ -95,15 +95,15 @@ def tokenizer(name: str) -> Callable[[str], str]:
     """Create a tokenizer of sacreBLEU.
 
     Args:
-        name: its name in sacreBLEU, such as `"13a"` or `"zh"`.
+        name: Its name in sacreBLEU, such as `"13a"` or `"zh"`.
 
     Returns:
         A function from a line to its tokens, separated by spaces.
 
     Raises:
-        ValueError: if sacreBLEU has no tokenizer of this name.
-        ImportError: if the package of the tokenizer is missing.
-        FileNotFoundError: if the model of the tokenizer is missing.
+        ValueError: If sacreBLEU has no tokenizer of this name.
+        ImportError: If the package of the tokenizer is missing.
+        FileNotFoundError: If the model of the tokenizer is missing.
     """
     with needs("sacrebleu"):
         from sacrebleu.metrics.bleu import BLEU
@@ -135,8 +135,8 @@ def token_counts(name: str, lines: Sequence[str]) -> list[int]:
     """Count the tokens of each line.
 
     Args:
-        name: name of the tokenizer in sacreBLEU.
-        lines: the text.
+        name: Name of the tokenizer in sacreBLEU.
+        lines: The text.
 
     Example:
         >>> token_counts("13a", ["Ein Hund.", ""]), token_counts("zh", ["我们"])
@@ -161,7 +161,7 @@ def language_of_script(lines: Iterable[str]) -> str | None:
     """Detect the language of a text by its script.
 
     Args:
-        lines: the text.
+        lines: The text.
 
     Returns:
         `"zh"`, `"ja"`, `"ko"`, `"th"`, `"lo"`, `"km"`, `"my"` or `"bo"`; None

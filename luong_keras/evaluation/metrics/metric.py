@@ -19,12 +19,12 @@ class Target(NamedTuple):
     """Properties of the target text that determine a metric.
 
     Attributes:
-        language: code of the target language, or None if it is unknown.
-        lowercase: whether the run ignores case.
-        variant: the part of the setting after the colon, `zh` in `bleu:zh`.
-        references: reference translations; their script decides if the
+        language: Code of the target language, or None if it is unknown.
+        lowercase: Whether the run ignores case.
+        variant: The part of the setting after the colon, `zh` in `bleu:zh`.
+        references: Reference translations; their script decides if the
             language does not.
-        pretokenized: whether the text is already tokenised.
+        pretokenized: Whether the text is already tokenised.
     """
 
     language: str | None = None
@@ -38,8 +38,8 @@ def target_of(data: DataConfig, references: References) -> Target:
     """Return the target text that settings and references describe.
 
     Args:
-        data: the data settings of a run.
-        references: one reference per sentence, or a list of several.
+        data: The data settings of a run.
+        references: One reference per sentence, or a list of several.
     """
     return Target(
         data.target_language,
@@ -54,17 +54,17 @@ class Metric:
     """A score of translations, and its better direction.
 
     Args:
-        name: name of the metric, `val_NAME` in the logs of an epoch.
-        score: function of (translations, references) that returns a number,
+        name: Name of the metric, `val_NAME` in the logs of an epoch.
+        score: Function of (translations, references) that returns a number,
             or an object with a `score` and optionally a `signature`. None for
             a value that the validation computes anyway.
         mode: `"max"` or `"min"`, the better direction.
-        title: label on charts; the name when empty.
-        variant: distinguishes metrics of one name, such as a tokenizer.
-        logged: key of the value in the logs of an epoch, if `score` is None.
+        title: Label on charts; the name when empty.
+        variant: Distinguishes metrics of one name, such as a tokenizer.
+        logged: Key of the value in the logs of an epoch, if `score` is None.
 
     Raises:
-        ValueError: if `mode` is another word, or if the metric has neither
+        ValueError: If `mode` is another word, or if the metric has neither
             `score` nor `logged`, or both.
 
     Example:
@@ -107,8 +107,8 @@ class Metric:
         """Return the score in the form of a results file.
 
         Args:
-            translations: translations in the order of `references`.
-            references: one reference per translation, or a list of several;
+            translations: Translations in the order of `references`.
+            references: One reference per translation, or a list of several;
                 a user-defined metric must handle such lists.
 
         Returns:

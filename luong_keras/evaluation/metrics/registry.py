@@ -24,13 +24,13 @@ def exact_match(
     """Return the percentage of translations that equal one of their references.
 
     Args:
-        translations: translations in the order of `references`.
-        references: one reference per translation, or a list of several.
-        lowercase: whether case is ignored. Runs of white space always count
+        translations: Translations in the order of `references`.
+        references: One reference per translation, or a list of several.
+        lowercase: Whether case is ignored. Runs of white space always count
             as one space.
 
     Raises:
-        ValueError: if the lists are empty or of different lengths.
+        ValueError: If the lists are empty or of different lengths.
 
     Example:
         >>> exact_match(["ran ", "Ran"], ["ran", "ran"])
@@ -87,19 +87,19 @@ def register_metric(metric: Metric | Score, name: str | None = None) -> str:
     """Register a user-defined metric under its name.
 
     Args:
-        metric: a `Metric`; or a function of (translations, references) that
+        metric: A `Metric`; or a function of (translations, references) that
             returns a number, the higher the better, or an object with a
             `score`.
-        name: name of a function as a metric; the function name by default.
+        name: Name of a function as a metric; the function name by default.
 
     Returns:
         The value of `training.metric` that selects the metric.
 
     Raises:
-        ValueError: for a name that is not an identifier, that is the name of a
+        ValueError: For a name that is not an identifier, that is the name of a
             metric of this library, or that differs from the name of a
             `Metric`.
-        TypeError: for an object that is neither a `Metric` nor callable.
+        TypeError: For an object that is neither a `Metric` nor callable.
 
     Example:
         >>> def first_word(translations, references):
@@ -140,13 +140,13 @@ def find_metric(setting: str, target: Target = Target()) -> Metric:  # noqa: B00
     """Return the metric that a setting names.
 
     Args:
-        setting: a name, or a name and a variant such as `bleu:zh`. `auto`
+        setting: A name, or a name and a variant such as `bleu:zh`. `auto`
             is BLEU here; `choose_metric` also considers the text.
-        target: the target text of the run.
+        target: The target text of the run.
 
     Raises:
-        ValueError: for an unknown name or variant.
-        ImportError: if the package of the variant is missing.
+        ValueError: For an unknown name or variant.
+        ImportError: If the package of the variant is missing.
 
     Example:
         >>> find_metric("ter").mode, find_metric("bleu:zh").key
@@ -178,11 +178,11 @@ def choose_metric(setting: str, target: Target) -> tuple[Metric, str]:
     """Choose the metric that selects the best epoch, with the reason.
 
     Args:
-        setting: as in `find_metric`; `auto` is BLEU with the tokenizer of the
+        setting: As in `find_metric`; `auto` is BLEU with the tokenizer of the
             target language. If most references have fewer than four tokens,
             BLEU is meaningless: `auto` is then exact match if most references
             are single words, and otherwise chrF.
-        target: the target text of the run, with the validation references.
+        target: The target text of the run, with the validation references.
 
     Returns:
         The metric, and one line for the user.

@@ -14,7 +14,7 @@ class BahdanauScore(ConcatScore):
 
     Args:
         units: A, the width of the comparison; the query's width when None.
-        normalize: whether the score is g v_a / |v_a| . tanh(W_a s + U_a h̄_j
+        normalize: Whether the score is g v_a / |v_a| . tanh(W_a s + U_a h̄_j
             + b) (Salimans and Kingma 2016, eq. 2).
     """
 
@@ -65,10 +65,10 @@ class BahdanauAttention(LuongAttention):
 
     Args:
         units: A, the width of the comparison; the query's width when None.
-        normalize: whether the score has the second form. The gain g starts
+        normalize: Whether the score has the second form. The gain g starts
             at sqrt(1 / A), the bias b at zero.
-        use_scale, dropout, seed, kernel_initializer: as in `LuongAttention`.
-        name, dtype, trainable: as in every Keras layer.
+        use_scale, dropout, seed, kernel_initializer: As in `LuongAttention`.
+        name, dtype, trainable: As in every Keras layer.
 
     Call arguments and output: as in `LuongAttention`.
 

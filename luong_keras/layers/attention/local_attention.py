@@ -37,7 +37,7 @@ class LocalAttention(LuongAttention):
     Args:
         alignment: `"predictive"` or `"monotonic"`.
         half_width: D, at least 1; the paper uses 10.
-        score_mode: any content score of `LuongAttention`, or a user-defined
+        score_mode: Any content score of `LuongAttention`, or a user-defined
             `Score`. `"location"` is refused because it scores absolute
             positions.
         gaussian: `"after_softmax"`, the paper's eq. 10, whose weights sum to
@@ -46,23 +46,23 @@ class LocalAttention(LuongAttention):
             authors' later program); `"none"`. The default `"auto"` is
             `"after_softmax"` for predictive and `"none"` for monotonic
             alignment, as in the paper.
-        sigma: width of the Gaussian; D / 2 when None, as in the paper.
-        clamp_position: for monotonic alignment, whether p_t stays at the
+        sigma: Width of the Gaussian; D / 2 when None, as in the paper.
+        clamp_position: For monotonic alignment, whether p_t stays at the
             last word once t has passed it, as in the authors' program.
             False is the paper's p_t = t: beyond t = S - 1 + D the window is
             empty, and the context is zero.
-        units, concat_form, use_scale, dropout, seed, kernel_initializer: as
+        units, concat_form, use_scale, dropout, seed, kernel_initializer: As
             in `LuongAttention`.
-        name, dtype, trainable: as in every Keras layer.
+        name, dtype, trainable: As in every Keras layer.
 
     Call arguments:
         query, value, query_mask, value_mask, keys, training,
-        return_attention_scores, dropout_mask: as in `LuongAttention`.
+        return_attention_scores, dropout_mask: As in `LuongAttention`.
             S counts the positions from a sentence's first word to its last:
             the side of the padding does not change the result. A False
             inside a sentence (a hole) keeps its position and has weight 0;
             its values must be finite.
-        position: integer decoder step t, only for monotonic alignment: a
+        position: Integer decoder step t, only for monotonic alignment: a
             scalar, (B,) for a single step, or broadcastable to (B, T), which
             may rise at any rate. None means 0 ... T - 1 for queries (B, T, U),
             from the first True of `query_mask`; an error for a query (B, U).

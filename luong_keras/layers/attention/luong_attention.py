@@ -32,39 +32,39 @@ class LuongAttention(CheckedLayer):
             `"general"` h_t^T W_a h̄_s; `"concat"` v_a . tanh(W_a [h_t; h̄_s]);
             `"location"` (W_a h_t)_s, which does not read the memory; or a
             user-defined `Score`.
-        concat_form: the argument of the tanh in `"concat"`: `"joint"`
+        concat_form: The argument of the tanh in `"concat"`: `"joint"`
             W_a [h_t; h̄_s], as in the paper (the default); `"separate"`
             W_a h_t + U_a h̄_s, the same function with two matrices, as in
             later texts; `"query_only"` W_a h_t + h̄_s, as in the authors'
             program. An error for other scores.
-        units: width of the comparison inside `"concat"`; the query's width
+        units: Width of the comparison inside `"concat"`; the query's width
             when None. An error for other scores.
-        use_scale: whether a learned scalar multiplies the scores, as in
+        use_scale: Whether a learned scalar multiplies the scores, as in
             `keras.layers.Attention`.
-        max_length: number of positions that `"location"` scores (50 when
+        max_length: Number of positions that `"location"` scores (50 when
             None); later positions have weight 0. An error for other scores.
-        mask_location: for `"location"`, True restricts the softmax to the
+        mask_location: For `"location"`, True restricts the softmax to the
             sentence. False is the form of the authors' program: the softmax
             runs over all `max_length` positions, and the weight of positions
             beyond the sentence is lost.
-        dropout: fraction of the weights set to zero in training; the remaining
+        dropout: Fraction of the weights set to zero in training; the remaining
             weights are divided by 1 - dropout.
-        seed: seed of the dropout.
-        kernel_initializer: initializer of every learned matrix and vector.
-        name, dtype, trainable: as in every Keras layer.
+        seed: Seed of the dropout.
+        kernel_initializer: Initializer of every learned matrix and vector.
+        name, dtype, trainable: As in every Keras layer.
 
     Call arguments:
         query: (B, T, U), or (B, U) for a single step.
-        value: the memory h̄, (B, S, M); the query itself when None.
-        query_mask: boolean (B, T) or (B,); rows with False give a context
+        value: The memory h̄, (B, S, M); the query itself when None.
+        query_mask: Boolean (B, T) or (B,); rows with False give a context
             of zeros. Taken from the query's Keras mask when None.
-        value_mask: boolean (B, S), True = may be attended, with padding on
+        value_mask: Boolean (B, S), True = may be attended, with padding on
             either side. When None, the value's Keras mask, or `query_mask` if
             the value is the query. A row without True gives zeros.
-        keys: the result of `project_keys(value)`, to project it once for many
+        keys: The result of `project_keys(value)`, to project it once for many
             calls; None projects the value in this call.
-        training: whether dropout applies.
-        return_attention_scores: whether to return the weights (B, T, S) after
+        training: Whether dropout applies.
+        return_attention_scores: Whether to return the weights (B, T, S) after
             the softmax too, as in Keras.
         dropout_mask: (B, T, S), multiplied with the weights instead of a
             drawn mask: for loops, where no step may draw.
@@ -75,7 +75,7 @@ class LuongAttention(CheckedLayer):
         or query gives empty results, an empty memory a context of zeros.
 
     Raises:
-        ValueError: for arguments that do not fit together, masks that are
+        ValueError: For arguments that do not fit together, masks that are
             not boolean or not as long as the tensor they mask, and ids as
             queries.
 

@@ -32,12 +32,12 @@ class Score:
     constructor from `get_config`.
 
     Attributes:
-        location_based: whether the scores (B, T, P) belong to the positions
+        location_based: Whether the scores (B, T, P) belong to the positions
             0 ... P - 1 of a sentence and not to the words of the memory;
             local attention refuses such a score.
-        mask_location: for a location-based score, whether the softmax runs
+        mask_location: For a location-based score, whether the softmax runs
             only over the positions of the sentence.
-        options: names of the `LuongAttention` arguments for this score only.
+        options: Names of the `LuongAttention` arguments for this score only.
 
     Example:
 
@@ -260,7 +260,7 @@ class LocationScore(Score):
 
     Args:
         max_length: P, the number of positions with a score; 50 when None.
-        mask_location: as in `LuongAttention`.
+        mask_location: As in `LuongAttention`.
     """
 
     location_based = True
@@ -305,12 +305,12 @@ def get(score_mode, options):
     """Return the score of an attention layer from a name or an object.
 
     Args:
-        score_mode: a name of `SCORES`, or a `Score`.
-        options: dict of all arguments of the layer that belong to a score,
+        score_mode: A name of `SCORES`, or a `Score`.
+        options: Dict of all arguments of the layer that belong to a score,
             None if not given.
 
     Raises:
-        ValueError: for an unknown name or object, or an option of another
+        ValueError: For an unknown name or object, or an option of another
             score; the message names the score with that option.
     """
     arguments = {name: x for name, x in options.items() if x is not None}

@@ -35,44 +35,44 @@ class AttentionRNN(CheckedLayer):
     feeding), one call of the attention layer serves all T steps.
 
     Args:
-        cell: an `InputFeedingLSTMCell`, `InputFeedingGRUCell` or one of the
+        cell: An `InputFeedingLSTMCell`, `InputFeedingGRUCell` or one of the
             Bahdanau cells.
-        return_sequences: whether to return all steps or the last one.
-        return_state: whether to return the last states as well.
-        dropout: fraction of the units dropped in training from the input of
+        return_sequences: Whether to return all steps or the last one.
+        return_state: Whether to return the last states as well.
+        dropout: Fraction of the units dropped in training from the input of
             each recurrent layer, including the fed vector; 0.2 in the paper.
         dropout_style: `"zaremba"` (Zaremba et al. 2015) also drops units of
             the returned vectors; `"authors"` does not, like the program of
             the paper's authors; both draw a new mask for each step.
             `"sequence"` is `"zaremba"` with one mask for all steps (Gal and
             Ghahramani 2016).
-        deferred_gradients: whether, in training, the backward pass recomputes
+        deferred_gradients: Whether, in training, the backward pass recomputes
             the steps and gets the gradient of each weight from one product
             after the scan. This is faster than automatic differentiation and
             gives the same result, but cannot be differentiated again.
             `"auto"` does so on TensorFlow and JAX; True is an error on other
             backends; False is automatic differentiation.
-        seed: seed of the dropout.
-        name, dtype, trainable: as in every Keras layer.
+        seed: Seed of the dropout.
+        name, dtype, trainable: As in every Keras layer.
 
     Call arguments:
         inputs: (B, T, E).
-        memory: h̄, (B, S, M); an error for a cell without attention.
-        initial_state: list of (B, U), the cell's states. The last one, the
+        memory: H̄, (B, S, M); an error for a cell without attention.
+        initial_state: List of (B, U), the cell's states. The last one, the
             attentional vector, may be left out and then starts at zero.
             Zeros when None.
-        mask, inputs_mask: boolean (B, T), two names of one mask, filled in
+        mask, inputs_mask: Boolean (B, T), two names of one mask, filled in
             by Keras. A False step carries the states over unchanged, and
             monotonic attention does not count it. Without input feeding the
             vector of such a step is attended anew from the carried states.
-        memory_mask: boolean (B, S), True = may be attended.
-        training: whether dropout applies.
-        return_attention_scores: whether to return the alignments (B, T, S)
+        memory_mask: Boolean (B, S), True = may be attended.
+        training: Whether dropout applies.
+        return_attention_scores: Whether to return the alignments (B, T, S)
             too, the weights after the softmax.
-        dropout_masks: dict of masks (T, B, ...) or (1, B, ...), named as in
+        dropout_masks: Dict of masks (T, B, ...) or (1, B, ...), named as in
             the cell's call, with `"outputs"` for the returned vectors; used
             instead of drawn masks.
-        start_position: number of the first step, counted from 0: an integer,
+        start_position: Number of the first step, counted from 0: an integer,
             or an integer tensor () or (B,); 0 when None. Required if a cell
             with monotonic attention gets an `initial_state`: 0 after an
             encoder, t after t unmasked steps. Other attention does not

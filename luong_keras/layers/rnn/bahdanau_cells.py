@@ -99,7 +99,7 @@ class BahdanauLSTMCell(_BahdanauPath, InputFeedingLSTMCell):
 
     Args:
         units: U, width of every layer and of the attentional vector.
-        attention: a layer or a name, as in `InputFeedingLSTMCell`; not None.
+        attention: A layer or a name, as in `InputFeedingLSTMCell`; not None.
         num_layers, use_bias, unit_forget_bias, cell_clip, gradient_clip,
             attentional_bias, attentional_activation, kernel_initializer,
             recurrent_initializer, bias_initializer, name, dtype, trainable:

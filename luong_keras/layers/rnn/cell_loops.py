@@ -17,13 +17,13 @@ class Sequence(NamedTuple):
     Attributes:
         inputs: (B, T, E).
         memory: (B, S, M) or None.
-        memory_mask: boolean (B, S) or None.
-        states: list of (B, U), the cell's initial states.
-        mask: boolean (B, T) or None; False carries the states over.
+        memory_mask: Boolean (B, S) or None.
+        states: List of (B, U), the cell's initial states.
+        mask: Boolean (B, T) or None; False carries the states over.
         positions: (B, T) int step numbers from `step_numbers`, or None.
-        masks: dict of dropout masks by name, (T or 1, B, ...).
-        with_alignments: whether the caller needs the alignments.
-        deferred: as in `ops.scan`.
+        masks: Dict of dropout masks by name, (T or 1, B, ...).
+        with_alignments: Whether the caller needs the alignments.
+        deferred: As in `ops.scan`.
     """
 
     inputs: Any

@@ -244,16 +244,16 @@ def get_attention(attention, dtype=None):
     """Return the attention layer of a decoder from a name or a layer.
 
     Args:
-        attention: a layer; a name of `ATTENTIONS`: the names of the scores,
+        attention: A layer; a name of `ATTENTIONS`: the names of the scores,
             `"local-m"`, `"local-p"` (section 3.2) and `"bahdanau"`; a layer
             serialised by `keras.saving.serialize_keras_object`; or None.
-        dtype: the dtype of a layer that is made from a name.
+        dtype: The dtype of a layer that is made from a name.
 
     Returns:
         The layer, or None.
 
     Raises:
-        ValueError: for anything else.
+        ValueError: For anything else.
     """
     if attention is None or isinstance(attention, LuongAttention):
         return attention

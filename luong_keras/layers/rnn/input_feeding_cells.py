@@ -24,45 +24,45 @@ class InputFeedingLSTMCell(AttentionCell):
     Args:
         units: U, width of every layer and of the attentional vector.
         num_layers: L, the number of stacked layers.
-        attention: a `LuongAttention`, `LocalAttention` or
+        attention: A `LuongAttention`, `LocalAttention` or
             `BahdanauAttention` layer, or a name: `"local-m"`, `"local-p"`,
             `"bahdanau"` or the name of a score, such as `"general"`. None
             makes a plain recurrent layer: h̃ = h, no W_c and no memory.
-        input_feeding: whether h̃_{t-1} enters the lowest layer.
-        use_bias: whether the gates have biases (the authors' program has
+        input_feeding: Whether h̃_{t-1} enters the lowest layer.
+        use_bias: Whether the gates have biases (the authors' program has
             none).
-        unit_forget_bias: whether the forget gate's bias starts at 1.
-        cell_clip: bound of the memory cells c, which are clipped to
+        unit_forget_bias: Whether the forget gate's bias starts at 1.
+        cell_clip: Bound of the memory cells c, which are clipped to
             [-cell_clip, cell_clip] after each step; their gradient passes
             unclipped. None: no clipping. 50 in the authors' program.
-        gradient_clip: bound of the gradients of all that a layer reads (its
+        gradient_clip: Bound of the gradients of all that a layer reads (its
             input, the fed vector, h and c of the step before), which are
             clipped entry by entry. None: no clipping. 1000 in the authors'
             program.
-        attentional_bias: whether eq. 5 has a bias (none in the paper).
-        attentional_activation: activation of eq. 5; `"linear"` is the form
+        attentional_bias: Whether eq. 5 has a bias (none in the paper).
+        attentional_activation: Activation of eq. 5; `"linear"` is the form
             of TensorFlow Addons.
-        kernel_initializer: initializer of the input, feeding and attentional
+        kernel_initializer: Initializer of the input, feeding and attentional
             kernels.
-        recurrent_initializer: initializer of the recurrent kernels.
-        bias_initializer: initializer of the biases.
-        name, dtype, trainable: as in every Keras layer.
+        recurrent_initializer: Initializer of the recurrent kernels.
+        bias_initializer: Initializer of the biases.
+        name, dtype, trainable: As in every Keras layer.
 
     Call arguments:
         inputs: x_t, (B, E), or (B, K, E) for the K hypotheses of a beam.
         states: `[h_1, c_1, ..., h_L, c_L, h̃]`, each (B, U) or (B, K, U);
             zeros from `get_initial_state(batch_size)`.
-        memory: h̄, (B, S, M); the hypotheses share it.
-        memory_mask: boolean (B, S), True = may be attended.
+        memory: H̄, (B, S, M); the hypotheses share it.
+        memory_mask: Boolean (B, S), True = may be attended.
         keys: `attention.project_keys(memory)`, to project once.
-        position: the decoder step t, an integer or one per sentence (B,),
+        position: The decoder step t, an integer or one per sentence (B,),
             for monotonic local attention.
-        dropout_masks: dict of masks, already divided by the keep probability:
+        dropout_masks: Dict of masks, already divided by the keep probability:
             `"inputs"` (B, E), `"feeding"` (B, U), `"layer_1"` ...
             (B, U), `"attention"` (B, S). A missing name means no dropout;
             the cell draws no masks.
-        training: accepted as in every layer, but only the masks count.
-        return_attention_scores: whether to return the weights after the
+        training: Accepted as in every layer, but only the masks count.
+        return_attention_scores: Whether to return the weights after the
             softmax too.
 
     Output:

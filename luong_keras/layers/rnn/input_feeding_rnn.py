@@ -41,7 +41,7 @@ class InputFeedingLSTM(_CellRNN):
             `InputFeedingLSTMCell`.
         return_sequences, return_state, dropout, dropout_style,
             deferred_gradients, seed: as in `AttentionRNN`.
-        name, dtype, trainable: as in every Keras layer.
+        name, dtype, trainable: As in every Keras layer.
 
     Call arguments and output: as in `AttentionRNN`.
 
