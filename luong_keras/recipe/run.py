@@ -61,7 +61,7 @@ from luong_keras.recipe.resumption import (
 )
 from luong_keras.recipe.run_reading import load_run
 from luong_keras.recipe.run_settings import copy_word_lists
-from luong_keras.recipe.training import train, training_batches
+from luong_keras.recipe.training import PreparedRun, train, training_batches
 from luong_keras.recipe.vocabularies import (
     check_symbols,
     count_lengths,
@@ -146,8 +146,8 @@ def _run_stages(
     devices.wait("prepared")
     if not devices.writes:
         prepared = _read_prepared_run(config, run)
-    config, datasets, tokenizers, batches = prepared
-    _print_batches(batches, devices)
+    config = prepared.config
+    _print_batches(prepared.batches, devices)
     print_epochs(config, run)
     with devices.scope():
         translation_model = TranslationModel(
@@ -158,23 +158,27 @@ def _run_stages(
         load_initial_weights(translation_model, run)
         freeze(translation_model.model, config.training.frozen)
         translation_model.model.summary()
-
-        parts = (translation_model, tokenizers, batches, datasets, config, run)
-        if not train(*parts, devices, deadline=deadline, callbacks=callbacks):
+        if not train(
+            translation_model, prepared, run, devices, deadline, callbacks
+        ):
             return False
     if devices.on_jax or train_only:
         return True
     if is_finished(config, run):
         print(f"{run.path} is finished: scored in results.jsonl, exported")
         return True
-    score_and_export(datasets, config, run)
+    score_and_export(prepared.datasets, config, run)
     mark_finished(config, run)
     print(run.tree())
     return True
 
 
-def _prepare_run(config: RunConfig, run: RunFolder):
-    """Make or read the settings, pairs, tokenizers and batches."""
+def _prepare_run(config: RunConfig, run: RunFolder) -> PreparedRun:
+    """Decide the open settings, and make or read the prepared text.
+
+    A setting may depend on those decided before it. Those of the first part
+    need no text, so that a mistake stops a run before its text is read.
+    """
     config = restore_decisions(config, run)
     config = decide_precision(config)
     check_resumable(config, run)
@@ -196,7 +200,7 @@ def _prepare_run(config: RunConfig, run: RunFolder):
     write_config(config, run)
     batches = training_batches(corpus, tokenizers, config)
     run.write_data(batches.fingerprint)
-    return config, datasets, tokenizers, batches
+    return PreparedRun(config, datasets, tokenizers, batches)
 
 
 def _check_train_size(data: DataConfig, run: RunFolder) -> None:
@@ -212,19 +216,15 @@ def _check_train_size(data: DataConfig, run: RunFolder) -> None:
         )
 
 
-def _read_prepared_run(config: RunConfig, run: RunFolder):
+def _read_prepared_run(config: RunConfig, run: RunFolder) -> PreparedRun:
     """Read what `_prepare_run` wrote, in a process that writes nothing."""
     config = restore_decisions(config, run)
     check_resumable(config, run)
     datasets, corpus = read_text(run)
     tokenizers = prepare_tokenizers(corpus, config, run)
     config = fit_vocabulary_sizes(config, *tokenizers)
-    return (
-        config,
-        datasets,
-        tokenizers,
-        training_batches(corpus, tokenizers, config),
-    )
+    batches = training_batches(corpus, tokenizers, config)
+    return PreparedRun(config, datasets, tokenizers, batches)
 
 
 def _print_batches(batches: TrainingBatches, devices: Devices) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from luong_keras.config import DecodingConfig, Precision
 from luong_keras.models.translation_model import TranslationModel
@@ -16,19 +17,23 @@ from luong_keras.training.run_folder import RunFolder
 from luong_keras.training.weight_files import load_weights
 
 
+class LoadedRun(NamedTuple):
+    """One or more runs, as the arguments of a `TextTranslator`."""
+
+    translation_model: list[TranslationModel]
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+    decoding: DecodingConfig
+    source_preprocessor: Preprocessor | None
+    target_preprocessor: Preprocessor | None
+
+
 def load_run(
     run_folder: str | Path | Sequence[str | Path],
     weights: str | None = None,
     decoding: DecodingConfig | None = None,
     precision: Precision | None = None,
-) -> tuple[
-    list[TranslationModel],
-    Tokenizer,
-    Tokenizer,
-    DecodingConfig,
-    Preprocessor | None,
-    Preprocessor | None,
-]:
+) -> LoadedRun:
     """Load the models, tokenizers and search settings of one or more runs.
 
     Args:
@@ -41,7 +46,7 @@ def load_run(
         precision: The precision of the computation; by default each run's.
 
     Returns:
-        The arguments of a `TextTranslator`, in their order.
+        The arguments of a `TextTranslator`.
 
     Raises:
         FileNotFoundError: If a run or its weights are missing.
@@ -82,9 +87,16 @@ def load_run(
                     f"differ from those of {run_folder[0]}. Train it on the "
                     "corpus of that run."
                 )
-    source, target = tokenizers[0]
-    search = decoding or configs[0].decoding
-    return list(models), source, target, search, *preprocessor_pairs[0]
+    source_tokenizer, target_tokenizer = tokenizers[0]
+    source_preprocessor, target_preprocessor = preprocessor_pairs[0]
+    return LoadedRun(
+        list(models),
+        source_tokenizer,
+        target_tokenizer,
+        decoding or configs[0].decoding,
+        source_preprocessor,
+        target_preprocessor,
+    )
 
 
 def _load_single_run(folder, weights, precision, resolve_paths):

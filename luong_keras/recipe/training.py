@@ -7,16 +7,18 @@ import functools
 import signal
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 
 from luong_keras.config import RunConfig, TrainingConfig
 from luong_keras.data.batching import TrainingBatches
 from luong_keras.data.corpus import Corpus
+from luong_keras.data.datasets import Datasets
 from luong_keras.data.evaluation_batches import EvaluationBatches
 from luong_keras.data.padding import FEW_WIDTHS, WIDTHS
 from luong_keras.evaluation.metrics.metric import Metric
+from luong_keras.models.translation_model import TranslationModel
 from luong_keras.recipe.decisions import run_metric
 from luong_keras.recipe.devices import ONE_DEVICE, Devices
 from luong_keras.recipe.resumption import session
@@ -157,17 +159,30 @@ def training_batches(
     )
 
 
+class PreparedRun(NamedTuple):
+    """The settings of a run and the text prepared by them.
+
+    Attributes:
+        config: The settings, with those that the text decides.
+        datasets: The training, development and test pairs.
+        tokenizers: The source and the target tokenizer.
+        batches: The training batches.
+    """
+
+    config: RunConfig
+    datasets: Datasets
+    tokenizers: Sequence[Tokenizer]
+    batches: TrainingBatches
+
+
 def train(
-    translation_model,
-    tokenizers,
-    batches,
-    datasets,
-    config,
-    run,
-    devices=ONE_DEVICE,
-    deadline=None,
-    callbacks=(),
-):
+    translation_model: TranslationModel,
+    prepared: PreparedRun,
+    run: RunFolder,
+    devices: Devices,
+    deadline: float | None = None,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
+) -> bool:
     """Train a model; return False if training was stopped before its end.
 
     Training ends with the last epoch or by early stopping. A signal or the
@@ -175,6 +190,7 @@ def train(
     KeyboardInterrupt after the snapshot is saved. The further `callbacks` see
     the complete logs of an epoch; only the first process calls them.
     """
+    config, datasets, tokenizers, batches = prepared
     training = config.training
     metric = run_metric(config, [target for _, target in datasets.dev])
     model = translation_model.training_model

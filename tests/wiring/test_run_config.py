@@ -32,6 +32,7 @@ from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.data.datasets import Datasets, load_datasets
 from luong_keras.evaluation.metrics.registry import find_metric
 from luong_keras.models.translation_model import TranslationModel
+from luong_keras.recipe.devices import ONE_DEVICE
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
 from tests.wiring.attribute_paths import values_at
@@ -73,8 +74,11 @@ def run_of(tmp_path_factory):
         patch.setattr(training_part, "fit", record)
         folder = RunFolder(tmp_path_factory.mktemp("run"))
         batches = training_part.training_batches(corpus, tokenizers, config)
+        prepared = training_part.PreparedRun(
+            config, datasets, tokenizers, batches
+        )
         finished = training_part.train(
-            translation_model, tokenizers, batches, datasets, config, folder
+            translation_model, prepared, folder, ONE_DEVICE
         )
         patch.undo()
         assert finished
@@ -822,7 +826,9 @@ def test_command_line_settings_reach_the_model(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(keras.utils, "set_random_seed", seeds.append)
     command_line.run(command_line.parse(command))
-    translation_model, tokenizers, batches, datasets, config, run, _ = arguments
+    translation_model, (config, datasets, tokenizers, batches), run, *_ = (
+        arguments
+    )
     assert seeds == [7]
     assert translation_model.label_smoothing == 0.125
     assert translation_model.config == config.model
