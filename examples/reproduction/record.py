@@ -35,34 +35,6 @@ _OF_REFERENCES = (
     "data.pretokenized",
 )
 
-# Old names of settings in older records -> their names now.
-_FORMER_NAMES = {
-    "decoding.choice": "decoding.search",
-    "training.accumulate": "training.gradient_accumulation_steps",
-    "training.lanes": "training.parallel_microbatches",
-}
-# Settings that no longer exist.
-_FORMER_SETTINGS = (
-    "data.dev_set",
-    "data.on_bad_line",
-    "data.subword_dropout",
-    "data.subword_lines",
-    "data.test_set",
-    "data.test_subset",
-    "decoding.shortlist_frequent",
-    "decoding.shortlist_translations",
-    "model.attention.dropout",
-    "model.word_dropout",
-    "training.average_by",
-    "training.average_decay",
-    "training.averaged",
-    "training.halving_factor",
-    "training.histograms",
-    "training.jit_compile",
-    "training.on_nonfinite",
-    "training.r_drop",
-)
-
 
 @dataclass(frozen=True)
 class Record:
@@ -149,7 +121,11 @@ def _json(value: Any) -> str:
 
 
 def read_record(path: Path) -> Record:
-    """Read a record; raise ValueError if damaged or of another version."""
+    """Read a record, without settings that no longer exist.
+
+    Raises:
+        ValueError: if it is damaged or has another format version.
+    """
     values = read_json(path, "a record of a row", _DAMAGED)
     names = {field.name for field in dataclasses.fields(Record)}
     if values.pop("form", None) != _FORMAT_VERSION or set(values) != names:
@@ -157,10 +133,7 @@ def read_record(path: Path) -> Record:
             f"Expected: a record of format version {_FORMAT_VERSION} with the "
             f"fields {', '.join(sorted(names))}. Received: {path}. {_DAMAGED}"
         )
-    settings = {
-        _FORMER_NAMES.get(name, name): value
-        for name, value in values["settings"].items()
-        if name not in _FORMER_SETTINGS
-    }
+    known = default_settings()
+    settings = {n: v for n, v in values["settings"].items() if n in known}
     seeds = tuple(values["seeds"])
     return Record(**(values | {"seeds": seeds, "settings": settings}))

@@ -49,6 +49,13 @@ def test_differences_from_the_plan():
     assert made.differences(same) == ["model.units"]
 
 
+def test_settings_that_no_longer_exist_are_left_out(tmp_path):
+    made = record("base")
+    old = dataclasses.replace(made, settings={"data.gone": 1} | made.settings)
+    write_record(tmp_path / "base-1.json", old)
+    assert read_record(tmp_path / "base-1.json") == made
+
+
 @pytest.mark.parametrize("trained", ["float32", "mixed_bfloat16", "auto"])
 def test_auto_precision_accepts_any_precision(trained):
     made = record("base")
