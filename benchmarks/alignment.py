@@ -15,12 +15,12 @@ preset `demo`. `--eflomal` aligns the same sentences with eflomal, which learns
 from the training text of the run and from these sentences, in lower case.
 """
 
-import argparse
-import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from speed.command_line import data_folder, make_parser
 
 from luong_keras import Translator, config_from_dict
 from luong_keras.alignment import LinkScores, parse_alignments, symmetrize
@@ -34,10 +34,7 @@ from luong_keras.training import RunFolder
 
 def main() -> None:
     """Print the scores of every method to make links."""
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("text", nargs="?", default="europarl100", choices=TEXTS)
     parser.add_argument("--run-dir", required=True)
     parser.add_argument("--reverse-run-dir")
@@ -102,9 +99,7 @@ def train(folder, languages):
 
 def europarl100(reversed_direction):
     """Return source lines, target lines and gold links of Europarl."""
-    if "LUONG_KERAS_DATA" not in os.environ:
-        sys.exit("Set LUONG_KERAS_DATA to the folder that has alignments/.")
-    folder = Path(os.environ["LUONG_KERAS_DATA"], "alignments")
+    folder = data_folder("alignments")
     english, german = (
         list(read_lines(folder / f"europarl100.{language}.gz"))
         for language in ("en", "de")

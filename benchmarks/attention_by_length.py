@@ -10,8 +10,9 @@ Train both on the built-in corpus, then compare them:
 Neither system replaces unknown words, which needs attention.
 """
 
-import argparse
 import dataclasses
+
+from speed.command_line import make_parser
 
 from luong_keras import Translator, config_from_dict
 from luong_keras.data import load_datasets
@@ -21,10 +22,7 @@ from luong_keras.training import RunFolder
 
 def main() -> None:
     """Translate the test pairs with both runs and print a table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("with_attention")
     parser.add_argument("without_attention")
     parser.add_argument("--plot", help="file for a figure")

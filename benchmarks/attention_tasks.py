@@ -13,7 +13,6 @@ it), or the mean squared error of the forecasts; "longer" means longer sequences
 than in training. `docs/which_attention.md` discusses the results.
 """
 
-import argparse
 import datetime
 import statistics
 import time
@@ -22,6 +21,7 @@ from typing import NamedTuple
 import keras
 import numpy as np
 from speed import attention_forms
+from speed.command_line import make_parser
 
 import handwriting
 import quickstart
@@ -215,10 +215,7 @@ def draw(watched, path):
 
 def main() -> None:
     """Train every form on every task and print the scores."""
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser(__doc__)
     forms, names = attention_forms.FORMS, tuple(TASKS)
     parser.add_argument("--forms", nargs="+", choices=forms, default=forms)
     parser.add_argument("--tasks", nargs="+", choices=names, default=names)

@@ -14,12 +14,12 @@ choose the model, so only the differences between the three scores are
 meaningful.
 """
 
-import argparse
 import dataclasses
-import os
 import subprocess
 import sys
 from pathlib import Path
+
+from speed.command_line import data_folder, make_parser
 
 from luong_keras import PRESETS, config_from_dict, override
 from luong_keras.alignment.dictionary import (
@@ -38,10 +38,7 @@ HYPHEN = " ##AT##-##AT## "
 
 def main() -> None:
     """Build the dictionary and, with a run, score its use."""
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("--run-dir")
     parser.add_argument("--train", action="store_true", help="train it first")
     parser.add_argument("--min-count", type=int, default=10)
@@ -50,11 +47,9 @@ def main() -> None:
         "--set", action="append", default=[], metavar="KEY=VALUE"
     )
     arguments = parser.parse_args()
-    if "LUONG_KERAS_DATA" not in os.environ:
-        sys.exit("Set LUONG_KERAS_DATA to the folder that has wmt10k/.")
     if arguments.train and not arguments.run_dir:
         sys.exit("--train needs --run-dir.")
-    corpus = Path(os.environ["LUONG_KERAS_DATA"], "wmt10k")
+    corpus = data_folder("wmt10k")
     if arguments.train:
         train(corpus, Path(arguments.run_dir), arguments.set)
     languages = "en", "de"

@@ -19,12 +19,12 @@ interruption the same command continues.
 import argparse
 import gzip
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+from speed.command_line import data_folder, make_parser
 
 from luong_keras.data.phrasebook import split_pairs
 from reproduction.comparison import half_width
@@ -34,10 +34,7 @@ ROWS = ("base", "domain", "fine-tuned 0.001", "fine-tuned 0.0002", "mixed")
 
 def main() -> None:
     """Train the missing runs and print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("--folder", type=Path, default=Path("runs/fine-tuning"))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--base-pairs", type=int, default=6000)
@@ -62,7 +59,7 @@ def main() -> None:
 
 def write_texts(options: argparse.Namespace) -> None:
     """Write the training and test pairs of both texts to files."""
-    folder = Path(os.environ["LUONG_KERAS_DATA"]) / "multi30k"
+    folder = data_folder("multi30k")
     parts = {
         "base.train": captions(folder / "train")[: options.base_pairs],
         "base.dev": captions(folder / "val")[: options.test_pairs],

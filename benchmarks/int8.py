@@ -13,10 +13,11 @@ compiled (`jit_compile`); "lite" is TensorFlow Lite's converter and interpreter,
 which run no part of a SavedModel.
 """
 
-import argparse
 import os
 import statistics
 import time
+
+from speed.command_line import make_parser
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -25,10 +26,7 @@ UNITS, WORDS = 512, 8000
 
 def main() -> None:
     """Print a table for each number of rows."""
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("--rows", type=int, nargs="+", default=[1, 5, 10, 320])
     parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args()

@@ -8,9 +8,8 @@ of the test sentences, divided by its variance due to the seeds. Widths are
 medians. The program takes 15 seconds on one core.
 """
 
-import argparse
-
 import numpy as np
+from speed.command_line import make_parser
 
 from reproduction.comparison import Spread, half_width, pool_spreads
 
@@ -21,10 +20,7 @@ SENTENCES = (0, 0.1, 0.5, 1, 4)
 
 def main() -> None:
     """Print tables of rows, of differences and of pooled deviations."""
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("--experiments", type=int, default=40_000)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()

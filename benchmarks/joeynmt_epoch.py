@@ -13,8 +13,6 @@ words, without padding.
 """
 
 import json
-import os
-import sys
 
 from speed import batches, driver
 from speed.configurations import CONFIGURATIONS
@@ -76,8 +74,6 @@ def main() -> None:
     )
     options = parser.parse_args()
     driver.finish(options, f"joeynmt_epoch-{options.config}")
-    if "LUONG_KERAS_DATA" not in os.environ:
-        sys.exit("Set LUONG_KERAS_DATA to the folder that has multi30k/.")
     size = CONFIGURATIONS[options.config]
     wanted = options.batches or -(-EPOCH // size.batch_size)
     options.rounds = options.rounds or max(wanted // options.steps, 1)

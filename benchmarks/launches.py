@@ -15,12 +15,13 @@ of `fit`: forward, backward, clipping, update. The loop of `word_losses` runs
 over chunks of words after the first one, and is empty with one chunk.
 """
 
-import argparse
 import os
 import re
 import tempfile
 from collections import Counter
 from pathlib import Path
+
+from speed.command_line import make_parser
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -55,10 +56,7 @@ _FLOATS = ("half", "bfloat16", "float32", "float64")
 
 def main() -> None:
     """Print a table of loops for each program."""
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("--config", choices=CONFIGURATIONS, default="small")
     parser.add_argument(
         "--list", action="store_true", help="which operations they are"

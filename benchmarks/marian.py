@@ -23,7 +23,6 @@ in each direction while ours has half of them, and a layer of the embeddings'
 width precedes its output layer.
 """
 
-import os
 import sys
 
 from speed import batches, driver, trained
@@ -53,8 +52,6 @@ def main() -> None:
     )
     options = parser.parse_args()
     driver.finish(options, f"marian-{options.config}")
-    if "LUONG_KERAS_DATA" not in os.environ:
-        sys.exit("Set LUONG_KERAS_DATA to the folder that has multi30k/.")
     models = trained.Trained(options, options.config, options.epochs)
     written = driver.Report(options)
     if "training" in options.parts:

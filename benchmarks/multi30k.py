@@ -13,19 +13,16 @@ detokenised text with the original references. For several seeds and models see
 `examples/reproduction/plans/multi30k_small.yaml`.
 """
 
-import argparse
-import os
 import subprocess
 import sys
 from pathlib import Path
 
+from speed.command_line import data_folder, make_parser
+
 
 def main() -> None:
     """Run the training example with the settings of this benchmark."""
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser(__doc__)
     parser.add_argument(
         "--preset", choices=("small", "small-fast"), default="small"
     )
@@ -35,9 +32,7 @@ def main() -> None:
         "--set", action="append", default=[], metavar="KEY=VALUE"
     )
     arguments = parser.parse_args()
-    if "LUONG_KERAS_DATA" not in os.environ:
-        sys.exit("Set LUONG_KERAS_DATA to the folder that has multi30k/.")
-    corpus = Path(os.environ["LUONG_KERAS_DATA"], "multi30k")
+    corpus = data_folder("multi30k")
     name = "multi30k-cased" if arguments.cased else "multi30k"
     settings = [
         f"data.train={corpus / 'train'}",

@@ -8,7 +8,6 @@ excludes the operations that it calls. The rest of the total is Keras and the
 scheduling of operations.
 """
 
-import argparse
 import os
 import tempfile
 import time
@@ -16,6 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 from speed import batches, driver, worker
+from speed.command_line import make_parser
 from speed.configurations import CONFIGURATIONS
 
 PRODUCTS = "MatMul"  # in the names of all matrix products
@@ -23,10 +23,7 @@ PRODUCTS = "MatMul"  # in the names of all matrix products
 
 def parse_options():
     """Parse the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("--config", choices=CONFIGURATIONS, default="small")
     parser.add_argument("--data", choices=batches.MAKERS, default="static")
     parser.add_argument(

@@ -8,14 +8,11 @@ differently, the number of prepared lines that they finish differently, some
 examples of differences, and the lines per second of both.
 """
 
-import argparse
 import itertools
-import os
-import sys
 import time
-from pathlib import Path
 
 import tensorflow as tf
+from speed.command_line import data_folder, make_parser
 
 from luong_keras.data.parallel_text import read_lines
 from luong_keras.text.moses import MosesGraph
@@ -27,19 +24,13 @@ SETTINGS = ("lowercase", "normalize_punctuation", "tokenize")
 
 def main() -> None:
     """Print two lines for each corpus, language and choice of settings."""
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("--examples", type=int, default=5)
     arguments = parser.parse_args()
-    if "LUONG_KERAS_DATA" not in os.environ:
-        sys.exit("Set LUONG_KERAS_DATA to the folder that has multi30k/.")
-    root = Path(os.environ["LUONG_KERAS_DATA"])
     for corpus, language in itertools.product(
         ("multi30k", "wmt10k"), ("en", "de", "cs", "fr")
     ):
-        paths = sorted((root / corpus).glob(f"*.{language}.gz"))
+        paths = sorted(data_folder(corpus).glob(f"*.{language}.gz"))
         lines = [line for path in paths for line in read_lines(path)]
         if not lines:
             continue

@@ -11,9 +11,10 @@ output layer, and the cosine between them. To measure the saved time:
         --programs ours ours-sampled
 """
 
-import argparse
 import dataclasses
 import os
+
+from speed.command_line import make_parser
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -21,10 +22,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 def main() -> None:
     """Print a row for each number of words."""
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("run", help="folder of a trained run")
     parser.add_argument("--sampled", type=int, nargs="+", default=[100, 400])
     parser.add_argument("--drawings", type=int, default=50)

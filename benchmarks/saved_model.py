@@ -9,13 +9,13 @@ model. A different translation is a near-tie if both scores differ by less than
 and the cost in BLEU.
 """
 
-import argparse
 import dataclasses
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
+from speed.command_line import make_parser
 
 from luong_keras import (
     DecodingConfig,
@@ -33,10 +33,7 @@ from luong_keras.training import RunFolder
 
 def main() -> None:
     """Print one line per export."""
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("--run-dir", required=True)
     parser.add_argument("--beam-size", type=int, help="default: the run's")
     parser.add_argument(

@@ -13,7 +13,6 @@ start-up time and memory. The bytes are the size of a response with 32
 translations. Server and clients share the machine's cores.
 """
 
-import argparse
 import csv
 import dataclasses
 import itertools
@@ -26,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 from speed import driver
+from speed.command_line import make_parser
 from speed.configurations import CONFIGURATIONS
 from speed.served_model import LoopbackProcess, export_untrained
 from speed.server_load import FORMS, answer_bytes
@@ -62,10 +62,7 @@ def main() -> None:
 
 def parse_options():
     """Parse the options of the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("what", choices=("load", "curve", "sizes"))
     parser.add_argument("--run-dir", help="a trained run, of load and curve")
     parser.add_argument("--beam-sizes", type=int, nargs="+", default=[1, 5, 10])

@@ -10,13 +10,14 @@ the last epochs, and the minutes. Without files the program writes three texts:
 numbers in words, the same backwards, and inflections of made-up stems.
 """
 
-import argparse
 import json
 import random
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+from speed.command_line import make_parser
 
 ONES = (
     "zero one two three four five six seven eight nine ten eleven twelve "
@@ -29,10 +30,7 @@ TEST_PAIRS = 200
 
 def main() -> None:
     """Train on each file and print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--folder", type=Path, default=Path("runs/small-texts"))
     parser.add_argument("--keep", type=int, default=5, help="last epochs")

@@ -21,7 +21,6 @@ The requested programs are trained anew. The table keeps its rows of all other
 programs, so the programs can be measured one after the other.
 """
 
-import argparse
 import csv
 import os
 import shutil
@@ -32,6 +31,7 @@ from pathlib import Path
 
 import yaml
 from speed import driver
+from speed.command_line import data_folder, make_parser
 from speed.joeynmt_config import preset_model, run_config, subword_side
 from speed.worker import pin
 
@@ -46,10 +46,7 @@ SMALL = PRESETS["small-fast"]
 
 def main() -> None:
     """Train, score every epoch, and write the table and the plot."""
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser(__doc__)
     parser.add_argument(
         "--python",
         action="append",
@@ -80,8 +77,6 @@ def main() -> None:
     )
     options = parser.parse_args()
     driver.finish(options, "time_to_quality")
-    if "LUONG_KERAS_DATA" not in os.environ:
-        sys.exit("Set LUONG_KERAS_DATA to the folder that has multi30k/.")
     folder = (options.output / "time_to_quality").resolve()
     text = written_text(folder / "text")
     table = options.output / f"{options.table}.csv"
@@ -103,7 +98,7 @@ def written_text(folder):
     from luong_keras.data.parallel_text import read_lines
     from luong_keras.text.preprocessing import Preprocessor
 
-    source = Path(os.environ["LUONG_KERAS_DATA"], "multi30k")
+    source = data_folder("multi30k")
     folder.mkdir(parents=True, exist_ok=True)
     for language in LANGUAGES:
         prepare = Preprocessor(

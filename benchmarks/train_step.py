@@ -30,8 +30,6 @@ with its backward loop and with automatic differentiation, in the whole training
 step and only in the decoder, forward and backward.
 """
 
-import os
-import sys
 from pathlib import Path
 
 from speed import batches, driver
@@ -131,8 +129,6 @@ def peak_programs(precisions):
 
 def write_data(options):
     """Make the batches of all programs; return their file and the batches."""
-    if options.data == "multi30k" and "LUONG_KERAS_DATA" not in os.environ:
-        sys.exit("Set LUONG_KERAS_DATA to the folder that has multi30k/.")
     count = 1 if options.data == "static" else options.steps
     made = batches.MAKERS[options.data](options.config, count)
     path = options.output / f"{options.table}-batches.npz"

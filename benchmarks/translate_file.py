@@ -187,8 +187,6 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=trained.EPOCHS)
     options = parser.parse_args()
     driver.finish(options, f"translate_file-{options.config}", "wall")
-    if "LUONG_KERAS_DATA" not in os.environ:
-        sys.exit("Set LUONG_KERAS_DATA to the folder that has multi30k/.")
     options.cores = options.cores or available_cores()
     own = dict(given.split("=", 1) for given in options.lines_of)
     counts = {n: int(own.get(n, options.lines)) for n in options.programs}

@@ -11,7 +11,6 @@ random: the loss is the loss of random words, and nothing is translated.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import statistics
 import tempfile
@@ -21,6 +20,7 @@ from pathlib import Path
 import keras
 from input_pipeline import in_a_process
 from large_corpus import write_generated
+from speed.command_line import make_parser
 
 from luong_keras.config.values import parse_assignments, with_values
 from luong_keras.recipe import run_recipe
@@ -74,10 +74,7 @@ class Steps(keras.callbacks.Callback):
 
 def main() -> None:
     """Print the time of a step and of the whole plan."""
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("--pairs", type=int, default=4_500_000)
     parser.add_argument("--steps", type=int, default=200, help="at least 2")
     parser.add_argument("--row", default="local-p", help="the system")

@@ -1,12 +1,12 @@
 """Batches that every program of a run reads from one file."""
 
 import json
-import os
 import tempfile
 from pathlib import Path
 
 import numpy as np
 
+from speed.command_line import data_folder
 from speed.configurations import CONFIGURATIONS
 
 NAMES = ("source", "target_in", "target_out")
@@ -41,7 +41,7 @@ def multi30k_pairs():
     """Return Multi30k's training pairs, English to German, as raw text."""
     from luong_keras.data.parallel_text import read_pairs
 
-    folder = Path(os.environ["LUONG_KERAS_DATA"], "multi30k")
+    folder = data_folder("multi30k")
     lines = read_pairs(folder / "train.en.gz", folder / "train.de.gz")
     return [(source, target) for source, target in lines]
 
@@ -123,7 +123,7 @@ def equal_length_sentences(count, maximum=40):
 
     with tempfile.TemporaryDirectory() as folder:
         _, tokenizer = training_batches(multi30k_pairs(), 1, folder)
-    data = Path(os.environ["LUONG_KERAS_DATA"], "multi30k")
+    data = data_folder("multi30k")
     parts = [data / f"test_2016_flickr.{name}.gz" for name in ("en", "de")]
     lines = list(read_pairs(*parts))
     sides = [

@@ -1,6 +1,5 @@
 """Driver that times programs by turns, in separate processes."""
 
-import argparse
 import contextlib
 import csv
 import json
@@ -11,6 +10,8 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from speed.command_line import make_parser
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -431,10 +432,7 @@ def parser(description, rounds, steps, reference):
 
     If `steps` is None, it has no option for the steps.
     """
-    made = argparse.ArgumentParser(
-        description=description,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    made = make_parser(description)
     made.add_argument(
         "--rounds", type=int, default=rounds, help="default: %(default)s"
     )

@@ -6,12 +6,12 @@ have similar lengths. Their quality is not compared.
 """
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 from speed import driver, marian_options
+from speed.command_line import data_folder
 from speed.configurations import CONFIGURATIONS
 from speed.joeynmt_config import run_config, subword_side
 
@@ -138,7 +138,7 @@ class Trained:
         """Return the prefix of a part of Multi30k, unpacked once."""
         from luong_keras.data.parallel_text import read_lines
 
-        source = Path(os.environ["LUONG_KERAS_DATA"], "multi30k")
+        source = data_folder("multi30k")
         self.text.mkdir(parents=True, exist_ok=True)
         for language in LANGUAGES:
             path = self.text / f"{part}.{language}"
