@@ -108,7 +108,7 @@ def report(options, results):
     """Print and write the results."""
     written = driver.Report(options)
     written.environments(results)
-    driver.a_thousand_words(results, options.steps)
+    driver.per_words(results, options.steps, 1000)
     columns = {
         "words/s": lambda found: f"{1000 / found.median('wall'):,.0f}",
         "target words": lambda found: f"{sum(found.values('words')):,}",

@@ -173,7 +173,7 @@ def bleu_column(options, models):
 def report(written, results, group, steps, columns=None):
     """Print one table, per 1,000 words."""
     written.environments(results)
-    driver.a_thousand_words(results, steps)
+    driver.per_words(results, steps, 1000)
     common = {
         "words/s": lambda found: f"{1000 / found.median('wall'):,.0f}",
         "words": lambda found: f"{sum(found.values('words')):,}",

@@ -63,10 +63,7 @@ def main() -> None:
         results = driver.measure(programs, options)
     written = driver.Report(options)
     written.environments(results)
-    for found in results.values():
-        for measured in found.rounds:
-            for clock in ("cpu", "wall"):
-                measured[clock] *= options.steps / measured["words"]
+    driver.per_words(results, options.steps, 1)
     columns = {
         "words": lambda found: f"{sum(found.values('words')):,}",
     }

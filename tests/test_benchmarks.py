@@ -1,7 +1,6 @@
 """Calculations of the speed benchmarks."""
 
 import argparse
-import json
 import os
 import pathlib
 import subprocess
@@ -108,25 +107,22 @@ def test_lexicon_is_written_in_the_format_of_marian():
     assert list(lexical_table(entries)) == lines
 
 
-def test_results_of_a_run_replace_measured_times(monkeypatch, capsys):
-    from speed.worker import Turns
+def test_results_of_a_run_replace_measured_times():
+    from speed.worker import Work, timed
 
-    monkeypatch.setattr(sys, "stdin", ["2\n"])
-    turns = Turns(sys.stdout)
-    for _ in turns:
-        turns.results = {"cpu": 5.0, "words": 3}
-    answer = json.loads(capsys.readouterr().out)
+    work = Work(lambda steps: {"cpu": 5.0, "words": steps})
+    answer = timed(work, 3)
     assert answer["cpu"] == 5.0 and answer["words"] == 3
     assert answer["wall"] < 5.0
 
 
 def test_times_per_thousand_words_and_per_sentence():
-    from speed.driver import Measured, Program, a_thousand_words
+    from speed.driver import Measured, Program, per_words
     from translate_file import a_sentence, drawn
 
     rounds = [{"cpu": 2.0, "wall": 3.0, "words": 500}]
     results = {"ours": Measured(Program("ours", ""), {}, {}, rounds)}
-    a_thousand_words(results, steps=4)
+    per_words(results, steps=4, count=1000)
     assert rounds == [{"cpu": 16.0, "wall": 24.0, "words": 500}]
     few = {"wall": 5.0, "cpu": 4.0, "characters": 1000}
     many = {"wall": 25.0, "cpu": 34.0, "characters": 7000}

@@ -197,12 +197,12 @@ def measure(programs, options):
     return results
 
 
-def a_thousand_words(results, steps):
-    """Convert the times of a step to times of 1,000 of its `words`."""
+def per_words(results, steps, count):
+    """Convert the times of a step to times of `count` of its `words`."""
     for found in results.values():
         for measured in found.rounds:
             for clock in ("cpu", "wall"):
-                measured[clock] *= 1000 * steps / measured["words"]
+                measured[clock] *= count * steps / measured["words"]
 
 
 def reference_of(results, options):

@@ -1,5 +1,6 @@
 """Peer Joey NMT, with its trainer, batches and model."""
 
+import itertools
 from types import SimpleNamespace
 
 import torch
@@ -50,14 +51,11 @@ def translating(configuration, sentences_file, beam_size):
     torch.manual_seed(0)
     size = CONFIGURATIONS[configuration]
     model = build_model(model_config(size), *[vocabulary(size)] * 2).eval()
-    sentences = read_sentences(sentences_file)
-    place = [0]
+    sentences = itertools.cycle(read_sentences(sentences_file))
 
     def run(steps):
         words = 0
-        for _ in range(steps):
-            ids = sentences[place[0] % len(sentences)]
-            place[0] += 1
+        for ids in itertools.islice(sentences, steps):
             # Unlike ours, its encoder needs a `</s>` at the end of the source.
             source = torch.tensor([[*ids, EOS_ID]])
             batch = Batch(

@@ -1,6 +1,7 @@
 """This library as a server: a SavedModel behind a double of the server."""
 
 import dataclasses
+import itertools
 import sys
 from pathlib import Path
 
@@ -40,19 +41,19 @@ def translating(models, sentences_file):
     server = LoopbackProcess(models, "--threads", "1")
     url, _, name = server.rest_url.partition("/v1/models/")
     client = TranslationClient(url, name)
-    sentences = read_sentences(sentences_file)
-    texts = [" ".join(f"w{i}" for i in ids) for ids in sentences]
-    place = [0]
+    sentences = [
+        (len(ids), " ".join(f"w{i}" for i in ids))
+        for ids in read_sentences(sentences_file)
+    ]
+    endless = itertools.cycle(sentences)
 
     def run(steps):
         words = 0
-        for _ in range(steps):
-            at = place[0] % len(texts)
-            place[0] += 1
-            length = len(client.translate([texts[at]])[0].split())
-            if not 0 <= length - len(sentences[at]) <= 1:
-                raise ValueError(f"{length} words for {len(sentences[at])}")
-            words += len(sentences[at]) + 1
+        for expected, text in itertools.islice(endless, steps):
+            length = len(client.translate([text])[0].split())
+            if not 0 <= length - expected <= 1:
+                raise ValueError(f"{length} words for {expected}")
+            words += expected + 1
         return {"words": words}
 
     return Work(run)

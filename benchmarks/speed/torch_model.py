@@ -6,6 +6,7 @@ Beam search tiles the memory, like OpenNMT-py.
 """
 
 import contextlib
+import itertools
 import time
 
 import torch
@@ -303,15 +304,12 @@ def translating(configuration, sentences_file, beam_size):
     torch.manual_seed(0)
     size = CONFIGURATIONS[configuration]
     model = Translator(size, "global").to(DEVICE).eval()
-    sentences = read_sentences(sentences_file)
-    place = [0]
+    sentences = itertools.cycle(read_sentences(sentences_file))
 
     @torch.inference_mode()
     def run(steps):
         words = 0
-        for _ in range(steps):
-            ids = sentences[place[0] % len(sentences)]
-            place[0] += 1
+        for ids in itertools.islice(sentences, steps):
             search = BeamSearch(model, beam_size, len(ids) + 1)
             found, _ = search(torch.tensor([ids], device=DEVICE))
             words += found.shape[1]

@@ -40,36 +40,21 @@ class Work(NamedTuple):
     parameters: int | None = None
 
 
-class Turns:
-    """Counterpart of the driver: receives requests and reports times.
-
-    Iteration yields the number of steps of each run. A run ends when the loop
-    requests the next one, so trainers with their loops can take turns too.
-    """
-
-    def __init__(self, channel):
-        self.channel = channel
-        self.results = {}  # of the current run, reported with its times
-
-    def send(self, **message):
-        """Write one answer."""
-        print(json.dumps(message), file=self.channel, flush=True)
-
-    def __iter__(self):
-        for line in sys.stdin:
-            before = resident_megabytes("VmRSS")
-            reset_peak()
-            wall, cpu = time.perf_counter(), time.process_time()
-            yield int(line)
-            measured = {
-                "wall": time.perf_counter() - wall,
-                "cpu": time.process_time() - cpu,
-                "resident": before,
-                "peak": resident_megabytes("VmHWM"),
-                "card": peak_on_card(),
-            }
-            # A program that starts other programs reports their times.
-            self.send(**measured | self.results)
+def timed(work, steps):
+    """Run some steps; return the times, the memory and the results."""
+    before = resident_megabytes("VmRSS")
+    reset_peak()
+    wall, cpu = time.perf_counter(), time.process_time()
+    results = work.run(steps)
+    measured = {
+        "wall": time.perf_counter() - wall,
+        "cpu": time.process_time() - cpu,
+        "resident": before,
+        "peak": resident_megabytes("VmHWM"),
+        "card": peak_on_card(),
+    }
+    # A program that starts other programs reports their times.
+    return measured | results
 
 
 def resident_megabytes(field, process="self"):
@@ -156,13 +141,14 @@ def main() -> None:
     os.dup2(2, 1)
     if job["cores"]:
         pin(job["cores"])
-    turns = Turns(channel)
     module, _, function = job["make"].partition(":")
     make = getattr(import_module(f"speed.{module}"), function)
     work = make(**job["arguments"])
-    turns.send(parameters=work.parameters, **described())
-    for steps in turns:
-        turns.results = work.run(steps)
+    answer = {"parameters": work.parameters, **described()}
+    print(json.dumps(answer), file=channel, flush=True)
+    for steps in sys.stdin:
+        answer = timed(work, int(steps))
+        print(json.dumps(answer), file=channel, flush=True)
     # Do not wait for the threads of an unfinished trainer.
     os._exit(0)
 
