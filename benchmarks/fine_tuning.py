@@ -17,14 +17,14 @@ interruption the same command continues.
 """
 
 import argparse
-import gzip
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
-from speed.command_line import data_folder, make_parser
+from speed.batches import multi30k_pairs
+from speed.command_line import make_parser
 
 from luong_keras.data.phrasebook import split_pairs
 from reproduction.comparison import half_width
@@ -59,13 +59,10 @@ def main() -> None:
 
 def write_texts(options: argparse.Namespace) -> None:
     """Write the training and test pairs of both texts to files."""
-    folder = data_folder("multi30k")
     parts = {
-        "base.train": captions(folder / "train")[: options.base_pairs],
-        "base.dev": captions(folder / "val")[: options.test_pairs],
-        "base.test": captions(folder / "test_2016_flickr")[
-            : options.test_pairs
-        ],
+        "base.train": captions("train")[: options.base_pairs],
+        "base.dev": captions("val")[: options.test_pairs],
+        "base.test": captions("test_2016_flickr")[: options.test_pairs],
         "domain.train": split_pairs("train", options.domain_pairs),
         "domain.dev": split_pairs("dev", 100),
         "domain.test": split_pairs("test", options.test_pairs),
@@ -75,14 +72,13 @@ def write_texts(options: argparse.Namespace) -> None:
         (options.folder / f"{name}.tsv").write_text(text, encoding="utf-8")
 
 
-def captions(path: Path) -> list[tuple[str, str]]:
+def captions(part: str) -> list[list[str]]:
     """Return the pairs of a part of Multi30k."""
-    sides = []
-    for language in ("en", "de"):
-        with gzip.open(f"{path}.{language}.gz", "rt", encoding="utf-8") as file:
-            # The German training text has a tab, which separates .tsv columns.
-            sides.append([line.strip().replace("\t", " ") for line in file])
-    return list(zip(*sides, strict=True))
+    # The German training text has a tab, which separates .tsv columns.
+    return [
+        [side.strip().replace("\t", " ") for side in pair]
+        for pair in multi30k_pairs(part)
+    ]
 
 
 def train(row: str, run: Path, seed: int, folder: Path) -> None:

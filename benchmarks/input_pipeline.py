@@ -22,11 +22,11 @@ import time
 from pathlib import Path
 
 import tensorflow as tf
+from speed.batches import multi30k_pairs
 
 from luong_keras.config.values import with_values
 from luong_keras.data.batching import TrainingBatches
 from luong_keras.data.corpus_writer import write_corpus
-from luong_keras.data.parallel_text import read_pairs
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.presets import PRESETS
 from luong_keras.recipe.preparation import prepare_text
@@ -56,10 +56,8 @@ def load_pairs(phrasebook_size: int) -> tuple[str, list[tuple[str, str]]]:
     Returns:
         The name of the data, and the pairs.
     """
-    folder = Path(os.environ.get("LUONG_KERAS_DATA", ""), "multi30k")
-    if folder.is_dir():
-        lines = read_pairs(folder / "train.en.gz", folder / "train.de.gz")
-        return "multi30k", [(source, target) for source, target in lines]
+    if Path(os.environ.get("LUONG_KERAS_DATA", ""), "multi30k").is_dir():
+        return "multi30k", multi30k_pairs()
     from luong_keras.data.phrasebook import split_pairs
 
     pairs = split_pairs("train", phrasebook_size)

@@ -13,7 +13,6 @@ start-up time and memory. The bytes are the size of a response with 32
 translations. Server and clients share the machine's cores.
 """
 
-import csv
 import dataclasses
 import itertools
 import os
@@ -51,12 +50,8 @@ def main() -> None:
         options, report
     )
     report.table(list(rows[0]), [[*row.values()] for row in rows])
-    path = options.output / options.table
-    path.with_suffix(".txt").write_text("\n".join(report.lines) + "\n")
-    with open(path.with_suffix(".csv"), "w", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    path = report.write_text()
+    driver.write_csv(path.with_suffix(".csv"), rows)
     print(f"written to {path}.txt and .csv")
 
 

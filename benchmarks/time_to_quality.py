@@ -40,7 +40,6 @@ from luong_keras.presets import PRESETS
 LANGUAGES = ("en", "de")
 GOALS = (30, 33, 36)
 NAMES = {"ours": "luong_keras", "joeynmt": "Joey NMT"}
-COLUMNS = ("program", "validation", "minutes", "bleu")
 SMALL = PRESETS["small-fast"]
 
 
@@ -89,7 +88,7 @@ def main() -> None:
         command, hypotheses = COMMANDS[name](folder, text, options)
         for row in followed(name, command, hypotheses, folder, options):
             rows.append({"program": name, **row})
-            write_rows(table, rows)
+            driver.write_csv(table, rows)
     report(rows, options)
 
 
@@ -283,14 +282,6 @@ def read_rows(path):
         return list(csv.DictReader(file))
 
 
-def write_rows(path, rows):
-    """Write all rows."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-
-
 def first_minute(rows, goal):
     """Return the minute when BLEU first reached a goal, as text.
 
@@ -340,9 +331,7 @@ def report(rows, options):
     axes.legend()
     goals = [f"min to BLEU {goal}" for goal in GOALS]
     written.table(["program", *goals, "best BLEU, after min"], table)
-    path = options.output / options.table
-    text = "\n".join(written.lines) + "\n"
-    path.with_suffix(".txt").write_text(text, encoding="utf-8")
+    path = written.write_text()
     figure.savefig(path.with_suffix(".png"), dpi=120, bbox_inches="tight")
     print(f"written to {path}.txt, .csv and .png")
 

@@ -37,12 +37,12 @@ def static_batches(configuration, count):
     ]
 
 
-def multi30k_pairs():
-    """Return Multi30k's training pairs, English to German, as raw text."""
+def multi30k_pairs(part="train"):
+    """Return the pairs of a part of Multi30k, English to German, as text."""
     from luong_keras.data.parallel_text import read_pairs
 
     folder = data_folder("multi30k")
-    lines = read_pairs(folder / "train.en.gz", folder / "train.de.gz")
+    lines = read_pairs(folder / f"{part}.en.gz", folder / f"{part}.de.gz")
     return [(source, target) for source, target in lines]
 
 
@@ -119,16 +119,12 @@ def equal_length_sentences(count, maximum=40):
     The sentences are ids. A search limited to the length of such a source is
     limited to the length of its reference.
     """
-    from luong_keras.data.parallel_text import read_pairs
-
     with tempfile.TemporaryDirectory() as folder:
         _, tokenizer = training_batches(multi30k_pairs(), 1, folder)
-    data = data_folder("multi30k")
-    parts = [data / f"test_2016_flickr.{name}.gz" for name in ("en", "de")]
-    lines = list(read_pairs(*parts))
+    pairs = multi30k_pairs("test_2016_flickr")
     sides = [
-        tokenizer.encode([line[side] for line in lines]).to_list()
-        for side in (0, 1)
+        tokenizer.encode(list(side)).to_list()
+        for side in zip(*pairs, strict=True)
     ]
     found = [
         source

@@ -311,17 +311,17 @@ class Report:
 
     def write(self, title, unit="times as fast as the reference"):
         """Write the text, a CSV of every round, and a plot."""
-        path = self.options.output / self.options.table
-        path.with_suffix(".txt").write_text(
-            "\n".join(self.lines) + "\n", encoding="utf-8"
-        )
-        names = dict.fromkeys(name for row in self.rows for name in row)
-        with open(path.with_suffix(".csv"), "w", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(names), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(self.rows)
+        path = self.write_text()
+        write_csv(path.with_suffix(".csv"), self.rows)
         self._plot(title, unit, path.with_suffix(".png"))
         print(f"written to {path}.txt, .csv and .png")
+
+    def write_text(self):
+        """Write the text; return its path without the suffix."""
+        path = self.options.output / self.options.table
+        text = "\n".join(self.lines) + "\n"
+        path.with_suffix(".txt").write_text(text, encoding="utf-8")
+        return path
 
     def _plot(self, title, unit, path):
         from matplotlib.figure import Figure
@@ -352,6 +352,15 @@ class Report:
         axes.set_title(title)
         axes.legend(fontsize="small", bbox_to_anchor=(1, 1), loc="upper left")
         figure.savefig(path, dpi=120, bbox_inches="tight")
+
+
+def write_csv(path, rows):
+    """Write dicts as rows, with the columns of all of them."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(names), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def machine():
