@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from luong_keras_client import TranslationClient
+from luong_keras_client import TranslationClient, TranslationServerError
 from tests.client.fake_servers import FakeModel, grpc_server, rest_server
 
 ROOT = Path(__file__).parents[2]
@@ -14,6 +14,16 @@ ROOT = Path(__file__).parents[2]
 PATH = os.pathsep.join(
     [str(ROOT), str(ROOT / "export" / "client"), *sys.path[1:]]
 )
+
+
+def failure(url, match=None, ask=None, kind=TranslationServerError, **settings):
+    """Return the error of a new client that translates, or of `ask(client)`."""
+    with (
+        TranslationClient(url, **settings) as client,
+        pytest.raises(kind, match=match) as caught,
+    ):
+        ask(client) if ask else client.translate(["a"])
+    return caught.value
 
 
 @pytest.fixture

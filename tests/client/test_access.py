@@ -9,12 +9,9 @@ import grpc
 import pytest
 import trustme
 
-from luong_keras_client import (
-    AsyncTranslationClient,
-    TranslationClient,
-    TranslationServerError,
-)
+from luong_keras_client import AsyncTranslationClient, TranslationClient
 from luong_keras_client.address import read_address
+from tests.client.conftest import failure
 from tests.client.fake_servers import (
     FakeModel,
     Refusal,
@@ -137,14 +134,8 @@ def test_errors_of_the_server_hide_credentials(
         (TOKEN, {"headers": {"Authorization": f"Bearer {TOKEN}"}}),
     ):
         model.answer = Refusal(code, message)
-        with (
-            TranslationClient(
-                **{"url": served.url, "attempts": 1, **settings}
-            ) as client,
-            pytest.raises(TranslationServerError) as caught,
-        ):
-            client.translate(["a"])
-        assert "[hidden]" in checked_message(caught.value)
+        error = failure(**{"url": served.url, "attempts": 1, **settings})
+        assert "[hidden]" in checked_message(error)
     printed = capsys.readouterr()
     check_no_secrets(caplog.text, printed.out, printed.err)
 
@@ -158,24 +149,15 @@ def test_malformed_http_answers_hide_credentials(rest, model):
         return write
 
     model.answer = echoes
-    with (
-        TranslationClient(rest.url, token=TOKEN, attempts=1) as client,
-        pytest.raises(TranslationServerError, match="UNAVAILABLE") as caught,
-    ):
-        client.translate(["a"])
-    assert "[hidden]" in checked_message(caught.value)
+    error = failure(rest.url, "UNAVAILABLE", token=TOKEN, attempts=1)
+    assert "[hidden]" in checked_message(error)
 
 
 @pytest.mark.parametrize("scheme", ["http", "https", "grpc", "grpcs"])
 def test_connection_errors_hide_credentials(scheme):
-    with (
-        TranslationClient(
-            with_user(f"{scheme}://127.0.0.1:1"), attempts=2, timeout=20
-        ) as client,
-        pytest.raises(TranslationServerError) as caught,
-    ):
-        client.status()
-    assert f"{scheme}://127.0.0.1:1 " in checked_message(caught.value)
+    url = with_user(f"{scheme}://127.0.0.1:1")
+    error = failure(url, ask=TranslationClient.status, attempts=2, timeout=20)
+    assert f"{scheme}://127.0.0.1:1 " in checked_message(error)
 
 
 # Credentials.
@@ -213,13 +195,9 @@ def test_wrong_tokens_are_not_retried(served, model):
     with TranslationClient(served.url, token=TOKEN) as client:
         assert client.translate(["a"]) == ["A"]
     model.metadata.clear()
-    with (
-        TranslationClient(served.url, token=GUESS) as client,
-        pytest.raises(TranslationServerError, match="LUONG_KERAS_TOKEN") as x,
-    ):
-        client.translate(["a"])
-    assert x.value.code == "UNAUTHENTICATED"
-    assert "not allowed: Bearer [hidden]" in checked_message(x.value)
+    error = failure(served.url, "LUONG_KERAS_TOKEN", token=GUESS)
+    assert error.code == "UNAUTHENTICATED"
+    assert "not allowed: Bearer [hidden]" in checked_message(error)
     assert len(model.metadata) == 1
 
 
@@ -280,13 +258,9 @@ def test_tls_with_a_user_defined_authority(encrypted, files, model):
         assert client.translate(["a"]) == ["A"]
     assert model.metadata[-1]["authorization"] == f"Bearer {TOKEN}"
     model.metadata.clear()
-    with (
-        TranslationClient(url, token=TOKEN) as client,
-        pytest.raises(TranslationServerError, match="ca_certificate") as caught,
-    ):
-        client.translate(["a"])
-    assert caught.value.code == "UNAUTHENTICATED"
-    assert "attempts" not in checked_message(caught.value)
+    error = failure(url, "ca_certificate", token=TOKEN)
+    assert error.code == "UNAUTHENTICATED"
+    assert "attempts" not in checked_message(error)
     assert model.metadata == []
 
 
@@ -307,25 +281,15 @@ def test_client_certificates_are_sent(encrypted, files, names):
 
 def test_missing_client_certificates_are_refused(encrypted, files, model):
     url = encrypted(client_certificates=True).url
-    with (
-        TranslationClient(
-            url, ca_certificate=files / "ca.pem", attempts=2
-        ) as client,
-        pytest.raises(TranslationServerError) as caught,
-    ):
-        client.translate(["a"])
-    assert caught.value.code in ("UNAUTHENTICATED", "UNAVAILABLE")
+    error = failure(url, ca_certificate=files / "ca.pem", attempts=2)
+    assert error.code in ("UNAUTHENTICATED", "UNAVAILABLE")
     assert model.metadata == []
 
 
 def test_https_to_a_server_without_tls_is_refused(rest, model):
     url = rest.url.replace("http:", "https:")
-    with (
-        TranslationClient(url) as client,
-        pytest.raises(TranslationServerError, match="TLS") as caught,
-    ):
-        client.status()
-    assert caught.value.code == "UNAUTHENTICATED"
+    error = failure(url, "TLS", TranslationClient.status)
+    assert error.code == "UNAUTHENTICATED"
     assert rest.connections == 1
 
 
@@ -365,9 +329,5 @@ def test_other_hosts_use_the_proxy_of_the_environment(monkeypatch):
 
 def test_wrong_proxies_are_refused(monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", f"socks9://bob:{GUESS}@host:1")
-    with (
-        TranslationClient("http://translator.invalid:8501") as client,
-        pytest.raises(ValueError, match="proxies") as caught,
-    ):
-        client.translate(["a"])
-    checked_message(caught.value)
+    url = "http://translator.invalid:8501"
+    checked_message(failure(url, "proxies", kind=ValueError))

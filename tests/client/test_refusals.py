@@ -20,6 +20,7 @@ from luong_keras_client import (
 )
 from luong_keras_client.rest import seconds_to_wait
 from tests.client import fake_servers
+from tests.client.conftest import failure
 from tests.client.fake_servers import (
     LIMITS,
     Refusal,
@@ -167,13 +168,9 @@ def test_unreachable_servers_are_unavailable(scheme):
         ({"attempts": 2}, "after 2 attempts"),
         ({"attempts": 1000, "timeout": 1}, "within 1 s"),
     ):
-        with (
-            TranslationClient(url, **settings) as client,
-            pytest.raises(TranslationServerError, match="refused") as caught,
-        ):
-            client.translate(["a"])
-        assert caught.value.code == "UNAVAILABLE"
-        assert message in str(caught.value) and "8501" in str(caught.value)
+        error = failure(url, "refused", **settings)
+        assert error.code == "UNAVAILABLE"
+        assert message in str(error) and "8501" in str(error)
 
 
 # Waits between attempts.
@@ -206,12 +203,7 @@ def http_date(seconds):
 
 def test_retry_after_beyond_the_deadline_fails_at_once(model, rest, waits):
     model.steps.append(Refusal("UNAVAILABLE", "later", Retry_After="60"))
-    with (
-        TranslationClient(rest.url) as client,
-        pytest.raises(TranslationServerError, match="after 60 s") as caught,
-    ):
-        client.translate(TEXTS)
-    assert caught.value.retry_after == 60
+    assert failure(rest.url, "after 60 s").retry_after == 60
     assert (len(model.requests), waits) == (1, [])
 
 
@@ -443,12 +435,7 @@ def test_other_contracts_are_refused(connect, model, limits):
 )
 def test_malformed_rows_are_refused(model, rest, rows):
     model.steps.append(lambda *_: rows)
-    with (
-        TranslationClient(rest.url) as client,
-        pytest.raises(TranslationServerError, match="TensorFlow") as caught,
-    ):
-        client.translate(["a"])
-    assert caught.value.code == "MALFORMED"
+    assert failure(rest.url, "TensorFlow").code == "MALFORMED"
     assert len(model.requests) == 1
 
 
@@ -456,12 +443,10 @@ def test_malformed_rows_are_refused(model, rest, rows):
 @pytest.mark.parametrize("body", [b"<html>", b"[" * 100_000])
 def test_malformed_json_is_refused(model, rest, status, body):
     model.rows = lambda *_: lambda handler: handler.respond(status, body)
-    with TranslationClient(rest.url) as client:
-        for ask in (lambda: client.translate(["a"]), client.contract):
-            with pytest.raises(TranslationServerError) as caught:
-                ask()
-            assert body[:6].decode() in str(caught.value)
-            assert len(str(caught.value)) < 1000
+    for ask in (None, TranslationClient.contract):
+        error = failure(rest.url, ask=ask)
+        assert body[:6].decode() in str(error)
+        assert len(str(error)) < 1000
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
@@ -488,13 +473,9 @@ def test_malformed_tensors_are_refused(model, monkeypatch):
     proto = tf.make_tensor_proto(1)
     proto.dtype = 21  # A variant, which is no array.
     monkeypatch.setattr(fake_servers, "_tensor", lambda _: proto)
-    with (
-        grpc_server(model) as server,
-        TranslationClient(server.url, "demo") as client,
-        pytest.raises(TranslationServerError, match="TensorFlow") as caught,
-    ):
-        client.translate(["a"])
-    assert caught.value.code == "MALFORMED"
+    with grpc_server(model) as server:
+        error = failure(server.url, "TensorFlow")
+    assert error.code == "MALFORMED"
 
 
 # Arguments.
