@@ -8,6 +8,7 @@ from luong_keras.layers import (
     LocalAttention,
     LuongAttention,
 )
+from speed.keras_fit import passes
 from speed.worker import Work
 
 FORMS = (
@@ -59,20 +60,5 @@ def training(form, source_length, target_length, sizes):
         return decoder(inputs, training=True, **attended)
 
     call(inputs, memory)  # makes the weights
-
-    @tf.function(autograph=False)
-    def step(inputs, memory):
-        with tf.GradientTape() as tape:
-            tape.watch([memory, inputs])
-            loss = tf.reduce_sum(tf.square(call(inputs, memory)))
-        weights = [v.value for v in decoder.trainable_variables]
-        return loss, tape.gradient(
-            loss, [memory, inputs, *weights], unconnected_gradients="zero"
-        )
-
-    def run(steps):
-        for _ in range(steps):
-            loss, _ = step(inputs, memory)
-        return {"loss": float(loss)}
-
+    run = passes(call, decoder, inputs, memory)
     return Work(run, decoder.count_params())

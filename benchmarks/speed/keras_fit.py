@@ -1,4 +1,4 @@
-"""Common part of our and the naive programs: `fit` and compilation."""
+"""Common part of the Keras programs: `fit`, passes and compilation."""
 
 import itertools
 
@@ -55,6 +55,37 @@ def _dataset(batches):
     fixed = tf.data.Options()
     fixed.autotune.enabled = False
     return dataset.cache().repeat().prefetch(2).with_options(fixed)
+
+
+def passes(call, layer, inputs, memory, input_signature=None):
+    """Return passes forward and backward, on TensorFlow.
+
+    Args:
+        call: function from inputs and memory to vectors.
+        layer: its layer, which has weights.
+        inputs: float tensor (B, T, U).
+        memory: float tensor (B, S, U).
+        input_signature: their shapes, if one graph serves several.
+    """
+    import tensorflow as tf
+
+    @tf.function(autograph=False, input_signature=input_signature)
+    def step(inputs, memory):
+        with tf.GradientTape() as tape:
+            tape.watch([memory, inputs])
+            vectors = tf.cast(call(inputs, memory), "float32")
+            loss = tf.reduce_sum(tf.square(vectors))
+        weights = [v.value for v in layer.trainable_variables]
+        return loss, tape.gradient(
+            loss, [memory, inputs, *weights], unconnected_gradients="zero"
+        )
+
+    def run(steps):
+        for _ in range(steps):
+            loss, _ = step(inputs, memory)
+        return {"loss": float(loss)}
+
+    return run
 
 
 def one_program(function, model, compiled=False):

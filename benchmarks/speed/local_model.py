@@ -3,6 +3,7 @@
 import keras
 
 from luong_keras import InputFeedingLSTM, LocalAttention
+from speed.keras_fit import passes
 from speed.worker import Work
 
 
@@ -27,7 +28,7 @@ def local_attention(
     attention = LocalAttention(alignment, half_width=half_width)
     decoder = InputFeedingLSTM(units, attention=attention)
     decoder.build(inputs.shape, memory.shape)
-    forward, trained = {
+    call, layer = {
         "loop": (
             lambda inputs, memory: decoder(
                 inputs, memory=memory, training=True
@@ -37,23 +38,5 @@ def local_attention(
         "parallel": (attention, attention),
     }[method]
     lengths = [None, None] if unknown_lengths else [steps, source_length]
-
-    @tf.function(
-        autograph=False,
-        input_signature=[
-            tf.TensorSpec([batch, length, units]) for length in lengths
-        ],
-    )
-    def step(inputs, memory):
-        with tf.GradientTape() as tape:
-            tape.watch([memory, inputs])
-            loss = tf.reduce_sum(tf.square(forward(inputs, memory)))
-        weights = [v.value for v in trained.trainable_variables]
-        return loss, tape.gradient(loss, [memory, inputs, *weights])
-
-    def run(steps):
-        for _ in range(steps):
-            loss, _ = step(inputs, memory)
-        return {"loss": float(loss)}
-
-    return Work(run)
+    shapes = [tf.TensorSpec([batch, length, units]) for length in lengths]
+    return Work(passes(call, layer, inputs, memory, shapes))

@@ -26,6 +26,7 @@ from speed.keras_fit import (
     ON_TENSORFLOW,
     fitted,
     one_program,
+    passes,
     policy,
     ready,
 )
@@ -127,20 +128,10 @@ def decoder(configuration, batches, precision, settings, deferred):
     memory = tf.random.normal((rows, source, units), seed=0)
     inputs = tf.random.normal((rows, target, units), seed=1)
 
-    @tf.function(autograph=False)
-    def step():
-        with tf.GradientTape() as tape:
-            tape.watch([memory, inputs])
-            vectors = layer(inputs, memory=memory, training=True)
-            loss = tf.reduce_sum(tf.square(tf.cast(vectors, "float32")))
-        weights = [v.value for v in layer.trainable_variables]
-        return loss, tape.gradient(loss, [memory, inputs, *weights])
+    def call(inputs, memory):
+        return layer(inputs, memory=memory, training=True)
 
-    def run(steps):
-        for _ in range(steps):
-            loss, _ = step()
-        return {"loss": float(loss)}
-
+    run = passes(call, layer, inputs, memory)
     return Work(run, layer.count_params())
 
 
