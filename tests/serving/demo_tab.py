@@ -1,7 +1,7 @@
 """The page of `export/demo` in a browser, with a stub of the server."""
 
 import json
-import shutil
+import re
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -11,7 +11,6 @@ import pytest
 sync_api = pytest.importorskip(
     "playwright.sync_api", reason="needs a browser: pip install playwright"
 )
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 FLAGS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update"),
@@ -95,6 +94,11 @@ class Demo:
     def open_alignment(self):
         """Open the section of the alignment."""
         self.tab.click("#alignment > summary")
+
+    def see_alignment(self):
+        """Open the section, and wait until it shows the matrix."""
+        self.open_alignment()
+        self.shows("#pair", re.compile("^Each row"))
 
     def sent_rows(self, signature="translate_with_options"):
         """Return the first row of each request for a signature."""

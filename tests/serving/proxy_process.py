@@ -8,11 +8,16 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
 import requests
 
 EXPORT = Path(__file__).parents[2] / "export"
 NGINX = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
 OPENSSL = shutil.which("openssl")
+NEEDS_PROXY = [
+    pytest.mark.skipif(NGINX is None, reason="needs nginx: apt-get install"),
+    pytest.mark.skipif(OPENSSL is None, reason="needs openssl"),
+]
 TOKEN, OTHER_TOKEN = "0" * 63 + "a", "0" * 63 + "b"
 CERTIFICATE = (
     *("req", "-x509", "-newkey", "ec", "-pkeyopt"),

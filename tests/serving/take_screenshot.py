@@ -10,7 +10,8 @@ from io import BytesIO
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from tests.serving.demo_tab import CHROMIUM, FLAGS
+from tests.browser_pages import CHROMIUM
+from tests.serving.demo_tab import FLAGS
 
 SENTENCE = "Today the old teacher has shown the sister a key."
 # Selects the largest weight of the last word before the full stop.

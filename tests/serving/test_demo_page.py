@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from luong_keras.inference.search_options import SEARCH_OPTIONS
+from tests.browser_pages import CHROMIUM, IN_BROWSER
 from tests.serving.demo_tab import (
-    CHROMIUM,
     FLAGS,
     PAGE,
     STUB,
@@ -22,12 +22,7 @@ from tests.serving.demo_tab import (
     translated,
 )
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        CHROMIUM is None, reason="needs a browser: apt-get install chromium"
-    ),
-]
+pytestmark = IN_BROWSER
 CORS_FLAG = "--rest_api_enable_cors_support=true"
 PHONE = {"viewport": {"width": 360, "height": 640}, "is_mobile": True}
 # Computed [colour, background] of an element.
@@ -115,8 +110,7 @@ def test_options_are_sent(demo):
     (row,) = demo.sent_rows()
     assert (row["beam_size"], row["n_best"]) == (2, 1)
     assert row["prefix"] == "das Hund"
-    demo.open_alignment()
-    demo.shows("#pair", re.compile("^Each row"))
+    demo.see_alignment()
     (requested,) = demo.sent_rows("align")
     assert requested.pop("rank") == 0
     del row["n_best"]  # which `align` does not take
@@ -142,8 +136,7 @@ def test_search_options_use_search_and_align_pair(demo):
     for name in "coverage_penalty", "no_repeat_ngram", "top_k", "top_p", "seed":
         assert row[name] == SEARCH_OPTIONS[name].unset
     demo.tab.locator("#ranks input").last.check()
-    demo.open_alignment()
-    demo.shows("#pair", re.compile("^Each row"))
+    demo.see_alignment()
     demo.tab.focus("#cell")
     demo.shows("#pair", PAIR("ein", "a", "0.500"))
     (requested,) = demo.sent_rows("align_pair")
@@ -168,8 +161,7 @@ def test_alignments_are_requested_once_when_opened(demo):
     demo.tab.locator("#ranks input").first.press("ArrowDown")
     demo.shows("#translation", "ach")
     assert demo.sent_rows("align") == []
-    demo.open_alignment()
-    demo.shows("#pair", re.compile("^Each row"))
+    demo.see_alignment()
     demo.tab.focus("#cell")
     demo.shows("#pair", PAIR("ach", "oh", "0.500"))
     demo.tab.locator("#ranks input").last.press("ArrowUp")
@@ -208,8 +200,7 @@ def test_pointer_and_arrow_keys_select_a_pair(demo):
     found = aligned(["▁ei", "n"], ["an", "old", "tea"])
     demo.answer(translated("ein"), [found])
     demo.send()
-    demo.open_alignment()
-    demo.shows("#pair", re.compile("^Each row"))
+    demo.see_alignment()
     demo.tab.focus("#alignment > summary")
     for key, target, source, weight in (
         ("Tab", "▁ei", "an", "0.500"),
@@ -250,8 +241,7 @@ def test_large_matrix_is_one_canvas(demo):
     found = aligned(rows, columns, weights.tolist())
     demo.answer(translated("long"), [found])
     demo.send()
-    demo.open_alignment()
-    demo.shows("#pair", re.compile("^Each row"))
+    demo.see_alignment()
     assert demo.tab.locator("#alignment *").count() < 20
     demo.tab.focus("#cell")
     steps = ["ArrowDown", "ArrowRight"] * 3 + ["End"] + ["PageDown"] * 31
@@ -283,8 +273,7 @@ def test_padding_and_empty_ranks_are_hidden(demo):
     demo.send()
     demo.shows("#ranks li", ["ja−1.500"])
     sync_api.expect(demo.tab.locator("#truncated")).to_be_visible()
-    demo.open_alignment()
-    demo.shows("#pair", re.compile("^Each row"))
+    demo.see_alignment()
     assert demo.tab.get_attribute("#extent", "aria-rowcount") == "1"
     assert demo.tab.get_attribute("#extent", "aria-colcount") == "2"
     demo.answer(translated(""), [aligned([], [])])
@@ -315,8 +304,7 @@ def test_markup_is_shown_as_text(demo):
     demo.send(markup)
     for selector in ("#translation", "#ranks bdi"):
         demo.shows(selector, markup)
-    demo.open_alignment()
-    demo.shows("#pair", re.compile("^Each row"))
+    demo.see_alignment()
     demo.tab.focus("#cell")
     demo.shows("#pair", re.compile(re.escape(markup)))
     demo.answer(status=400, error=markup)
@@ -477,8 +465,7 @@ def test_phone_scrolls_only_the_matrix(demo):
     demo.send(" ".join(words))
     demo.tab.click("text=Search")
     demo.tab.click("text=Server")
-    demo.open_alignment()
-    demo.shows("#pair", re.compile("^Each row"))
+    demo.see_alignment()
     width = "element => element.scrollWidth"
     assert demo.tab.eval_on_selector("html", width) == 360
     assert demo.tab.eval_on_selector("#matrix", width) > 42 * 24
@@ -512,8 +499,7 @@ def test_all_text_has_enough_contrast(demo, scheme):
     assert (contrast([paper, "0, 0, 0"]) > 10) == (scheme == "light")
     demo.answer(translated("ja"), [aligned(["ja"], ["yes"])])
     demo.send()
-    demo.open_alignment()
-    demo.shows("#pair", re.compile("^Each row"))
+    demo.see_alignment()
     parts = "h1 label button summary input data #pair #translation #address"
     for part in (*parts.split(), "#foreign"):
         colours = demo.tab.eval_on_selector(part, COLOURS)

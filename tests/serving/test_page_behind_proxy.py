@@ -7,24 +7,17 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.browser_pages import CHROMIUM, IN_BROWSER
 from tests.serving.demo_tab import (
-    CHROMIUM,
     FLAGS,
     Demo,
     aligned,
     sync_api,
     translated,
 )
-from tests.serving.proxy_process import NGINX, OPENSSL, TOKEN, ProxyProcess
+from tests.serving.proxy_process import NEEDS_PROXY, TOKEN, ProxyProcess
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        CHROMIUM is None, reason="needs a browser: apt-get install chromium"
-    ),
-    pytest.mark.skipif(NGINX is None, reason="needs nginx: apt-get install"),
-    pytest.mark.skipif(OPENSSL is None, reason="needs openssl"),
-]
+pytestmark = [*IN_BROWSER, *NEEDS_PROXY]
 
 
 class Contract(BaseHTTPRequestHandler):

@@ -20,8 +20,7 @@ from tensorflow_serving.apis.predict_pb2 import PredictResponse
 from luong_keras_client import TranslationClient
 from tests.serving.proxy_process import (
     EXPORT,
-    NGINX,
-    OPENSSL,
+    NEEDS_PROXY,
     OTHER_TOKEN,
     TOKEN,
     ProxyProcess,
@@ -29,10 +28,7 @@ from tests.serving.proxy_process import (
 )
 from tests.serving.server_calls import Grpc
 
-pytestmark = [
-    pytest.mark.skipif(NGINX is None, reason="needs nginx: apt-get install"),
-    pytest.mark.skipif(OPENSSL is None, reason="needs openssl"),
-]
+pytestmark = NEEDS_PROXY
 MODEL = "/v1/models/translator"
 PREDICT = MODEL + ":predict"
 BODY = {"inputs": {"text": ["a cat"]}}

@@ -11,13 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.serving.proxy_process import EXPORT, NGINX, OPENSSL, ProxyProcess
+from tests.serving.proxy_process import EXPORT, NEEDS_PROXY, ProxyProcess
 from tests.serving.server_process import LoopbackProcess
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(NGINX is None, reason="needs nginx: apt-get install"),
-    pytest.mark.skipif(OPENSSL is None, reason="needs openssl"),
+    *NEEDS_PROXY,
     pytest.mark.skipif(not shutil.which("curl"), reason="needs curl"),
 ]
 LABELS = """model_version_policy { specific { versions: [1, 2] } }
