@@ -60,7 +60,7 @@ def programs(options, path, batch_size, beam_size):
             "sentences_file": str(path.resolve()),
             "batch_size": batch_size,
             "beam_size": beam_size,
-            "found_file": str(found_file(options, name)),
+            "found_file": str(driver.found_file(options, name)),
             **others,
         }
         return driver.Program(
@@ -78,32 +78,22 @@ def programs(options, path, batch_size, beam_size):
     return found
 
 
-def found_file(options, name):
-    """Return the path of a program's translations."""
-    return options.output.resolve() / f"decode-run-{name}.txt"
-
-
 def columns(options, count):
     """Return the tables' columns for the translations."""
-    import sacrebleu
-
     from luong_keras.data.parallel_text import read_lines
 
     def texts(name):
-        return found_file(options, name).read_text("utf-8").split("\n")
+        path = driver.found_file(options, name)
+        return path.read_text("utf-8").split("\n")
 
     def changed(found):
         pairs = zip(texts("ours"), texts(found.program.name), strict=True)
         return sum(one != other for one, other in pairs)
 
-    def bleu(found):
-        lines = [line.lower() for line in texts(found.program.name)]
-        return f"{sacrebleu.corpus_bleu(lines, [references]).score:.2f}"
-
     if options.references is None:
         return {"other than ours": changed}
-    references = [line.lower() for line in read_lines(options.references)]
-    references = references[:count]
+    references = list(read_lines(options.references))[:count]
+    bleu = driver.bleu_column(options, references)
     return {"other than ours": changed, "BLEU": bleu}
 
 

@@ -58,7 +58,9 @@ def main() -> None:
         results = driver.measure(training_programs(options), options)
         report(written, results, f"{options.config}, training", options.steps)
     if "search" in options.parts:
-        columns = {"BLEU": bleu_column(options, models)}
+        path = models.path("test_2016_flickr.de", options.sentences)
+        references = path.read_text(encoding="utf-8").split("\n")
+        columns = {"BLEU": driver.bleu_column(options, references)}
         options.steps = 1
         for name in options.searches:
             programs = search_programs(options, models, *SEARCHES[name])
@@ -112,7 +114,7 @@ def search_programs(options, models, beam_size, batch_size):
     }
 
     def program(name, make, python, **own):
-        found = str(found_file(options, name))
+        found = str(driver.found_file(options, name))
         arguments = common | {"found_file": found} | own
         return driver.Program(name, make, arguments, python)
 
@@ -145,29 +147,6 @@ def search_programs(options, models, beam_size, batch_size):
     if rounded is not None:
         programs.append(marian("marian int8", rounded))
     return programs
-
-
-def found_file(options, name):
-    """Return the path of a program's translations."""
-    name = name.replace(" ", "-")
-    return options.output.resolve() / f"{options.table}-{name}-found.txt"
-
-
-def bleu_column(options, models):
-    """Return a column with lower-cased BLEU of the translations."""
-    import sacrebleu
-
-    references = models.path("test_2016_flickr.de", options.sentences)
-
-    def lines(path):
-        return path.read_text(encoding="utf-8").lower().split("\n")
-
-    def bleu(found):
-        translations = lines(found_file(options, found.program.name))
-        wanted = lines(references)
-        return f"{sacrebleu.corpus_bleu(translations, [wanted]).score:.1f}"
-
-    return bleu
 
 
 def report(written, results, group, steps, columns=None):

@@ -363,6 +363,26 @@ def write_csv(path, rows):
         writer.writerows(rows)
 
 
+def found_file(options, name):
+    """Return the path of a program's translations."""
+    name = f"{options.table}-{name.replace(' ', '-')}-found.txt"
+    return options.output.resolve() / name
+
+
+def bleu_column(options, references):
+    """Return a column with lower-cased BLEU of the programs' translations."""
+    import sacrebleu
+
+    wanted = [line.lower() for line in references]
+
+    def bleu(found):
+        text = found_file(options, found.program.name).read_text("utf-8")
+        lines = text.lower().split("\n")
+        return f"{sacrebleu.corpus_bleu(lines, [wanted]).score:.2f}"
+
+    return bleu
+
+
 def machine():
     """Describe the processor, cores and memory of this computer."""
     model, memory = platform.processor() or "unknown processor", ""
