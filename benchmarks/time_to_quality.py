@@ -31,13 +31,13 @@ from pathlib import Path
 
 import yaml
 from speed import driver
-from speed.command_line import data_folder, make_parser
+from speed.batches import LANGUAGES, write_multi30k
+from speed.command_line import make_parser
 from speed.joeynmt_config import preset_model, run_config, subword_side
 from speed.worker import pin
 
 from luong_keras.presets import PRESETS
 
-LANGUAGES = ("en", "de")
 GOALS = (30, 33, 36)
 NAMES = {"ours": "luong_keras", "joeynmt": "Joey NMT"}
 SMALL = PRESETS["small-fast"]
@@ -77,7 +77,9 @@ def main() -> None:
     options = parser.parse_args()
     driver.finish(options, "time_to_quality")
     folder = (options.output / "time_to_quality").resolve()
-    text = written_text(folder / "text")
+    text = folder / "text"
+    for part in ("train", "val"):
+        write_multi30k(text, part, preparation)
     table = options.output / f"{options.table}.csv"
     rows = [
         row
@@ -92,24 +94,13 @@ def main() -> None:
     report(rows, options)
 
 
-def written_text(folder):
-    """Write the prepared text once, one file per part and language."""
-    from luong_keras.data.parallel_text import read_lines
+def preparation(language):
+    """Return the function that prepares the lines of a language."""
     from luong_keras.text.preprocessing import Preprocessor
 
-    source = data_folder("multi30k")
-    folder.mkdir(parents=True, exist_ok=True)
-    for language in LANGUAGES:
-        prepare = Preprocessor(
-            language, normalize_punctuation=True, tokenize=True, lowercase=True
-        )
-        for part in ("train", "val"):
-            path = folder / f"{part}.{language}"
-            if not path.exists():
-                lines = read_lines(source / f"{part}.{language}.gz")
-                text = "\n".join(map(prepare, lines)) + "\n"
-                path.write_text(text, encoding="utf-8")
-    return folder
+    return Preprocessor(
+        language, normalize_punctuation=True, tokenize=True, lowercase=True
+    )
 
 
 def subwords(folder, text):

@@ -12,6 +12,7 @@ from speed.configurations import CONFIGURATIONS
 NAMES = ("source", "target_in", "target_out")
 PAD_ID, BOS_ID, EOS_ID = 0, 2, 3  # as in `luong_keras.special_tokens`
 SUBWORDS = 8000
+LANGUAGES = ("en", "de")
 
 
 def random_words(size, batch_size, length, seed=1):
@@ -44,6 +45,24 @@ def multi30k_pairs(part="train"):
     folder = data_folder("multi30k")
     lines = read_pairs(folder / f"{part}.en.gz", folder / f"{part}.de.gz")
     return [(source, target) for source, target in lines]
+
+
+def write_multi30k(folder, part, preparation=lambda language: str):
+    """Write a part of Multi30k once, a file per language; return the prefix.
+
+    `preparation` returns the function for the lines of a language.
+    """
+    from luong_keras.data.parallel_text import read_lines
+
+    source = data_folder("multi30k")
+    folder.mkdir(parents=True, exist_ok=True)
+    for language in LANGUAGES:
+        path = folder / f"{part}.{language}"
+        if not path.exists():
+            lines = read_lines(source / f"{part}.{language}.gz")
+            text = "\n".join(map(preparation(language), lines)) + "\n"
+            path.write_text(text, encoding="utf-8")
+    return folder / part
 
 
 def training_batches(pairs, batch_size, folder):

@@ -11,11 +11,10 @@ import sys
 from pathlib import Path
 
 from speed import driver, marian_options
-from speed.command_line import data_folder
+from speed.batches import LANGUAGES, write_multi30k
 from speed.configurations import CONFIGURATIONS
 from speed.joeynmt_config import run_config, subword_side
 
-LANGUAGES = ("en", "de")
 EPOCHS = 2
 # Changes to the preset `small-fast`, to match the other programs.
 SETTINGS = {
@@ -48,9 +47,9 @@ class Trained:
         folder = self.folder / "ours"
         size = self.size
         settings = SETTINGS | {
-            "data.train": self._written("train"),
-            "data.dev": self._written("val"),
-            "data.test": self._written("test_2016_flickr"),
+            "data.train": write_multi30k(self.text, "train"),
+            "data.dev": write_multi30k(self.text, "val"),
+            "data.test": write_multi30k(self.text, "test_2016_flickr"),
             "model.units": size.units,
             "model.embedding_size": size.units,
             "model.encoder_layers": size.layers,
@@ -122,7 +121,7 @@ class Trained:
     def path(self, name, count=None):
         """Return a file of Multi30k, or a file of its first lines."""
         part, language = name.rsplit(".", 1)
-        source = Path(f"{self._written(part)}.{language}")
+        source = Path(f"{write_multi30k(self.text, part)}.{language}")
         if count is None:
             return source
         lines = source.read_text(encoding="utf-8").split("\n")[:count]
@@ -133,20 +132,6 @@ class Trained:
     def training_text(self):
         """Return both files of the training text."""
         return [self.path(f"train.{language}") for language in LANGUAGES]
-
-    def _written(self, part):
-        """Return the prefix of a part of Multi30k, unpacked once."""
-        from luong_keras.data.parallel_text import read_lines
-
-        source = data_folder("multi30k")
-        self.text.mkdir(parents=True, exist_ok=True)
-        for language in LANGUAGES:
-            path = self.text / f"{part}.{language}"
-            if not path.exists():
-                lines = read_lines(source / f"{part}.{language}.gz")
-                text = "\n".join(lines) + "\n"
-                path.write_text(text, encoding="utf-8")
-        return self.text / part
 
     def _joeynmt_config(self):
         # Validation saves the model; here it uses few pairs.
