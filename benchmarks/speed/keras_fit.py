@@ -61,11 +61,11 @@ def passes(call, layer, inputs, memory, input_signature=None):
     """Return passes forward and backward, on TensorFlow.
 
     Args:
-        call: function from inputs and memory to vectors.
-        layer: its layer, which has weights.
-        inputs: float tensor (B, T, U).
-        memory: float tensor (B, S, U).
-        input_signature: their shapes, if one graph serves several.
+        call: Function from inputs and memory to vectors.
+        layer: Its layer, which has weights.
+        inputs: Float tensor (B, T, U).
+        memory: Float tensor (B, S, U).
+        input_signature: Their shapes, if one graph serves several.
     """
     import tensorflow as tf
 

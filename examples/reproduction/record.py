@@ -124,7 +124,7 @@ def read_record(path: Path) -> Record:
     """Read a record, without settings that no longer exist.
 
     Raises:
-        ValueError: if it is damaged or has another format version.
+        ValueError: If it is damaged or has another format version.
     """
     values = read_json(path, "a record of a row", _DAMAGED)
     names = {field.name for field in dataclasses.fields(Record)}
