@@ -53,6 +53,15 @@ def check_ids(size, **special_ids):
             )
 
 
+def is_first(position):
+    """Test whether this is the step of the empty hypothesis.
+
+    A search runs the first step before its loop, with the number 0 as
+    `position`. In the loop, `position` is a tensor.
+    """
+    return isinstance(position, int) and position == 0
+
+
 def known_values(value):
     """Return the values as a NumPy array, or None for a symbolic tensor."""
     # `np.array` warns before it refuses the tensors of a graph.

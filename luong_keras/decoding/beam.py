@@ -34,6 +34,7 @@ from luong_keras.decoding.argument_checks import (
     check_counts,
     check_integer,
     check_one_or_each,
+    is_first,
     known_values,
 )
 from luong_keras.decoding.strategy import (
@@ -180,17 +181,21 @@ class Beam(DecodingStrategy):
         """Return the best proposals of all hypotheses, the best first."""
         # The first step needs one more, because `</s>` may be proposed but is
         # not allowed. Later a single hypothesis needs one beside `</s>`.
-        count = max(self.max_size + is_first(state), 2)
+        count = max(self.max_size + is_first(state.position), 2)
         suppressed, bonus = state.suppressed, state.bonus
         gains, words = self._propose_words(state, count, suppressed, bonus)
         if self.sizes is not None:
-            min_counts = ops.maximum(self.sizes + is_first(state), 2)
+            min_counts = ops.maximum(self.sizes + is_first(state.position), 2)
             gains = mask_beyond(min_counts[:, None], gains)
         num_proposals = ops.shape(gains)[-1]
         totals = state.scores[..., None] + gains
         shape = (-1, ops.shape(totals)[1] * num_proposals)
         # At most K candidates end, one per hypothesis: K others remain.
-        count = num_proposals if is_first(state) else 2 * self.num_hypotheses
+        count = (
+            num_proposals
+            if is_first(state.position)
+            else 2 * self.num_hypotheses
+        )
         totals, order = largest(ops.reshape(totals, shape), count)
         (words,) = gather_beams([ops.reshape(words, shape)], order)
         return Candidates(totals, order // num_proposals, words)
@@ -376,8 +381,3 @@ def mask_beyond(sizes, ranked):
         return ranked
     ranks = ops.arange(ops.shape(ranked)[-1], dtype="int32")
     return ops.where(ranks < sizes[..., None], ranked, NEVER)
-
-
-def is_first(state):
-    """Test whether this is the step of the empty hypothesis."""
-    return isinstance(state.position, int)

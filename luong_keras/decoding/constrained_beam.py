@@ -3,7 +3,11 @@
 import numpy as np
 from keras import ops
 
-from luong_keras.decoding.argument_checks import check_counts, check_words
+from luong_keras.decoding.argument_checks import (
+    check_counts,
+    check_words,
+    is_first,
+)
 from luong_keras.decoding.beam import Beam, Candidates, mask_beyond
 from luong_keras.decoding.scorers import Scorer, mark_words
 from luong_keras.decoding.top_words import (
@@ -72,7 +76,7 @@ class PhraseProgress(PerSentence):
 
     def check(self, position, vocabulary_size):
         """Check at the first step that all words are in the vocabulary."""
-        if isinstance(position, int):
+        if is_first(position):
             check_words("words", self.words, self.lengths, vocabulary_size)
 
     def advance(self, progress, words):

@@ -15,6 +15,7 @@ it receives the states given to the search, (B, ...), and returns all states.
 import keras
 from keras import ops, tree
 
+from luong_keras.decoding.argument_checks import is_first
 from luong_keras.ops import masking
 from luong_keras.ops.batch_compaction import PerSentence
 from luong_keras.ops.masking import shapes_compatible
@@ -197,7 +198,7 @@ class ModelStep(PerSentence):
             weights = self._take_position(weights, ids, decoder_ids, position)
         logits = self._take_position(logits, ids, decoder_ids, position)
         return (
-            self._to_logits(logits, isinstance(position, int)),
+            self._to_logits(logits, is_first(position)),
             [*prefix_states, *new_states],
             weights,
         )
@@ -255,8 +256,8 @@ class ModelStep(PerSentence):
             output = ops.take(output, place, axis=1)
         return ops.reshape(output, (*ops.shape(ids), ops.shape(output)[-1]))
 
-    def _to_logits(self, outputs, is_first):
-        if is_first:
+    def _to_logits(self, outputs, check_scale):
+        if check_scale:
             _check_scale(outputs, self.from_logits)
         if self.from_logits:
             return outputs

@@ -16,6 +16,7 @@ from luong_keras.decoding.argument_checks import (
     check_integer,
     check_numbers,
     check_words,
+    is_first,
 )
 from luong_keras.decoding.top_words import gather_beams
 from luong_keras.ops.batch_compaction import PerSentence, column
@@ -217,7 +218,7 @@ class Prefix(Scorer):
         )
 
     def suppressed(self, states, position, vocabulary_size):
-        if isinstance(position, int):
+        if is_first(position):
             check_words("words", self.words, self.lengths, vocabulary_size)
         # One column more, in case the prefix has no words.
         words = ops.pad(self.words, [(0, 0), (0, 1)])
@@ -261,7 +262,7 @@ class NoRepeatedNgrams(Scorer):
     def suppressed(self, states, position, vocabulary_size):
         # (B, K, T), with `position` words in each row.
         (words,) = states
-        if isinstance(position, int) and position == 0:
+        if is_first(position):
             return None  # no words to repeat
         batch, k, count = ops.shape(words)
         places = ops.arange(count, dtype="int32")

@@ -73,5 +73,5 @@ def test_wrong_targets_are_refused(targets, lengths, message):
 
 
 def test_keras_model_as_step_is_refused():
-    with pytest.raises(ValueError, match="Wrap it: `ModelStep"):
+    with pytest.raises(ValueError, match="wrapped by `ModelStep"):
         forced_decoding(keras.layers.Dense(8), [], [[3]], [1])
