@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import unicodedata
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from luong_keras.evaluation.metrics.metric import Metric, Target
@@ -25,15 +23,15 @@ _WITHOUT_SPACES = (
 )
 _SUBWORDS = "flores200"
 _EXTRAS = {"ja-mecab": "ja", "ko-mecab": "ko"}
-# Scripts, by their Unicode names, that identify a language, or that have no
+# Scripts, by their names in Unicode, that identify a language, or that have no
 # spaces between words; `language_of_script` adds Chinese and Japanese.
 _LANGUAGES = {
-    "HANGUL": "ko",
-    "THAI": "th",
-    "LAO": "lo",
-    "KHMER": "km",
-    "MYANMAR": "my",
-    "TIBETAN": "bo",
+    "Hangul": "ko",
+    "Thai": "th",
+    "Lao": "lo",
+    "Khmer": "km",
+    "Myanmar": "my",
+    "Tibetan": "bo",
 }
 # Low, because some Chinese text has many names and terms in Latin letters.
 _SHARE = 0.3
@@ -176,21 +174,19 @@ def language_of_script(lines: Iterable[str]) -> str | None:
     text = "".join(lines)
     if text.isascii():
         return None
-    count: Counter[str] = Counter()
-    for character, times in Counter(text).items():
-        if unicodedata.category(character)[0] in "LM":
-            count[_script_name(character)] += times
-    threshold = _SHARE * count.total()
-    han = count["CJK"] + count["IDEOGRAPHIC"]
-    kana = count["HIRAGANA"] + count["KATAKANA"]
+    with needs("regex"):
+        import regex
+
+    letters = "".join(regex.findall(r"[\p{L}\p{M}]", text))
+
+    def count(*scripts: str) -> int:
+        classes = "".join(rf"\p{{Script={script}}}" for script in scripts)
+        return len(regex.findall(f"[{classes}]", letters))
+
+    threshold = _SHARE * len(letters)
+    han, kana = count("Han"), count("Hiragana", "Katakana")
     if han + kana > threshold:
-        share = kana / (han + kana)
-        return "ja" if share > _SHARE_OF_KANA else "zh"
-    script = max(_LANGUAGES, key=count.__getitem__)
-    return _LANGUAGES[script] if count[script] > threshold else None
-
-
-def _script_name(character: str) -> str:
-    """Return the first word of the Unicode name, which names the script."""
-    name = unicodedata.name(character, "").removeprefix("HALFWIDTH ")
-    return name.split(" ")[0]
+        return "ja" if kana > _SHARE_OF_KANA * (han + kana) else "zh"
+    counts = {script: count(script) for script in _LANGUAGES}
+    script = max(counts, key=counts.__getitem__)
+    return _LANGUAGES[script] if counts[script] > threshold else None
