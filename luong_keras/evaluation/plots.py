@@ -22,7 +22,6 @@ from luong_keras.missing_package import needs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.patches import Rectangle
 
 
 _MARKERS = "osv^Dx*P"
@@ -65,10 +64,15 @@ def plot_alignment(
     shape = (len(target_tokens), len(source_tokens))
     weights = _crop_padding(np.asarray(weights), shape)
     ax = ax or _new_axes(*_figure_size(*shape), with_pyplot=path is None)
+    from matplotlib.patches import Rectangle
+
     image = ax.imshow(weights, cmap="Greys", vmin=0.0, vmax=1.0)
     _label_words(ax, source_tokens, target_tokens)
     for i, j in links:
-        ax.add_patch(_link_frame(i, j))
+        corner = (i - 0.45, j - 0.45)
+        ax.add_patch(
+            Rectangle(corner, 0.9, 0.9, fill=False, edgecolor="tab:red")
+        )
     ax.set_xlabel("source words")
     ax.set_ylabel("target words")
     ax.figure.colorbar(image, ax=ax, label="weight", shrink=0.8)
@@ -196,12 +200,10 @@ def _label_words(
     axes: Axes, source_tokens: Sequence[str], target_tokens: Sequence[str]
 ) -> None:
     """Write the source words above and the target words to the left."""
-    source, target = (
-        map(_escape_dollars, source_tokens),
-        map(_escape_dollars, target_tokens),
-    )
-    axes.set_xticks(range(len(source_tokens)), [*source], rotation=90)
-    axes.set_yticks(range(len(target_tokens)), [*target])
+    source = [_escape_dollars(token) for token in source_tokens]
+    axes.set_xticks(range(len(source)), source, rotation=90)
+    target = [_escape_dollars(token) for token in target_tokens]
+    axes.set_yticks(range(len(target)), target)
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
     axes.tick_params(length=0)
@@ -210,13 +212,6 @@ def _label_words(
 def _escape_dollars(text: str) -> str:
     """Escape dollar signs, which would start a formula."""
     return text.replace("$", r"\$")
-
-
-def _link_frame(i: int, j: int) -> Rectangle:
-    from matplotlib.patches import Rectangle
-
-    corner = (i - 0.45, j - 0.45)
-    return Rectangle(corner, 0.9, 0.9, fill=False, edgecolor="tab:red")
 
 
 def _finish_figure(ax: Axes, path: str | os.PathLike[str] | None) -> Axes:
@@ -259,8 +254,11 @@ def fonts_for(text: str) -> tuple[list[str], str]:
         >>> fonts_for("Tür, باب")
         (['DejaVu Sans'], '')
     """
+    from matplotlib.font_manager import findfont
+
     families = [_DEFAULT]
-    missing = _visible_characters(text) - _font_characters(_font_path(_DEFAULT))
+    visible = {c for c in text if unicodedata.category(c)[0] not in "CZ"}
+    missing = visible - _font_characters(findfont(_DEFAULT))
     for name, path in _fallback_fonts():
         if not missing:
             break
@@ -299,17 +297,6 @@ def _suppress_glyph_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from font")
         yield
-
-
-def _visible_characters(text: str) -> set[str]:
-    """Return the visible characters of a text."""
-    return {c for c in text if unicodedata.category(c)[0] not in "CZ"}
-
-
-def _font_path(name: str) -> str:
-    from matplotlib import font_manager
-
-    return font_manager.findfont(name)
 
 
 @functools.cache

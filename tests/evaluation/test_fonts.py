@@ -15,8 +15,10 @@ from luong_keras.evaluation.plots import (
 RARE_CHARACTER = next(
     character
     for character in map(chr, range(0x2100, 0x2C00))
-    if character not in plots._font_characters(plots._font_path("DejaVu Sans"))
-    and character in plots._font_characters(plots._font_path("STIXGeneral"))
+    if character
+    not in plots._font_characters(font_manager.findfont("DejaVu Sans"))
+    and character
+    in plots._font_characters(font_manager.findfont("STIXGeneral"))
 )
 
 
