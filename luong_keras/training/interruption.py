@@ -11,7 +11,7 @@ from typing import Any
 
 import keras
 
-from luong_keras.config.checks import at_least
+from luong_keras.layers.argument_checks import check_integers
 from luong_keras.training.snapshot import Snapshot
 from luong_keras.training.snapshot_file import previous_path
 
@@ -56,7 +56,7 @@ class StopOnSignal(keras.callbacks.Callback):
         agree_every: int = 10,
     ) -> None:
         super().__init__()
-        at_least(1, agree_every=agree_every)
+        check_integers(agree_every=agree_every)
         self.signals = signals
         self.deadline = deadline
         self.agree = agree
@@ -188,7 +188,7 @@ class SnapshotCallback(keras.callbacks.Callback):
         writes: bool = True,
     ) -> None:
         super().__init__()
-        at_least(1, every_steps=every_steps)
+        check_integers(every_steps=every_steps)
         self.path = Path(path)
         self.every_steps = every_steps
         self.callbacks = callbacks

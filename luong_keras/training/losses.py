@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from luong_keras.config.checks import check_choice, check_fraction
+from luong_keras.layers.argument_checks import check_integers
 from luong_keras.ops.cross_entropy import (
     check_targets,
     masked_cross_entropy,
@@ -91,7 +92,15 @@ class TranslationLoss(keras.losses.Loss):
         name: str = "translation_loss",
         dtype: Any = None,
     ) -> None:
-        _check_normalization(normalization, nominal_batch_size)
+        check_choice(NORMALIZATIONS, normalization=normalization)
+        check_integers(optional=True, nominal_batch_size=nominal_batch_size)
+        if nominal_batch_size is not None and normalization != "sentence":
+            raise ValueError(
+                "`nominal_batch_size` is the number of sentences that "
+                "normalization='sentence' divides by. Received: normalization="
+                f"{normalization!r}, nominal_batch_size={nominal_batch_size}. "
+                "Leave it out to divide by what the batch holds."
+            )
         # Keras computes the mean over the batch, because it also divides by
         # the number of replicas.
         super().__init__(
@@ -230,18 +239,3 @@ def _count(mask: Any, dtype: Any) -> Any:
     """Count the True values on all replicas."""
     (count,) = sum_over_replicas([ops.sum(ops.cast(mask, dtype))])
     return count
-
-
-def _check_normalization(
-    normalization: str, nominal_batch_size: int | None
-) -> None:
-    check_choice(NORMALIZATIONS, normalization=normalization)
-    if nominal_batch_size is None:
-        return
-    if normalization != "sentence" or nominal_batch_size <= 0:
-        raise ValueError(
-            "`nominal_batch_size` is the positive number of sentences that "
-            "normalization='sentence' divides by. Received: normalization="
-            f"{normalization!r}, nominal_batch_size={nominal_batch_size}. "
-            "Leave it out to divide by what the batch holds."
-        )

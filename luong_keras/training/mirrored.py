@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import keras
 
+from luong_keras.layers.argument_checks import check_integers
+
 if TYPE_CHECKING:
     import tensorflow as tf
 
@@ -42,11 +44,7 @@ def mirrored(devices: int | None = None) -> tf.distribute.Strategy:
             f"TensorFlow. Received: on {keras.backend.backend()}. Set "
             "KERAS_BACKEND=tensorflow."
         )
-    if devices is not None and devices < 1:
-        raise ValueError(
-            "`devices` must be at least 1, or None for all. Received: "
-            f"devices={devices}."
-        )
+    check_integers(optional=True, devices=devices)
     import tensorflow as tf
 
     # Listing logical devices starts TensorFlow; no CPU can be divided later.

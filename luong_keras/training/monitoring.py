@@ -272,7 +272,7 @@ class StopOnNonFinite(Stateful):
         check_integers(minimum=0, max_skipped=max_skipped)
         self.every_steps = every_steps
         self.max_skipped = max_skipped
-        self.describe = describe
+        self.describe = describe or (lambda step: "")
         self.skipped = 0
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
@@ -328,7 +328,14 @@ class StopOnNonFinite(Stateful):
         # Each batch adds one to `iterations`.
         steps_since = int(_to_numpy(inner.iterations)) - 1 - first
         if inner.on_nonfinite != "skip":
-            raise NonFiniteError(self._message(self._batch - steps_since))
+            batch = self._batch - steps_since
+            steps = self.params.get("steps") or 0
+            step = self._epoch * steps + batch
+            raise NonFiniteError(
+                "The gradient has been NaN or infinite since epoch "
+                f"{self._epoch + 1}, batch {batch + 1} of {steps}. "
+                f"{self.describe(step)}{_ADVICE}"
+            )
         self.skipped += new_steps
         if self.skipped > self.max_skipped:
             raise NonFiniteError(
@@ -336,15 +343,6 @@ class StopOnNonFinite(Stateful):
                 "for a gradient that is NaN or infinite, "
                 f"{self.max_skipped} are allowed. {_ADVICE}"
             )
-
-    def _message(self, batch: int) -> str:
-        steps = self.params.get("steps") or 0
-        describe = self.describe or (lambda number: "")
-        return (
-            "The gradient has been NaN or infinite since epoch "
-            f"{self._epoch + 1}, batch {batch + 1} of {steps}. "
-            f"{describe(self._epoch * steps + batch)}{_ADVICE}"
-        )
 
 
 _ADVICE = (

@@ -8,10 +8,8 @@ from typing import Any
 
 import keras
 
-from luong_keras.training.monitoring import (
-    LOSS,
-    BestEpoch,
-)
+from luong_keras.layers.argument_checks import check_integers
+from luong_keras.training.monitoring import LOSS, BestEpoch
 from luong_keras.training.run_folder import epoch_path
 from luong_keras.training.weight_files import (
     check_name,
@@ -127,7 +125,16 @@ class EpochWeights(keras.callbacks.Callback):
         model: keras.Model | None = None,
     ) -> None:
         super().__init__()
-        _check_arguments(keep, average_epochs, average_path)
+        check_integers(minimum=0, keep=keep)
+        check_integers(optional=True, average_epochs=average_epochs)
+        if (average_epochs is None) != (average_path is None):
+            raise ValueError(
+                "`average_epochs` and `average_path` go together. Received: "
+                f"average_epochs={average_epochs}, "
+                f"average_path={average_path!r}."
+            )
+        if average_path is not None:
+            check_name(average_path)
         self.folder = Path(folder)
         self.keep = keep
         self.average_epochs = average_epochs
@@ -173,22 +180,3 @@ class EpochWeights(keras.callbacks.Callback):
 def _last_epochs(count: int, number: int) -> list[int]:
     """Return the last `count` epochs, or fewer, up to epoch `number`."""
     return list(range(max(1, number - count + 1), number + 1))
-
-
-def _check_arguments(
-    keep: int,
-    average_epochs: int | None,
-    average_path: str | os.PathLike[str] | None,
-) -> None:
-    if keep < 0 or (average_epochs is not None and average_epochs < 1):
-        raise ValueError(
-            "Expected: keep of at least 0 and average_epochs of at least 1 or "
-            f"None. Received: keep={keep}, average_epochs={average_epochs}."
-        )
-    if (average_epochs is None) != (average_path is None):
-        raise ValueError(
-            "`average_epochs` and `average_path` go together. Received: "
-            f"average_epochs={average_epochs}, average_path={average_path!r}."
-        )
-    if average_path is not None:
-        check_name(average_path)
