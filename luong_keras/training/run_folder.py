@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from rich.filesize import decimal
+
 from luong_keras.config.values import leaf_values
 from luong_keras.files.atomic_file import read_json, write_json
 from luong_keras.files.path_checks import local_path, no_link
@@ -275,24 +277,25 @@ class RunFolder:
                 f"epoch-7, those of an epoch. Received: {name}."
                 f"{did_you_mean(name, WEIGHTS)} {self._describe_weights()}"
             )
-        path = no_link(self._weights_path(name))
-        if not path.exists():
+        path: Path = (
+            getattr(self, f"{name}_weights")
+            if epoch is None
+            else epoch_path(self.checkpoints, int(epoch[1]))
+        )
+        if not no_link(path).exists():
             raise FileNotFoundError(
                 f"Expected: the weights {path}. Received: no such file. "
                 f"{self._describe_weights()}"
             )
         return path
 
-    def _weights_path(self, name: str) -> Path:
-        epoch = _EPOCH.fullmatch(name)
-        if epoch is not None:
-            return epoch_path(self.checkpoints, int(epoch[1]))
-        path: Path = getattr(self, f"{name}_weights")
-        return path
-
     def _describe_weights(self) -> str:
         """Describe the available weights in a sentence."""
-        names = [name for name in WEIGHTS if self._weights_path(name).exists()]
+        names = [
+            name
+            for name in WEIGHTS
+            if getattr(self, f"{name}_weights").exists()
+        ]
         names += [
             path.name.removesuffix(_SUFFIX)
             for path in sorted(self.checkpoints.glob(f"epoch-*{_SUFFIX}"))
@@ -316,7 +319,7 @@ class RunFolder:
             >>> run.write_config({})
             >>> print(run.tree())
             quickstart/
-              config.json                    3 B  the resolved configuration
+              config.json                3 bytes  the resolved configuration
         """
         lines = [f"{self.path.name}/"]
         for content in vars(RunFolder).values():
@@ -325,7 +328,7 @@ class RunFolder:
             path = self.path / content.name
             if path.exists():
                 name = content.name + "/" * path.is_dir()
-                size = _format_size(path)
+                size = decimal(_count_bytes(path))
                 lines.append(f"  {name:<24} {size:>9}  {content.meaning}")
         return "\n".join(lines)
 
@@ -334,10 +337,6 @@ def _crc32(path: Path) -> int:
     return zlib.crc32(no_link(path).read_bytes())
 
 
-def _format_size(path: Path) -> str:
+def _count_bytes(path: Path) -> int:
     files = [path] if path.is_file() else path.rglob("*")
-    size = float(sum(item.stat().st_size for item in files if item.is_file()))
-    if size < 1000:
-        return f"{size:.0f} B"
-    unit = next((u for u in (1, 2) if size < 1000 ** (u + 1)), 3)
-    return f"{size / 1000**unit:.1f} {'kMG'[unit - 1]}B"
+    return sum(item.stat().st_size for item in files if item.is_file())
