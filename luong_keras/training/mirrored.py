@@ -99,18 +99,26 @@ def check_strategy(model: keras.Model) -> None:
 
     Raises:
         ValueError: If the model was built, or `fit` is called, under a
-            strategy of `_REFUSED`; or under several replicas with scaled
-            losses or compiled by XLA.
+            strategy for several machines or with central variables; or
+            under several replicas with scaled losses or compiled by XLA.
     """
     if keras.backend.backend() != "tensorflow":
         return
     import tensorflow as tf
 
     strategy = model.distribute_strategy
-    for name in _REFUSED:
-        kinds = [getattr(tf.distribute, name, ())]
-        kinds.append(getattr(tf.distribute.experimental, name, ()))
-        if any(isinstance(strategy, kind) for kind in kinds):
+    # Under the first one `fit` fails inside Keras; the others are untested.
+    refused = {
+        "MultiWorkerMirroredStrategy": (
+            tf.distribute.MultiWorkerMirroredStrategy
+        ),
+        "ParameterServerStrategy": tf.distribute.ParameterServerStrategy,
+        "CentralStorageStrategy": (
+            tf.distribute.experimental.CentralStorageStrategy
+        ),
+    }
+    for name, kind in refused.items():
+        if isinstance(strategy, kind):
             raise ValueError(
                 "Expected: no strategy, or `tf.distribute.MirroredStrategy`, "
                 "for several devices of one machine. Received: `tf."
@@ -136,11 +144,3 @@ def _check_replicas(model: keras.Model, replicas: int) -> None:
             "replicas `compile(jit_compile=False)`. Received: jit_compile=True "
             f"and {replicas} replicas."
         )
-
-
-# Under the first strategy `fit` fails inside Keras; the others are untested.
-_REFUSED = (
-    "MultiWorkerMirroredStrategy",
-    "ParameterServerStrategy",
-    "CentralStorageStrategy",
-)
