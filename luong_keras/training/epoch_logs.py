@@ -74,8 +74,7 @@ class TokensPerSecond(keras.callbacks.Callback):
         self.count = count
         self.name = name
         self._seconds_before = 0.0
-        self._start: float | None = None
-        self._end = 0.0
+        self._start = self._end = 0.0
 
     def on_epoch_begin(
         self, epoch: int, logs: dict[str, Any] | None = None
@@ -94,7 +93,7 @@ class TokensPerSecond(keras.callbacks.Callback):
     ) -> None:
         """Add the speed to the logs."""
         seconds = self._seconds
-        self._start, self._seconds_before = None, 0.0
+        self._start, self._seconds_before = self._end, 0.0
         if logs is None or seconds <= 0:
             return
         count = find_result(logs, self.count)
@@ -107,8 +106,7 @@ class TokensPerSecond(keras.callbacks.Callback):
 
     @property
     def _seconds(self) -> float:
-        elapsed = 0.0 if self._start is None else self._end - self._start
-        return self._seconds_before + elapsed
+        return self._seconds_before + self._end - self._start
 
     def get_state(self) -> dict[str, Any]:
         """Return the time of the unfinished epoch."""

@@ -81,7 +81,7 @@ class TrainingProgress(BestEpoch):
         #: The number of batches trained in this process.
         self.steps_done = 0
         self._display = contextlib.ExitStack()
-        self._advance: Advance | None = None
+        self._advance: Advance = lambda count: None
         self._show: Callable[[], None] = lambda: None
         self._logs: Mapping[str, Any] = {}
         self._epoch = self._step = self._steps = 0
@@ -151,14 +151,12 @@ class TrainingProgress(BestEpoch):
         self, batch: int, logs: Mapping[str, Any] | None = None
     ) -> None:
         """Advance the validation bar."""
-        if self._advance is not None:
-            self._advance(1)
+        self._advance(1)
 
     def on_test_end(self, logs: Mapping[str, Any] | None = None) -> None:
         """Remove the validation bar."""
-        if self._advance is not None:
-            self._advance = None
-            self._display.close()
+        self._advance = lambda count: None
+        self._display.close()
 
     def on_epoch_end(
         self, epoch: int, logs: Mapping[str, Any] | None = None
