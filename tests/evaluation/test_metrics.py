@@ -200,7 +200,7 @@ def test_user_defined_metrics_are_registered():
             ValueError,
             "'length' and 'size'",
         ),
-        (lambda: find_metric("bleu:sh"), ValueError, "13a, char.*'sh'"),
+        (lambda: find_metric("bleu:sh"), ValueError, "'13a', 'char'.*'sh'"),
         (lambda: find_metric("ter:zh"), ValueError, "no variants"),
         (lambda: find_metric("bleu:"), ValueError, "a variant after the colon"),
         (lambda: register_metric(len, "bleu"), ValueError, "none of auto, b"),

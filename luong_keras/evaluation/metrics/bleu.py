@@ -6,6 +6,7 @@ import functools
 import os
 from collections.abc import Callable, Iterable, Sequence
 
+from luong_keras.config.checks import check_choice
 from luong_keras.evaluation.metrics.metric import Metric, Target
 from luong_keras.evaluation.translation_scores import corpus_bleu
 from luong_keras.missing_package import needs
@@ -105,12 +106,11 @@ def tokenizer(name: str) -> Callable[[str], str]:
     """
     with needs("sacrebleu"):
         from sacrebleu.metrics.bleu import BLEU
-    names = sorted(BLEU.TOKENIZERS)
-    if name not in names:
-        raise ValueError(
-            "BLEU's variant is a tokenizer of sacreBLEU. Expected: one of "
-            f"{', '.join(names)}. Received: {name!r}."
-        )
+    check_choice(
+        sorted(BLEU.TOKENIZERS),
+        " BLEU's variant is a tokenizer of sacreBLEU.",
+        variant=name,
+    )
     path = _model_path(name)
     if path and not os.path.exists(path):
         raise FileNotFoundError(
