@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from luong_keras.config.checks import check_choice
 from luong_keras.evaluation.metrics.bleu import tokenizer_of
@@ -39,11 +39,21 @@ def minimum_bayes_risk(texts: Sequence[str], utility: str = "chrf") -> int:
     check_utility(utility)
     if not texts:
         raise ValueError("Expected: one text or more. Received: none.")
-    utility_of = _utility_function(utility, texts)
+    import sacrebleu
+
+    metric = (
+        sacrebleu.CHRF()
+        if utility == "chrf"
+        else sacrebleu.BLEU(
+            tokenize=tokenizer_of(Target(references=texts))[0],
+            effective_order=True,
+        )
+    )
     counts = collections.Counter(texts)
     mean = {
         text: sum(
-            count * utility_of(text, other) for other, count in counts.items()
+            count * metric.sentence_score(text, [other]).score
+            for other, count in counts.items()
         )
         for text in counts
     }
@@ -66,19 +76,3 @@ def check_utility(utility: str) -> None:
     check_choice(UTILITIES, utility=utility)
     with needs("sacrebleu"):
         import sacrebleu  # noqa: F401
-
-
-def _utility_function(
-    utility: str, texts: Sequence[str]
-) -> Callable[[str, str], float]:
-    import sacrebleu
-
-    metric = (
-        sacrebleu.CHRF()
-        if utility == "chrf"
-        else sacrebleu.BLEU(
-            tokenize=tokenizer_of(Target(references=texts))[0],
-            effective_order=True,
-        )
-    )
-    return lambda text, other: metric.sentence_score(text, [other]).score

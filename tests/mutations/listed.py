@@ -469,8 +469,8 @@ MUTATIONS = [
     Mutation(
         "the least probable agreement",
         "evaluation/minimum_bayes_risk.py",
-        "count * utility_of(text, other) for other, count",
-        "utility_of(text, other) for other, count",
+        "count * metric.sentence_score(text, [other]).score",
+        "metric.sentence_score(text, [other]).score",
         ("tests/evaluation/test_minimum_bayes_risk.py",),
     ),
     Mutation(
