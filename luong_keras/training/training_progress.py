@@ -130,7 +130,7 @@ class TrainingProgress(BestEpoch):
         self.steps_done += step - self._step
         self._step, self._steps = step, max(self._steps, step)
         if self._first is None:
-            self._first = now, step, self._find_result(self.count) or 0.0
+            self._first = now, step, find_result(self._logs, self.count) or 0.0
         if now >= self._rate_due:
             self._rate = current_rate(self.model.optimizer)
             self._rate_due = now + _SECONDS_A_RATE
@@ -175,7 +175,7 @@ class TrainingProgress(BestEpoch):
             *self._format_results(),
             _format_part(
                 "validation {:.4g}",
-                self._find_result("perplexity", validation=True),
+                find_result(self._logs, "perplexity", validation=True),
             ),
             _format_part(f"{self.title} {{:.2f}}", score),
             _format_part("best {:.2f}", best),
@@ -215,22 +215,21 @@ class TrainingProgress(BestEpoch):
             return None, None
         start, step, tokens = self._first
         seconds = time.monotonic() - start
-        count = self._find_result(self.count)
+        count = find_result(self._logs, self.count)
         speed = None if count is None else (count - tokens) / seconds
         return seconds / (self._step - step), speed
 
     def _format_results(self) -> list[str]:
         return [
             _format_part("loss {:.4g}", self._logs.get("loss")),
-            _format_part("perplexity {:.4g}", self._find_result("perplexity")),
+            _format_part(
+                "perplexity {:.4g}", find_result(self._logs, "perplexity")
+            ),
         ]
 
     def _format_speeds(self, speed: float | None) -> list[str]:
         tokens = "" if speed is None else f"{format_rounded(speed)} tokens/s"
         return [tokens, _format_part("learning rate {:.3g}", self._rate)]
-
-    def _find_result(self, name: str, validation: bool = False) -> Any:
-        return find_result(self._logs, name, validation)
 
 
 def _format_part(text: str, value: float | None) -> str:
