@@ -129,8 +129,7 @@ class _Clipped:
                 self,
                 "Or pass the variables to `apply`.",
             )
-        if not self.built:
-            self.build(variables)
+        self.build(variables)  # It returns if it is built.
         norm = gradient_norm(grads, variables, self.count_embeddings)
         is_finite = None
         if self.on_nonfinite is not None:
