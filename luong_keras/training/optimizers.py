@@ -47,13 +47,9 @@ def gradient_norm(gradients, variables, count_embeddings=True):
     return ops.sqrt(ops.sum(ops.stack(squares)))
 
 
-# Part of the names of counters that start from zero in each process.
+# Part of the names of counters that start from zero in each process, which
+# snapshots leave out.
 NONFINITE = "nonfinite"
-
-
-def is_transient(name: str) -> bool:
-    """Test whether snapshots leave out the variable of this name."""
-    return NONFINITE in name
 
 
 class _Clipped:

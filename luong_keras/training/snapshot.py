@@ -10,7 +10,7 @@ import keras
 import numpy as np
 
 from luong_keras.training.monitoring import check_finite
-from luong_keras.training.optimizers import is_transient
+from luong_keras.training.optimizers import NONFINITE
 from luong_keras.training.snapshot_file import read_arrays, write_arrays
 
 
@@ -212,7 +212,7 @@ def _group_variables(
         "optimizer": [
             variable
             for variable in model.optimizer.variables
-            if not is_transient(variable.name)
+            if NONFINITE not in variable.name
         ],
         "metrics": model.metrics_variables,
     }
