@@ -7,6 +7,7 @@ from typing import Any
 
 import keras
 import numpy as np
+from keras import ops
 
 from luong_keras.config.checks import at_least, check_choice, check_fraction
 from luong_keras.layers.argument_checks import (
@@ -312,7 +313,7 @@ class StopOnNonFinite(Stateful):
         optimizer = self.model.optimizer
         inner = getattr(optimizer, "inner_optimizer", optimizer)
         scale = getattr(optimizer, "dynamic_scale", None)
-        if scale is not None and float(_to_numpy(scale)) < 1:
+        if scale is not None and float(ops.convert_to_numpy(scale)) < 1:
             raise NonFiniteError(
                 f"Epoch {self._epoch + 1}: the gradient overflows float16 "
                 "however small the loss is scaled, so the run has diverged. "
@@ -320,13 +321,13 @@ class StopOnNonFinite(Stateful):
             )
         if getattr(inner, "nonfinite_steps", None) is None:
             return
-        count = int(_to_numpy(inner.nonfinite_steps))
+        count = int(ops.convert_to_numpy(inner.nonfinite_steps))
         new_steps, self._seen = count - self._seen, count
         if not new_steps:
             return
-        first = int(_to_numpy(inner.first_nonfinite))
+        first = int(ops.convert_to_numpy(inner.first_nonfinite))
         # Each batch adds one to `iterations`.
-        steps_since = int(_to_numpy(inner.iterations)) - 1 - first
+        steps_since = int(ops.convert_to_numpy(inner.iterations)) - 1 - first
         if inner.on_nonfinite != "skip":
             batch = self._batch - steps_since
             steps = self.params.get("steps") or 0
@@ -373,7 +374,3 @@ def check_finite(arrays: Mapping[str, np.ndarray]) -> None:
             f"These weights are NaN or infinite: {', '.join(nonfinite[:5])}"
             f"{' and others' * (len(nonfinite) > 5)}. {_ADVICE}"
         )
-
-
-def _to_numpy(variable: keras.Variable) -> np.ndarray:
-    return keras.ops.convert_to_numpy(variable)
