@@ -1,7 +1,5 @@
 """Small tables, as text and as HTML, and numbers with their nouns."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Orders that are pure functions of their seeds, and the shapes of batches."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Training batches with random access: each is read independently."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json

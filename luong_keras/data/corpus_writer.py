@@ -1,7 +1,5 @@
 """Parallel checks of sentence pairs, which are written as a corpus."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import os

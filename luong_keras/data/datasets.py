@@ -1,7 +1,5 @@
 """The training, development and test pairs that a configuration names."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Batches for decoding and scoring, in order of length."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

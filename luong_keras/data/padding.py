@@ -1,7 +1,5 @@
 """Padding of batches, and the rows of a batch that a process gets."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np

@@ -3,8 +3,6 @@
 The module does not import TensorFlow, which takes seconds in each process.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """Readers of text files, plain or compressed, and of pairs of text files."""
 
-from __future__ import annotations
-
 import bz2
 import contextlib
 import functools

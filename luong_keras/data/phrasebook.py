@@ -3,8 +3,6 @@
 `examples/builtin_corpus` writes the file.
 """
 
-from __future__ import annotations
-
 import bz2
 import functools
 import json

@@ -1,7 +1,5 @@
 """Public data: test sets of sacreBLEU and sets of TensorFlow Datasets."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Sentence pairs from the files that a setting or a command names."""
 
-from __future__ import annotations
-
 import functools
 import sys
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """The token ids of a corpus, written once, and the selection of pairs."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Ensembles of models, which choose each word together (section 4.2)."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

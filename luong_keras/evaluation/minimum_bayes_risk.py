@@ -1,7 +1,5 @@
 """Choice of the translation that the other translations agree with most."""
 
-from __future__ import annotations
-
 import collections
 from collections.abc import Sequence
 

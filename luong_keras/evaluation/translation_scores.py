@@ -1,7 +1,5 @@
 """BLEU, chrF and TER of one system, and comparisons of two systems."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 

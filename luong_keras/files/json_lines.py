@@ -1,7 +1,5 @@
 """Files with one JSON value per line."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Translation during training on JAX."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import keras

@@ -1,7 +1,5 @@
 """Searches over lines of text, batch by batch."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 

@@ -4,8 +4,6 @@ The translator, the signatures of an export and the commands share this module.
 It needs neither Keras nor TensorFlow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypedDict
 

@@ -1,7 +1,5 @@
 """Searches with the configured settings or with options per sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

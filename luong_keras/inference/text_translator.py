@@ -1,7 +1,5 @@
 """Translation from text to text with a trained model."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Unpack
 

@@ -1,7 +1,5 @@
 """Results of a translator in Python, and the order of its batches."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter

@@ -1,7 +1,5 @@
 """Translation from strings to strings in one TensorFlow graph."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

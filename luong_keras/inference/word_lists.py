@@ -1,7 +1,5 @@
 """Word lists in the graph: the dictionary and the shortlist of a search."""
 
-from __future__ import annotations
-
 import tempfile
 import weakref
 from pathlib import Path

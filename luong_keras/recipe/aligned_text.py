@@ -1,7 +1,5 @@
 """Links between the words or tokens of a parallel text, in bounded memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import NamedTuple

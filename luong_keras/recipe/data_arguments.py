@@ -1,7 +1,5 @@
 """Settings of a run for the sentence pairs of a user."""
 
-from __future__ import annotations
-
 import dataclasses
 import filecmp
 import itertools

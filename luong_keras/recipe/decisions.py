@@ -1,7 +1,5 @@
 """Settings of a run that are chosen when it begins, and kept."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from typing import Any

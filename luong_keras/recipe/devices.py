@@ -1,7 +1,5 @@
 """The devices and processes that train a run."""
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import os

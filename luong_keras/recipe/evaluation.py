@@ -1,7 +1,5 @@
 """Scores of a trained translator on test pairs."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Preparation of the checked text of a run."""
 
-from __future__ import annotations
-
 import functools
 import tempfile
 from collections.abc import Iterator, Sequence

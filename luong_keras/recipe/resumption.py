@@ -1,7 +1,5 @@
 """Resumption of a run: checks, and the record of its sessions."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import importlib

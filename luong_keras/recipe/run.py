@@ -4,8 +4,6 @@
 the model and calls `luong_keras.fit`, and `score_and_export` ends the run.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time

@@ -3,8 +3,6 @@
 The word lists of a run, a dictionary and a shortlist, are in its folder.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from luong_keras.alignment.dictionary import read_dictionary, read_lexicon

@@ -1,7 +1,5 @@
 """Training of a model from batches and settings."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import signal

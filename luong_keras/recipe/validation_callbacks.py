@@ -1,7 +1,5 @@
 """Callbacks that validate a training run after each epoch."""
 
-from __future__ import annotations
-
 import functools
 import html
 import os

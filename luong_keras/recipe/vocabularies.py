@@ -1,7 +1,5 @@
 """The vocabularies of a run, and the token ids of its text."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Iterator, Sequence

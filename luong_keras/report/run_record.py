@@ -1,7 +1,5 @@
 """Record of a run, read from its folder, and its example sentences."""
 
-from __future__ import annotations
-
 import difflib
 import json
 import re

@@ -6,8 +6,6 @@ Unicode are read from sacremoses, so the rules match the preparation of the
 training text.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import re

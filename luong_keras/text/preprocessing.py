@@ -1,7 +1,5 @@
 """Moses preprocessing in Python, before a corpus is written."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import re

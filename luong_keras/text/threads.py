@@ -3,8 +3,6 @@
 TensorFlow's operations let other Python threads run at the same time.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 from collections import deque

@@ -1,7 +1,5 @@
 """The base class of word and subword tokenizers."""
 
-from __future__ import annotations
-
 import abc
 import hashlib
 import json

@@ -4,8 +4,6 @@ Sentences are split like sacreBLEU's `13a`, the tokenisation on which BLEU is
 computed, written as RE2 expressions.
 """
 
-from __future__ import annotations
-
 from luong_keras.with_tensorflow import tf
 
 # Everything that Python's `str.split()` treats as white space.

@@ -1,7 +1,5 @@
 """The source and target columns of a table."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

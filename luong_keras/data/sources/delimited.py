@@ -1,7 +1,5 @@
 """Files of columns: `.tsv` with tabs, `.csv` with commas and quotes."""
 
-from __future__ import annotations
-
 import collections
 import contextlib
 import csv

@@ -1,7 +1,5 @@
 """Files of one JSON record per line."""
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Python objects that hold pairs: data frames, data sets, lists."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any

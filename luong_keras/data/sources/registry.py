@@ -1,7 +1,5 @@
 """All kinds of sources; a new kind is a module here and a line below."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Kinds of sources, and the pairs that they yield."""
 
-from __future__ import annotations
-
 import numbers
 import re
 from collections.abc import Callable, Iterable

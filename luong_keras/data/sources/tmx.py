@@ -5,8 +5,6 @@ with lxml, which sacreBLEU depends on. Entities are refused: with them, a small
 file can become huge, or include other files of this machine.
 """
 
-from __future__ import annotations
-
 import functools
 import html
 import itertools

@@ -1,7 +1,5 @@
 """BLEU in the tokenization of the target language or script."""
 
-from __future__ import annotations
-
 import functools
 import os
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """Registry of the metrics of a run; a new metric is an entry of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 
