@@ -180,9 +180,11 @@ def test_subclassed_model(name):
     np.testing.assert_array_equal(found, ids_to_output(name))
 
 
-@pytest.mark.slow_after_first
 @pytest.mark.tensorflow
-@every_layer
+@pytest.mark.parametrize(
+    "name",
+    few_at_first(LAYERS, ("LuongAttention", "InputFeedingLSTMCell")),
+)
 def test_graph_of_unknown_sizes(name):
     import tensorflow as tf
 

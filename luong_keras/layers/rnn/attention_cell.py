@@ -283,7 +283,7 @@ class AttentionCell(CellWeights):
             position = _add_hypothesis_axis(position, 1)
             masks = {k: _add_hypothesis_axis(m, 2) for k, m in masks.items()}
         source_length = None if memory is None else ops.shape(memory)[1]
-        if source_length == 0:
+        if memory is not None and memory.shape[1] == 0:
             keys = None  # those of the padding, which follow, have one place
         memory, memory_mask, masks = pad_empty_memory(
             memory, memory_mask, masks
