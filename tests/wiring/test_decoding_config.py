@@ -142,7 +142,12 @@ def beam(**changes):
 
 
 def drawn(**changes):
-    return {"strategy": ("Sampling", DRAWN | changes)}
+    # No sample contains `<pad>` or `<s>`, whose ids these are.
+    excluded = ("_NoSpecialTokens", {"ids": (0, 2)})
+    return {
+        "strategy": ("Sampling", DRAWN | changes),
+        "scorers": [NORMALISED, excluded],
+    }
 
 
 def penalty(**changes):
