@@ -33,9 +33,13 @@ def missing_package(
     Example:
         >>> print(missing_package("sentencepiece", ImportError("not found")))
         This needs the package `sentencepiece`, which could not be imported \
-(not found). Install it with `pip install 'luong-keras[train]'`.
+(not found). Install it with `pip install '.[train]'` in a clone, or \
+`pip install 'luong-keras[train]'`.
     """
-    command = f"pip install 'luong-keras[{extra}]'"
+    command = (
+        f"pip install '.[{extra}]'` in a clone, or `pip install "
+        f"'luong-keras[{extra}]'"
+    )
     if name == "tensorflow-text":
         # It must match the minor version of TensorFlow.
         minor = _installed_version("tensorflow", "2").split(".")[:2]
@@ -65,7 +69,7 @@ def needs(name: str, extra: str = "train") -> Iterator[None]:
           ...
         ImportError: This needs the package `xyz`, which could not be \
 imported (No module named 'xyz'). Install it with `pip install \
-'luong-keras[train]'`.
+'.[train]'` in a clone, or `pip install 'luong-keras[train]'`.
     """
     try:
         yield

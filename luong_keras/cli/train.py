@@ -350,8 +350,8 @@ def _check_call(call: Call) -> None:
         )
     if call.backend == "jax" and importlib.util.find_spec("jax") is None:
         raise ImportError(
-            "--backend jax needs JAX. Install it: pip install "
-            "'luong-keras[jax]', for GPUs also 'jax[cuda12]'."
+            "--backend jax needs JAX. Install it: pip install jax, for GPUs "
+            "'jax[cuda12]'."
         )
     if call.backend == "jax" and call.strategy is not None:
         raise ValueError(

@@ -192,9 +192,9 @@ class LocalAttention(LuongAttention):
         position,
         successive,
     ):
-        place = self._align(query, value, value_mask, position)
+        aligned = self._align(query, value, value_mask, position)
         keys = self.project_keys(value) if keys is None else keys
-        tensors = query, keys, value, place, dropout_mask
+        tensors = query, keys, value, aligned, dropout_mask
         blocks, min_length = self._choose_blocks(query, position, successive)
         length = ops.shape(value)[1]
         # Exports of JAX cannot compare a length that is not known yet.
@@ -242,10 +242,10 @@ class LocalAttention(LuongAttention):
             return windows.Blocks(steps, 0), 2 * width
         return windows.SINGLE, 16 * width
 
-    def _read_all(self, query, keys, value, place, dropout_mask, training):
+    def _read_all(self, query, keys, value, aligned, dropout_mask, training):
         """Return the context and weights from the whole source."""
         positions = masking.all_places(ops.shape(value)[1])
-        window = self._window_at(place, positions)
+        window = self._window_at(aligned, positions)
         weights = windows.local_weights(
             self._scores(query, keys),
             window.mask,
@@ -255,12 +255,12 @@ class LocalAttention(LuongAttention):
         return self._attend(weights, value, dropout_mask, training)
 
     def _read_windows(
-        self, blocks, query, keys, value, place, dropout_mask, training
+        self, blocks, query, keys, value, aligned, dropout_mask, training
     ):
         """Return the context and weights from gathered windows."""
         steps, source_length = ops.shape(query)[1], ops.shape(value)[1]
         positions = windows.window_indices(
-            place.centre, self.half_width, source_length, blocks
+            aligned.centre, self.half_width, source_length, blocks
         )
         window_keys = gather_windows(keys, positions)
         window_values = window_keys
@@ -270,7 +270,7 @@ class LocalAttention(LuongAttention):
             positions = ops.repeat(positions, blocks.size, axis=1)[:, :steps]
         if dropout_mask is not None:
             dropout_mask = ops.take_along_axis(dropout_mask, positions, axis=-1)
-        window = self._window_at(place, positions)
+        window = self._window_at(aligned, positions)
         shape = ops.shape(query)[:2]
         queries = windows.cut_into_blocks(query, blocks.size)
         weights = windows.local_weights(
@@ -313,8 +313,8 @@ class LocalAttention(LuongAttention):
         """
         position = self._step_position(query, position, query_mask)
         positions = masking.all_places(ops.shape(value)[1])
-        place = self._align(query, value, value_mask, position)
-        return self._window_at(place, positions)
+        aligned = self._align(query, value, value_mask, position)
+        return self._window_at(aligned, positions)
 
     def _align(self, query, value, value_mask, position):
         """Return the `AlignedPosition` of each query (B, T, U)."""
@@ -341,24 +341,24 @@ class LocalAttention(LuongAttention):
             aligned_position, centre, span.first, value_mask
         )
 
-    def _window_at(self, place, positions):
+    def _window_at(self, aligned, positions):
         """Return the `Window` at these positions, (S,) or (B, T, W)."""
-        inside = windows.window_mask(place.centre, self.half_width, positions)
-        if place.mask is not None:
-            mask = place.mask[:, None]
+        inside = windows.window_mask(aligned.centre, self.half_width, positions)
+        if aligned.mask is not None:
+            mask = aligned.mask[:, None]
             if len(positions.shape) > 1:
-                mask = rows_of_each(place.mask, positions)
+                mask = rows_of_each(aligned.mask, positions)
             inside = ops.logical_and(inside, mask)
         aligned_position = ops.cast(
-            place.aligned_position, masking.wider_dtype(self.compute_dtype)
+            aligned.aligned_position, masking.wider_dtype(self.compute_dtype)
         )
         factor = windows.gaussian(
             aligned_position,
             self.gaussian_width,
-            positions - place.first[:, None, None],
+            positions - aligned.first[:, None, None],
         )
         return windows.Window(
-            place.aligned_position, place.centre, inside, factor
+            aligned.aligned_position, aligned.centre, inside, factor
         )
 
     @property
