@@ -22,12 +22,13 @@ from pathlib import Path
 
 from speed.command_line import data_folder, make_parser
 
-from luong_keras import Translator, config_from_dict
+from luong_keras import Translator
 from luong_keras.alignment import LinkScores, parse_alignments, symmetrize
 from luong_keras.alignment.links import parse_links
 from luong_keras.alignment.symmetrization import METHODS
 from luong_keras.data import Corpus, phrasebook
 from luong_keras.data.parallel_text import read_lines
+from luong_keras.recipe.run_settings import run_config
 from luong_keras.text.word_splitting import split_13a
 from luong_keras.training import RunFolder
 
@@ -49,7 +50,7 @@ def main() -> None:
             folders, (("en", "de"), ("de", "en")), strict=False
         ):
             train(folder, languages)
-    data = config_from_dict(RunFolder(folders[0]).read_config()).data
+    data = run_config(folders[0]).data
     languages = data.source_language, data.target_language
     *text, gold = TEXTS[arguments.text](languages == ("de", "en"))
     print(f"{arguments.text}, {'-'.join(languages)}, {len(gold)} sentences")

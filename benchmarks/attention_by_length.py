@@ -14,10 +14,10 @@ import dataclasses
 
 from speed.command_line import make_parser
 
-from luong_keras import Translator, config_from_dict
+from luong_keras import Translator
 from luong_keras.data import load_datasets
 from luong_keras.evaluation import bleu_by_length, plot_length_analysis
-from luong_keras.training import RunFolder
+from luong_keras.recipe.run_settings import run_config
 
 
 def main() -> None:
@@ -47,7 +47,7 @@ def main() -> None:
 
 def groups(run_dir, limits=(10, 20, 30, 40, 50)):
     """Return BLEU of one run for groups of source lengths."""
-    config = config_from_dict(RunFolder(run_dir).read_config())
+    config = run_config(run_dir)
     decoding = dataclasses.replace(config.decoding, replace_unknown=False)
     translator = Translator.from_run(run_dir, decoding=decoding)
     sources, references = zip(*load_datasets(config.data).test, strict=True)

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from speed.command_line import data_folder, make_parser
 
-from luong_keras import PRESETS, config_from_dict, override
+from luong_keras import PRESETS, override
 from luong_keras.alignment.dictionary import (
     read_dictionary,
     write_dictionary,
@@ -29,8 +29,8 @@ from luong_keras.alignment.dictionary import (
 from luong_keras.alignment.links import parse_links
 from luong_keras.alignment.word_pairs import aligned_word_pairs
 from luong_keras.data.parallel_text import read_lines, read_pairs
+from luong_keras.recipe.run_settings import run_config
 from luong_keras.special_tokens import UNK
-from luong_keras.training.run_folder import RunFolder
 
 # The mark between the parts of a compound in the text of WMT.
 HYPHEN = " ##AT##-##AT## "
@@ -54,7 +54,7 @@ def main() -> None:
         train(corpus, Path(arguments.run_dir), arguments.set)
     languages = "en", "de"
     if arguments.run_dir:
-        config = config_from_dict(RunFolder(arguments.run_dir).read_config())
+        config = run_config(arguments.run_dir)
         languages = config.data.source_language, config.data.target_language
     pairs = word_pairs(corpus, languages, arguments.min_count)
     output = Path(arguments.output)

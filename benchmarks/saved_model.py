@@ -17,18 +17,13 @@ from pathlib import Path
 import numpy as np
 from speed.command_line import make_parser
 
-from luong_keras import (
-    DecodingConfig,
-    RunConfig,
-    Translator,
-    config_from_dict,
-)
+from luong_keras import Translator
 from luong_keras.data import load_datasets
 from luong_keras.evaluation import corpus_bleu
+from luong_keras.recipe.run_settings import run_config
 from luong_keras.serving import SavedModelSession, export_saved_model
 from luong_keras.serving.saved_model_checks import NEAR_TIE
 from luong_keras.serving.saved_model_session import read_meta_graph
-from luong_keras.training import RunFolder
 
 
 def main() -> None:
@@ -43,10 +38,8 @@ def main() -> None:
         choices=["float32", "bfloat16", "float16"],
     )
     arguments = parser.parse_args()
-    config: RunConfig = config_from_dict(
-        RunFolder(arguments.run_dir).read_config()
-    )
-    decoding: DecodingConfig = config.decoding
+    config = run_config(arguments.run_dir)
+    decoding = config.decoding
     if arguments.beam_size is not None:
         decoding = dataclasses.replace(
             decoding, beam_size=arguments.beam_size, stack_size=None

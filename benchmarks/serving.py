@@ -30,10 +30,10 @@ from speed.served_model import LoopbackProcess, export_untrained
 from speed.server_load import FORMS, answer_bytes
 from speed.worker import pin, resident_megabytes
 
-from luong_keras import Translator, config_from_dict
+from luong_keras import Translator
 from luong_keras.data import load_datasets
+from luong_keras.recipe.run_settings import run_config
 from luong_keras.serving import export_saved_model
-from luong_keras.training import RunFolder
 
 SHIPPED = Path(__file__).parents[1] / "export" / "batching.config"
 
@@ -234,7 +234,7 @@ def server(models, batching=None):
 
 def export(run_dir, models, beam_size):
     """Export version 1 and return sentences for it."""
-    config = config_from_dict(RunFolder(run_dir).read_config())
+    config = run_config(run_dir)
     decoding = dataclasses.replace(
         config.decoding, beam_size=beam_size, stack_size=None
     )
