@@ -283,20 +283,19 @@ class _Client:
         return self._known_contract
 
     async def _request_states(self) -> dict[int, str]:
-        connection = self._open_connection()
-        message, read = connection.status_request(), connection.states
+        message, read = self._open_connection().status()
         return await self._send("the status", message, read)
 
     async def _predict(
         self, signature: str, columns: Any, outputs: Any, read: Any, end: Any
     ) -> Any:
-        what, connection = _CONTRACT, self._open_connection()
-        if signature != "contract":
-            what = f"an answer of signature {signature!r}"
-        message = connection.request(signature, columns, outputs)
-        arrays = connection.arrays
+        what = f"an answer of signature {signature!r}"
+        if signature == "contract":
+            what = _CONTRACT
+        connection = self._open_connection()
+        message, arrays = connection.prediction(signature, columns, outputs)
         return await self._send(
-            what, message, lambda answer: read(arrays(answer, outputs)), end
+            what, message, lambda answer: read(arrays(answer)), end
         )
 
     async def _send(

@@ -75,24 +75,23 @@ class Connection:
         else:
             self._channel = kind.insecure_channel(address.netloc, options)
 
-    def request(self, signature: str, columns: Any, outputs: Any) -> Any:
+    def prediction(self, signature: str, columns: Any, outputs: Any) -> Any:
+        """Return a request of outputs, and the function that reads arrays."""
         request = _MESSAGES["PredictRequest"](output_filter=outputs)
         request.model_spec.CopyFrom(self._spec)
         request.model_spec.signature_name = signature
         for name, array in columns.items():
             request.inputs.add(key=name, value=_encode_array(array))
-        return "Predict", request
+        return ("Predict", request), lambda answer: {
+            x.key: _decode_tensor(x.value) for x in answer.outputs
+        }
 
-    def arrays(self, answer: Any, outputs: Any) -> dict[str, np.ndarray]:
-        return {x.key: _decode_tensor(x.value) for x in answer.outputs}
-
-    def status_request(self) -> Any:
+    def status(self) -> Any:
+        """Return a request of states, and the function that reads them."""
         request = _MESSAGES["GetModelStatusRequest"](model_spec=self._spec)
-        return "GetModelStatus", request
-
-    def states(self, answer: Any) -> dict[int, str]:
-        states = answer.model_version_status
-        return {x.version: _STATES[x.state] for x in states}
+        return ("GetModelStatus", request), lambda answer: {
+            x.version: _STATES[x.state] for x in answer.model_version_status
+        }
 
     async def send(self, request: Any, seconds: float) -> Any:
         """Send a request and return the response."""

@@ -11,6 +11,7 @@ import os
 import ssl
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import httpx
@@ -68,27 +69,22 @@ class Connection:
             limits=httpx.Limits(max_keepalive_connections=64),
         )
 
-    def request(self, signature: str, columns: Any, outputs: Any) -> Any:
-        values = [map(_json_value, x.tolist()) for x in columns.values()]
-        rows = [
-            dict(zip(columns, row, strict=True))
-            for row in zip(*values, strict=True)
-        ]
+    def prediction(self, signature: str, columns: Any, outputs: Any) -> Any:
+        """Return a request of outputs, and the function that reads arrays."""
+        values = zip(*(x.tolist() for x in columns.values()), strict=True)
+        rows = [dict(zip(columns, row, strict=True)) for row in values]
         body = {"signature_name": signature, "instances": rows}
-        text = json.dumps(body, ensure_ascii=False)
-        return "POST", f"{self._url}:predict", text.encode()
-
-    def arrays(self, answer: Any, outputs: Any) -> dict[str, np.ndarray]:
-        return _parse_response(
-            answer, lambda x: _rows_to_arrays(x["predictions"], outputs)
+        text = json.dumps(body, ensure_ascii=False, default=_base64)
+        request = "POST", f"{self._url}:predict", text.encode()
+        return request, partial(
+            _parse_response,
+            lambda body: _rows_to_arrays(body["predictions"], outputs),
         )
 
-    def status_request(self) -> Any:
-        return "GET", self._url, None
-
-    def states(self, answer: Any) -> dict[int, str]:
-        return _parse_response(
-            answer,
+    def status(self) -> Any:
+        """Return a request of states, and the function that reads them."""
+        return ("GET", self._url, None), partial(
+            _parse_response,
             lambda body: {
                 int(version["version"]): version["state"]
                 for version in body["model_version_status"]
@@ -169,7 +165,7 @@ def _connection_error(error: Exception) -> TranslationServerError:
     return TranslationServerError(reason, "UNAVAILABLE")
 
 
-def _parse_response(answer: Any, read: Callable[[Any], Any]) -> Any:
+def _parse_response(read: Callable[[Any], Any], answer: Any) -> Any:
     """Read a response; raise its error, or one if it is unreadable."""
     status, headers, content = answer
     try:
@@ -220,8 +216,6 @@ def _rows_to_arrays(rows: Any, outputs: Any) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _json_value(value: Any) -> Any:
-    """Encode bytes as base64 for TensorFlow Serving."""
-    if isinstance(value, bytes):
-        return {"b64": base64.b64encode(value).decode()}
-    return value
+def _base64(text: bytes) -> dict[str, str]:
+    """Return the JSON of bytes for TensorFlow Serving."""
+    return {"b64": base64.b64encode(text).decode()}
