@@ -44,6 +44,7 @@ from luong_keras.serving.warmup import read_warmup, write_warmup
 from luong_keras.special_tokens import SPECIAL_TOKENS
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator
+from tests.serving.linux import needs_linux
 from tests.serving.tiny_translator import (
     SOURCE_WORDS,
     tiny_translator,
@@ -59,11 +60,6 @@ TEXTS = [
 ]
 EXPORTER = Path(__file__).parents[2] / "export" / "export_saved_model.py"
 DICTIONARY = ["the", "cat", "sees", "a", "zebra", "house"]
-linux = pytest.mark.skipif(
-    not sys.platform.startswith("linux"),
-    reason="the cost of a request is read from /proc",
-)
-
 FRESH_PROCESS = """
 import base64, json, sys
 import tensorflow as tf
@@ -123,7 +119,7 @@ def answers_of_runtime(folder, *requests):
     )
 
 
-@linux
+@needs_linux
 @pytest.mark.slow
 def test_server_runtime_gives_the_same_outputs(exported, translator):
     functions = signatures(translator, traced=False)
@@ -145,7 +141,7 @@ def test_server_runtime_gives_the_same_outputs(exported, translator):
                 )
 
 
-@linux
+@needs_linux
 @pytest.mark.slow
 def test_fresh_process_gives_the_same_translations(exported):
     process = subprocess.run(
@@ -278,7 +274,7 @@ def one_signature(monkeypatch):
     )
 
 
-@linux
+@needs_linux
 def test_servable_model_passes_every_check(
     translator, one_signature, tmp_path, monkeypatch
 ):
@@ -454,7 +450,7 @@ def test_absent_ranks_are_not_ties():
 
 
 @pytest.mark.slow
-@linux
+@needs_linux
 def test_exported_answers_are_compared_with_the_model(exported):
     inputs = {"text": np.array([b"the cat sees a dog ."], object)}
     (found,) = run_in_server_runtime(exported, [("serving_default", inputs)])
@@ -470,7 +466,7 @@ def file_sizes(folder):
 
 
 @pytest.mark.slow
-@linux
+@needs_linux
 def test_bfloat16_weights_take_half_the_space(exported, translator, tmp_path):
     folder = export_saved_model(translator, tmp_path / "1", "bfloat16")
     model = translator.translation_model.model
@@ -491,7 +487,7 @@ def test_bfloat16_weights_take_half_the_space(exported, translator, tmp_path):
 
 
 @pytest.mark.slow
-@linux
+@needs_linux
 def test_folded_embedding_is_exported(exported, translator, tmp_path):
     model = translator.translation_model
     model.fold_embedding()
@@ -532,7 +528,7 @@ def trained(tmp_path_factory):
     return write_run(folder, tiny_translator())
 
 
-@linux
+@needs_linux
 @pytest.mark.slow
 def test_command_exports_a_run(trained, tmp_path, monkeypatch, capsys):
     output = tmp_path / "models" / "2"

@@ -1,7 +1,5 @@
 """Ten thousand strange texts, translated by two exports."""
 
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,11 +15,9 @@ from luong_keras.serving.saved_model_session import (
 )
 from luong_keras.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from luong_keras.translator import Translator
+from tests.serving.linux import needs_linux
 
-pytestmark = pytest.mark.skipif(
-    not sys.platform.startswith("linux"),
-    reason="the C API is loaded from the libraries of the Linux packages",
-)
+pytestmark = needs_linux
 
 NORMAL = b"the cat sees a dog ."
 BATCH, BATCHES = 32, 160  # 4,960 texts to each of the two exports

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
+from tests.serving.linux import needs_linux
 from tests.serving.server_calls import Grpc, post
 from tests.serving.server_process import LoopbackProcess
-from tests.serving.test_loopback_server import pytestmark as pytestmark
 
+pytestmark = needs_linux
 EXPORT = Path(__file__).parents[2] / "export"
 BATCHES = """
 max_batch_size { value: 3 }

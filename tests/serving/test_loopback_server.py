@@ -2,7 +2,6 @@
 
 import shutil
 import socket
-import sys
 import threading
 import time
 
@@ -12,14 +11,12 @@ import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
 from tests.serving import loopback_server
+from tests.serving.linux import needs_linux
 from tests.serving.loopback_version import WARM_UP
 from tests.serving.server_calls import Grpc, get, post
 from tests.serving.server_process import LoopbackProcess
 
-pytestmark = pytest.mark.skipif(
-    not sys.platform.startswith("linux"),
-    reason="the double runs the Linux libraries of TensorFlow's package",
-)
+pytestmark = needs_linux
 CONFIG = """
 model_config_list {{
   config {{ name: "other" base_path: "/models/other" }}

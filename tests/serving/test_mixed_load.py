@@ -5,22 +5,19 @@ must have the same translation as without other requests.
 """
 
 import random
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import requests
 
 from luong_keras_client import TranslationClient
+from tests.serving.linux import needs_linux
 from tests.serving.server_process import CHECKOUT, LoopbackProcess
 from tests.serving.tiny_translator import SOURCE_WORDS
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(
-        not sys.platform.startswith("linux"),
-        reason="the double runs the Linux libraries of TensorFlow's package",
-    ),
+    needs_linux,
 ]
 VALID, WORST, INVALID, CLIENTS = 1000, 200, 200, 16
 ROWS, TOKENS = 32, 9  # limits of `exported_models`

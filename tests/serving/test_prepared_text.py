@@ -1,7 +1,6 @@
 """Translators whose training text was prepared (tokenised, lowercased)."""
 
 import dataclasses
-import sys
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from luong_keras.serving.signatures import INPUTS, signatures
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.translator import Translator
+from tests.serving.linux import needs_linux
 from tests.serving.tiny_translator import tiny_translator, write_run
 
 DATA = DataConfig(
@@ -136,10 +136,7 @@ def two_signatures(monkeypatch):
         monkeypatch.setattr(export + check, lambda *arguments: None)
 
 
-@pytest.mark.skipif(
-    not sys.platform.startswith("linux"),
-    reason="the C API is loaded from the libraries of the Linux packages",
-)
+@needs_linux
 @pytest.mark.slow
 def test_export_takes_unprepared_text(
     translator, plain, prepared, two_signatures, tmp_path

@@ -18,6 +18,7 @@ from luong_keras.serving.saved_model_session import (
     run_and_measure,
     run_in_server_runtime,
 )
+from tests.serving.linux import needs_linux
 
 # Fails after a long log; the alarm ends it if nobody reads the log.
 TALKATIVE = """#!{python}
@@ -116,10 +117,7 @@ def test_process_ends_if_its_calls_cannot_be_computed(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    sys.platform != "linux",
-    reason="the cost of a request is read from /proc",
-)
+@needs_linux
 def test_cost_of_an_unfinished_call_leaves_out_pauses(tmp_path, monkeypatch):
     tf.saved_model.save(Endless(), str(tmp_path))
     wait = subprocess.Popen.wait
