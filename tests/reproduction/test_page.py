@@ -33,10 +33,13 @@ def folder(tmp_path):
     return tmp_path
 
 
-def written(folder):
-    page, summary = write_pages(builtin_plan(), folder / "rows", folder)
-    text = page.read_text(encoding="utf-8")
-    return text, json.loads(summary.read_text(encoding="utf-8"))
+def written(folder, plan=None):
+    """Write a page; return its text, its tables and its claims by text."""
+    plan = plan or builtin_plan()
+    page, path = write_pages(plan, folder / "rows", folder)
+    summary = json.loads(path.read_text(encoding="utf-8"))
+    claims = {claim["claim"]: claim for claim in summary["claims"]}
+    return page.read_text(encoding="utf-8"), summary["tables"], claims
 
 
 def plain(text):
@@ -46,10 +49,8 @@ def plain(text):
 
 @pytest.mark.slow
 def test_figures_are_shown_with_the_papers(folder):
-    text, summary = written(folder)
-    (table,) = (
-        t for t in summary["tables"] if t["title"].startswith("Table 1")
-    )
+    text, tables, _ = written(folder)
+    (table,) = (t for t in tables if t["title"].startswith("Table 1"))
     reverse = next(x for x in table["lines"] if x["row"] == "reverse")
     # Mean and deviation of 39 and 40.
     assert reverse["bleu"]["mean"] == pytest.approx(39.5)
@@ -70,13 +71,13 @@ def test_figures_are_shown_with_the_papers(folder):
 
 @pytest.mark.slow
 def test_rows_show_the_command_that_makes_them(folder):
-    text, _ = written(folder)
+    text, _, _ = written(folder)
     command = "--config plan=builtin rows=reverse seeds=2"
     assert f"{command} " in " ".join(plain(text).split())
     write_rows(folder / "rows", record("local-p-unk"))
     made = dataclasses.replace(record("ensemble"), seeds=(1, 2, 3, 4))
     write_rows(folder / "rows", made)
-    text, _ = written(folder)
+    text, _, _ = written(folder)
     shown = " ".join(plain(text).split())
     assert "rows=local-p-unk seeds=1 " in shown
     # The plan sets the number of models of an ensemble.
@@ -85,8 +86,7 @@ def test_rows_show_the_command_that_makes_them(folder):
 
 @pytest.mark.slow
 def test_claims_get_verdicts(folder):
-    text, summary = written(folder)
-    claims = {c["claim"]: c for c in summary["claims"]}
+    text, _, claims = written(folder)
     assert claims["Reversing the source helps."]["verdict"] == "holds"
     assert claims["Reversing the source helps."]["section"] == "4.2"
     ensemble = claims["An ensemble is better than a single model."]
@@ -96,14 +96,13 @@ def test_claims_get_verdicts(folder):
     rows = folder / "rows"
     better = record("base", 1, 0.9), record("base", 2, 0.9)
     write_rows(rows, *better)
-    _, summary = written(folder)
-    claims = {c["claim"]: c for c in summary["claims"]}
+    _, _, claims = written(folder)
     assert claims["Reversing the source helps."]["verdict"] == "does not hold"
 
 
 @pytest.mark.slow
 def test_page_loads_nothing_and_escapes_texts(folder):
-    text, _ = written(folder)
+    text, _, _ = written(folder)
     assert not re.search(r'(src|href)="(?!#)', text)
     assert "default-src 'none'" in text
     assert "says <b>" not in text and "says &lt;b&gt;" in text
@@ -123,10 +122,10 @@ def test_rows_of_another_test_text_or_settings_are_left_out(folder):
     changed = record("reverse", 2)
     changed.settings["model.units"] = 7
     write_rows(folder / "rows", changed)
-    text, summary = written(folder)
+    text, tables, _ = written(folder)
     assert "base, seeds (3,): another test text" in plain(text)
     assert "reverse-2.json: other model.units" in plain(text)
-    lines = summary["tables"][0]["lines"]
+    lines = tables[0]["lines"]
     assert [line["trials"] for line in lines[:2]] == [2, 1]
 
 
@@ -136,14 +135,14 @@ def test_rows_of_another_training_text_are_left_out(folder):
         one = record("reverse", seed)
         one = dataclasses.replace(one, text=dict(one.text, corpus=corpus))
         write_rows(folder / "rows", one)
-    text, summary = written(folder)
+    text, tables, _ = written(folder)
     message = "Left out: reverse, seeds (3,): another training text."
     assert message in plain(text)
-    assert summary["tables"][0]["lines"][1]["trials"] == 2
+    assert tables[0]["lines"][1]["trials"] == 2
     # Older records have no training text, and are kept.
     write_rows(folder / "rows", record("reverse", 4), record("reverse", 5))
-    _, summary = written(folder)
-    assert summary["tables"][0]["lines"][1]["trials"] == 4
+    _, tables, _ = written(folder)
+    assert tables[0]["lines"][1]["trials"] == 4
 
 
 def test_lower_cased_and_cased_references_are_not_compared(tmp_path):
@@ -151,11 +150,10 @@ def test_lower_cased_and_cased_references_are_not_compared(tmp_path):
     for name in ("small", "wide"):
         for seed in (1, 2):
             write_rows(tmp_path / "rows", record(name, seed, plan=plan))
-    page, summary = write_pages(plan, tmp_path / "rows", tmp_path)
-    (table,) = json.loads(summary.read_text())["tables"]
+    text, (table,), _ = written(tmp_path, plan)
     assert [line["trials"] for line in table["lines"]] == [2, 2]
     assert table["lines"][1]["change"] is None
-    assert "Left out" not in plain(page.read_text(encoding="utf-8"))
+    assert "Left out" not in plain(text)
 
 
 def test_claims_on_rows_with_different_references_are_undecided(folder):
@@ -163,8 +161,7 @@ def test_claims_on_rows_with_different_references_are_undecided(folder):
         made = record("reverse", seed, 0.9)
         made.sentences["reference_length"][0] += 1
         write_rows(folder / "rows", made)
-    text, summary = written(folder)
-    claims = {c["claim"]: c for c in summary["claims"]}
+    text, _, claims = written(folder)
     reversing = claims["Reversing the source helps."]
     assert reversing["verdict"] == "not decided" and reversing["value"] is None
     assert "rows of other references" in plain(text)
@@ -175,9 +172,9 @@ def test_rows_of_the_other_direction_are_shown_but_not_compared(folder):
     for name in ("turned-base", "turned-location", "turned-feed"):
         made = dataclasses.replace(record(name), text={"test": "german"})
         write_rows(folder / "rows", made)
-    text, summary = written(folder)
+    text, tables, _ = written(folder)
     assert "Left out" not in plain(text)
-    (table,) = (t for t in summary["tables"] if t["section"] == "4.3")
+    (table,) = (t for t in tables if t["section"] == "4.3")
     first, second, *_ = table["lines"]
     assert first["trials"] == 1 and first["change"] is None
     assert second["change"]["over"] == "turned-base"
@@ -187,11 +184,9 @@ def test_pages_of_user_defined_plans_do_not_mention_the_paper(tmp_path):
     plan = own_plan(tmp_path)
     for name, share in (("small", 0.5), ("wide", 0.7)):
         write_rows(tmp_path / "rows", record(name, share=share, plan=plan))
-    page, summary = write_pages(plan, tmp_path / "rows", tmp_path)
-    text = page.read_text(encoding="utf-8")
+    text, (table,), _ = written(tmp_path, plan)
     assert "paper" not in plain(text) and "#claims" not in plain(text)
     assert "<h1>My text</h1>" in text and 'href="#claims"' not in text
-    (table,) = json.loads(summary.read_text())["tables"]
     assert table["lines"][1]["change"]["over"] == "small"
     # Both rows are drawn in the figures.
     assert text.count("wide") >= 4 and "BLEU of 5 groups" in plain(text)
@@ -206,15 +201,15 @@ def test_no_rows_give_no_page(tmp_path):
 def test_rows_of_no_table_are_listed_as_other_rows(tmp_path):
     rows = tmp_path / "rows"
     write_rows(rows, record("local-p", share=0.4), record("gru", share=0.3))
-    text, summary = written(tmp_path)
-    (table,) = summary["tables"]
+    text, tables, _ = written(tmp_path)
+    (table,) = tables
     assert [line["name"] for line in table["lines"]] == ["local-p", "gru"]
     assert [line["bleu"]["mean"] for line in table["lines"]] == [40, 30]
     assert "Other rows" not in plain(text)
     write_rows(rows, *[record(name) for name in TABLE_1])
-    text, summary = written(tmp_path)
-    assert summary["tables"][-1]["title"] == "Other rows"
-    assert [x["row"] for x in summary["tables"][-1]["lines"]] == ["gru"]
+    text, tables, _ = written(tmp_path)
+    assert tables[-1]["title"] == "Other rows"
+    assert [x["row"] for x in tables[-1]["lines"]] == ["gru"]
 
 
 @pytest.mark.slow
@@ -226,11 +221,11 @@ def test_records_that_are_no_trial_of_the_plan_are_left_out(folder):
     (rows / "base-1 (1).json").write_bytes((rows / "base-1.json").read_bytes())
     # A file that another process is writing.
     (rows / ".partial-elsewhere-1-base-3.json").write_text("{")
-    text, summary = written(folder)
+    text, tables, _ = written(folder)
     shown = plain(text)
     assert "ensemble-1to2.json: no trial of this plan" in shown
     assert "base-1 (1).json: no trial of this plan" in shown
-    lines = summary["tables"][0]["lines"]
+    lines = tables[0]["lines"]
     assert lines[0]["trials"] == 2 and lines[-1]["trials"] == 0
 
 
@@ -242,7 +237,7 @@ def test_translations_are_shown_under_their_sentences(folder):
     short = record("reverse")
     short = dataclasses.replace(short, samples=short.samples[:1])
     write_rows(folder / "rows", made, short)
-    text, _ = written(folder)
+    text, _, _ = written(folder)
     one, two, three = re.findall(r"<article.*?</article>", text, re.S)[:3]
     assert "the second" not in one and "the second" in two
     assert "reverse says" in one and "reverse says" not in two + three
@@ -253,5 +248,5 @@ def test_other_target_languages_may_have_another_test_text(tmp_path):
     small, wide = (record(name, plan=plan) for name in ("small", "wide"))
     wide = dataclasses.replace(wide, text={"test": "french"})
     write_rows(tmp_path / "rows", small, wide)
-    page, _ = write_pages(plan, tmp_path / "rows", tmp_path)
-    assert "Left out" not in plain(page.read_text(encoding="utf-8"))
+    text, _, _ = written(tmp_path, plan)
+    assert "Left out" not in plain(text)
