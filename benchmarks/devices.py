@@ -21,13 +21,12 @@ os.environ.setdefault("KERAS_BACKEND", "jax")
 import jax
 import keras
 import numpy as np
+from speed.training_model import training_model
 
 from luong_keras.config.values import with_values
 from luong_keras.models import microbatches
-from luong_keras.models.translation_model import TranslationModel
 from luong_keras.presets import PRESETS
 from luong_keras.recipe import devices
-from luong_keras.recipe.training import build_optimizer, translation_loss
 
 COLLECTIVES = re.compile(
     r" (all-reduce|all-gather|all-to-all|collective-permute|reduce-scatter)"
@@ -45,12 +44,7 @@ def compiled_step(preset: str, count: int, width: int, units: int | None):
         PRESETS[preset], {f"model.{name}": v for name, v in sizes.items()}
     )
     keras.utils.set_random_seed(1)
-    model = TranslationModel(config.model).training_model
-    model.compile(
-        build_optimizer(config),
-        loss={"word": translation_loss(config), "hits": None},
-        jit_compile=True,
-    )
+    model = training_model(config, jit_compile=True)
     model.optimizer.build(model.trainable_variables)
     rows = config.training.batch_size
     ids = np.ones((rows, width), "int32") * 5

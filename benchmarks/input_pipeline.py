@@ -23,19 +23,14 @@ from pathlib import Path
 
 import tensorflow as tf
 from speed.batches import multi30k_pairs
+from speed.training_model import training_model
 
 from luong_keras.config.values import with_values
 from luong_keras.data.batching import TrainingBatches
 from luong_keras.data.corpus_writer import write_corpus
-from luong_keras.models.translation_model import TranslationModel
 from luong_keras.presets import PRESETS
 from luong_keras.recipe.preparation import prepare_text
-from luong_keras.recipe.training import (
-    build_optimizer,
-    inputs_and_targets,
-    training_batches,
-    translation_loss,
-)
+from luong_keras.recipe.training import inputs_and_targets, training_batches
 from luong_keras.recipe.vocabularies import (
     count_lengths,
     fit_vocabulary_sizes,
@@ -219,12 +214,7 @@ def some_batches() -> tf.data.Dataset:
 
 def steps_of_a_model(config, batches: tf.data.Dataset) -> None:
     """Train a new model on these batches."""
-    model = TranslationModel(config.model).training_model
-    model.compile(
-        build_optimizer(config),
-        loss={"word": translation_loss(config), "hits": None},
-    )
-    model.fit(batches.map(inputs_and_targets), verbose=0)
+    training_model(config).fit(batches.map(inputs_and_targets), verbose=0)
 
 
 def main() -> None:

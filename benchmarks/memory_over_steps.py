@@ -27,25 +27,20 @@ def resident() -> float:
 def train(steps: list[int], units: int, pairs: int, backend: str) -> None:
     """Train, and print a line after each of the steps."""
     import keras
+    from speed.training_model import training_model
 
     from luong_keras.config.values import with_values
     from luong_keras.data.corpus_writer import write_corpus
     from luong_keras.data.phrasebook import split_pairs
-    from luong_keras.models.translation_model import TranslationModel
     from luong_keras.presets import PRESETS
     from luong_keras.recipe import devices
-    from luong_keras.recipe.training import (
-        FitBatches,
-        build_optimizer,
-        training_batches,
-        translation_loss,
-    )
+    from luong_keras.recipe.training import FitBatches, training_batches
     from luong_keras.text.word_tokenizer import WordTokenizer
     from luong_keras.training.fit import fit
 
     on_jax = backend == "jax"
     used = devices.jax_devices(1) if on_jax else devices.ONE_DEVICE
-    drawn = split_pairs("train", pairs, 1)
+    drawn = split_pairs("train", pairs)
     text = [(pair.source, pair.target) for pair in drawn]
     tokenizers = tuple(
         WordTokenizer.train(side, 1000) for side in zip(*text, strict=True)
@@ -78,14 +73,8 @@ def train(steps: list[int], units: int, pairs: int, backend: str) -> None:
         batches = training_batches(
             write_corpus(text, folder), tokenizers, config
         )
-        model = TranslationModel(config.model).training_model
-        model.compile(
-            build_optimizer(config),
-            loss={"word": translation_loss(config), "hits": None},
-            jit_compile=on_jax,
-        )
         fit(
-            model,
+            training_model(config, jit_compile=on_jax),
             FitBatches(batches, used),
             epochs=-(-max(steps) // batches.steps_per_epoch),
             callbacks=[Report()],
