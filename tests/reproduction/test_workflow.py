@@ -78,6 +78,12 @@ def snakemake(tmp_path):
         process.stdout.close()
 
 
+def finish(process):
+    """Wait for the end of the workflow, which must succeed."""
+    printed, _ = process.communicate()
+    assert process.returncode == 0, printed
+
+
 def records(output):
     return {p.name: json.loads(p.read_text()) for p in output.glob("rows/*")}
 
@@ -108,9 +114,7 @@ def test_workflow_survives_interruptions_and_makes_the_page(
     log = (output / "logs" / "feed-1.log").read_text()
     assert "Stopped with a snapshot" in log
 
-    process = snakemake("trial.yaml")
-    printed, _ = process.communicate()
-    assert process.returncode == 0, printed
+    finish(snakemake("trial.yaml"))
     for run in runs:
         assert epochs(run) == [1, 2, 3]
         sessions = (run / "sessions.jsonl").read_text().splitlines()
@@ -149,9 +153,7 @@ def test_workflow_survives_interruptions_and_makes_the_page(
     (output / "rows" / "feed-unk-1.json").unlink()
     (output / "runs" / "feed-2.trained").unlink()
     times = {p: p.stat().st_mtime_ns for p in output.glob("r*/*")}
-    process = snakemake("trial.yaml")
-    printed, _ = process.communicate()
-    assert process.returncode == 0, printed
+    finish(snakemake("trial.yaml"))
     made = records(output)["feed-unk-1.json"]
     assert made["scores"] == replaced["scores"]
     for path, time_before in times.items():
@@ -194,9 +196,7 @@ def test_a_student_is_trained_on_an_ensembles_translations(snakemake, tmp_path):
             (texts / f"{part}.{name}").write_text("\n".join(lines) + "\n")
     (tmp_path / "plan.yaml").write_text(DISTILLED)
     output = tmp_path / "out put"
-    process = snakemake("plan.yaml", f"files={texts}", f"output={output}")
-    printed, _ = process.communicate()
-    assert process.returncode == 0, printed
+    finish(snakemake("plan.yaml", f"files={texts}", f"output={output}"))
     assert list(records(output)) == ["student-1.json"]
     lines = (output / "distilled" / "teacher.tsv").read_text().splitlines()
     sources = (texts / "train.en").read_text().splitlines()
