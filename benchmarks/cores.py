@@ -10,6 +10,7 @@ them. "ours-parallel" trains on one micro-batch per core at the same time
 (`training.parallel_microbatches`).
 """
 
+import dataclasses
 import statistics
 
 from decode import PROGRAMS as SEARCHES
@@ -35,13 +36,13 @@ def programs_of(options, path):
     steps = {"configuration": options.config, "batches": str(path)}
     made = []
     for cores in (1, options.many):
-        parallel = {
-            PARALLEL: (
-                "ours",
-                "ours_model:training",
+        parallel = driver.by_name(
+            driver.Program(
+                PARALLEL,
+                STEPS["ours"].make,
                 {"parallel_microbatches": cores},
             )
-        }
+        )
         made.append(
             driver.Program(
                 named(PRODUCTS, cores),
@@ -57,15 +58,13 @@ def programs_of(options, path):
         ):
             for name in options.programs:
                 if name in table:
-                    python, make, own = table[name]
                     made.append(
-                        driver.Program(
-                            named(f"{what}, {name}", cores),
-                            make,
-                            arguments | own,
-                            python,
-                            variables_of(what, name),
-                            cores,
+                        dataclasses.replace(
+                            table[name],
+                            name=named(f"{what}, {name}", cores),
+                            arguments=arguments | table[name].arguments,
+                            variables=variables_of(what, name),
+                            cores=cores,
                         )
                     )
     return made

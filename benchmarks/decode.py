@@ -17,13 +17,14 @@ from pathlib import Path
 from speed import driver
 from speed.configurations import CONFIGURATIONS
 
-PROGRAMS = {
-    "ours": ("ours", "ours_model:decoding", {}),
-    "folded": ("ours", "ours_model:decoding", {"folded": True}),
-    "shortlist": ("ours", "ours_model:decoding", {"shortlist": 2000}),
-    "torch": ("torch", "torch_model:decoding", {}),
-    "addons": ("addons", "addons_model:decoding", {}),
-}
+OURS = driver.Program("ours", "ours_model:decoding")
+PROGRAMS = driver.by_name(
+    OURS,
+    driver.Program("folded", OURS.make, {"folded": True}),
+    driver.Program("shortlist", OURS.make, {"shortlist": 2000}),
+    driver.Program("torch", "torch_model:decoding", python="torch"),
+    driver.Program("addons", "addons_model:decoding", python="addons"),
+)
 
 
 def decoding_programs(options, batch_size, beam_size):
@@ -34,10 +35,9 @@ def decoding_programs(options, batch_size, beam_size):
         "beam_size": beam_size,
         "length": options.length,
     }
-    programs = driver.in_precisions(
-        PROGRAMS, options.programs, options.precision, arguments
-    )
-    return programs + driver.before(options, PROGRAMS["ours"], arguments)
+    programs = [PROGRAMS[name] for name in options.programs]
+    programs += driver.before(options, OURS)
+    return driver.in_precisions(programs, options.precision, arguments)
 
 
 def main() -> None:

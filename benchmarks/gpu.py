@@ -19,6 +19,8 @@ weights read at every step at the measured bandwidth, and the measured latency
 of the dependent products of the recurrence.
 """
 
+from dataclasses import replace
+
 from speed import batches, driver
 from speed.configurations import CONFIGURATIONS
 
@@ -35,74 +37,65 @@ KINDS = ("ours", "torch", "torch-compile")
 TENSORFLOW_KINDS = ("tensorflow", "tensorflow-xla")
 
 
+def programs_of(options, task, arguments):
+    """Return the programs of a task, in every precision."""
+    ours = driver.Program("ours", f"ours_model:{task}", variables=ON_JAX)
+    torch = driver.Program("torch", f"torch_model:{task}", python="torch")
+    compiled = {"compiled": True}
+    table = driver.by_name(
+        ours,
+        torch,
+        replace(torch, name="torch-compile", arguments=compiled),
+        replace(ours, name="tensorflow", variables=ON_TENSORFLOW),
+        replace(
+            ours,
+            name="tensorflow-xla",
+            arguments=compiled,
+            variables=ON_TENSORFLOW,
+        ),
+        *driver.before(options, ours),
+    )
+    if task == "decoding":
+        del table["torch-compile"]
+    programs = [table[name] for name in options.programs if name in table]
+    return driver.in_precisions(programs, options.precision, arguments)
+
+
 def training_programs(options, attention, path):
-    """Return the training programs of one attention, in every precision."""
-    arguments = {
-        "configuration": options.config,
-        "batches": str(path),
-        "attention": attention,
-    }
-    return [
-        program(options, kind, precision, "training", arguments)
-        for precision in options.precision
-        for kind in options.programs
-    ]
+    """Return the training programs of one attention."""
+    return programs_of(
+        options,
+        "training",
+        {
+            "configuration": options.config,
+            "batches": str(path),
+            "attention": attention,
+        },
+    )
 
 
 def decoding_programs(options, attention):
-    """Return the search programs of one attention, in every precision."""
+    """Return the search programs of one attention."""
     size = CONFIGURATIONS[options.config]
-    arguments = {
-        "configuration": options.config,
-        "attention": attention,
-        "batch_size": size.batch_size,
-        "beam_size": 10,
-        "length": size.target_length,
-    }
-    return [
-        program(options, kind, precision, "decoding", arguments)
-        for precision in options.precision
-        for kind in options.programs
-        if kind != "torch-compile"
-    ]
-
-
-def program(options, kind, precision, task, arguments):
-    """Return one program; ours runs on JAX unless named after TensorFlow."""
-    all_compiled = kind in ("torch-compile", "tensorflow-xla")
-    compiled = {"compiled": True} if all_compiled else {}
-    module, variables, python = "torch_model", {}, "torch"
-    if kind in TENSORFLOW_KINDS:
-        module, variables, python = "ours_model", ON_TENSORFLOW, "ours"
-    if kind in ("ours", "before"):
-        module, variables, python = "ours_model", ON_JAX, "ours"
-    if kind == "before":
-        variables = {**ON_JAX, **driver.of_checkout(options.before)}
-    return driver.Program(
-        f"{kind} {precision}",
-        f"{module}:{task}",
-        {**arguments, "precision": precision, **compiled},
-        python,
-        variables,
+    return programs_of(
+        options,
+        "decoding",
+        {
+            "configuration": options.config,
+            "attention": attention,
+            "batch_size": size.batch_size,
+            "beam_size": 10,
+            "length": size.target_length,
+        },
     )
 
 
 def floor(options, written):
     """Print the rates of the card, and the floor of one training step."""
     size = CONFIGURATIONS[options.config]
-    programs = [
-        driver.Program(
-            f"card {precision}",
-            "torch_model:card",
-            {
-                "precision": precision,
-                "batch_size": size.batch_size,
-                "units": size.units,
-            },
-            "torch",
-        )
-        for precision in options.precision
-    ]
+    card = driver.Program("card", "torch_model:card", python="torch")
+    sizes = {"batch_size": size.batch_size, "units": size.units}
+    programs = driver.in_precisions([card], options.precision, sizes)
     results = driver.measure(programs, options)
     written.environments(results)
     shape = (size.batch_size, size.source_length, size.target_length)

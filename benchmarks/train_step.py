@@ -36,28 +36,29 @@ from speed import batches, driver
 from speed.configurations import CONFIGURATIONS
 
 SAMPLED = 4096  # words of "ours-sampled"
-PROGRAMS = {
-    "ours": ("ours", "ours_model:training", {}),
-    "ours-sampled": (
-        "ours",
-        "ours_model:training",
-        {"settings": {"sampled": SAMPLED}},
-    ),
-    "ours-compiled": ("ours", "ours_model:training", {"compiled": True}),
-    "ours-in-parts": ("ours", "ours_model:training", {"microbatches": 4}),
-    "torch": ("torch", "torch_model:training", {}),
-    "torch-compile": ("torch", "torch_model:training", {"compiled": True}),
-    "addons": ("addons", "addons_model:training", {}),
-    "naive": ("ours", "naive_model:training", {}),
-    "keras-attention": (
-        "ours",
-        "naive_model:training",
-        {"input_feeding": False},
-    ),
-    # Keras on torch, for an environment that has both.
-    "ours-on-torch": (driver.KERAS_ON_TORCH, "ours_model:training", {}),
-    "naive-on-torch": (driver.KERAS_ON_TORCH, "naive_model:training", {}),
+OURS = driver.Program("ours", "ours_model:training")
+TORCH = driver.Program("torch", "torch_model:training", python="torch")
+NAIVE = driver.Program("naive", "naive_model:training")
+# Keras on torch, for an environment that has both.
+ON_TORCH = {
+    "python": "keras-on-torch",
+    "variables": {"KERAS_BACKEND": "torch"},
 }
+PROGRAMS = driver.by_name(
+    OURS,
+    driver.Program(
+        "ours-sampled", OURS.make, {"settings": {"sampled": SAMPLED}}
+    ),
+    driver.Program("ours-compiled", OURS.make, {"compiled": True}),
+    driver.Program("ours-in-parts", OURS.make, {"microbatches": 4}),
+    TORCH,
+    driver.Program("torch-compile", TORCH.make, {"compiled": True}, "torch"),
+    driver.Program("addons", "addons_model:training", python="addons"),
+    NAIVE,
+    driver.Program("keras-attention", NAIVE.make, {"input_feeding": False}),
+    driver.Program("ours-on-torch", OURS.make, **ON_TORCH),
+    driver.Program("naive-on-torch", NAIVE.make, **ON_TORCH),
+)
 # Name of a cell -> settings of its model.
 CELLS = {
     "lstm": {},
@@ -74,16 +75,18 @@ ENCODERS = {
     "bidirectional": {"bidirectional": True},
 }
 AUTOMATIC = " automatic"
-CELL_PROGRAMS = {
-    f"{cell}{part}{way}": (
-        "ours",
-        f"ours_model:{make}",
-        {"settings": settings, "deferred": way != AUTOMATIC},
+CELL_PROGRAMS = driver.by_name(
+    *(
+        driver.Program(
+            f"{cell}{part}{way}",
+            f"ours_model:{make}",
+            {"settings": settings, "deferred": way != AUTOMATIC},
+        )
+        for cell, settings in CELLS.items()
+        for part, make in (("", "training"), (" decoder", "decoder"))
+        for way in ("", AUTOMATIC)
     )
-    for cell, settings in CELLS.items()
-    for part, make in (("", "training"), (" decoder", "decoder"))
-    for way in ("", AUTOMATIC)
-}
+)
 
 
 def training_programs(options, path):
@@ -98,33 +101,29 @@ def training_programs(options, path):
     names = options.programs or [
         name
         for name in table
-        if table[name][0] != driver.KERAS_ON_TORCH
+        if table[name].python != ON_TORCH["python"]
         and name not in ("ours-sampled", "ours-compiled", "ours-in-parts")
         and (options.data == "static" or name != "torch-compile")
     ]
     common = {"configuration": options.config, "batches": str(path)}
     if options.encoder != "forward":
         common["settings"] = ENCODERS[options.encoder]
-    programs = driver.in_precisions(
-        table, names, options.precision, common, driver.MEMORY_POOL
-    )
-    return programs + driver.before(
-        options, PROGRAMS["ours"], common, driver.MEMORY_POOL
+    programs = [table[name] for name in names]
+    programs += driver.before(options, OURS)
+    return driver.in_precisions(
+        programs, options.precision, common, driver.MEMORY_POOL
     )
 
 
 def peak_programs(precisions):
     """Return the products of large matrices, in both libraries."""
-    return [
+    programs = [
         driver.Program(
-            f"peak {python} {precision}",
-            f"{python}_model:matrix_product",
-            {"precision": precision},
-            python,
+            f"peak {python}", f"{python}_model:matrix_product", python=python
         )
-        for precision in precisions
         for python in ("ours", "torch")
     ]
+    return driver.in_precisions(programs, precisions, {})
 
 
 def write_data(options):

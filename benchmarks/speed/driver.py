@@ -8,7 +8,7 @@ import platform
 import statistics
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from speed.command_line import make_parser
@@ -19,10 +19,6 @@ ROOT = HERE.parents[1]
 # recipe; version 2.15 does so by default.
 _POOL = "TF_CPU_ALLOCATOR_USE_BFC"
 MEMORY_POOL = {_POOL: os.environ.get(_POOL, "true")}
-
-
-# Environment of Keras programs on torch, which needs both packages.
-KERAS_ON_TORCH = "keras-on-torch"
 
 
 @dataclass(frozen=True)
@@ -409,51 +405,45 @@ def add_precision(parser):
     parser.add_argument("--precision", nargs="+", choices=both, default=both)
 
 
-def in_precisions(table, names, precisions, common, variables=None):
-    """Return one program per name and supported precision.
+def by_name(*programs):
+    """Return programs by their names."""
+    return {program.name: program for program in programs}
+
+
+def in_precisions(programs, precisions, common, variables=None):
+    """Return the programs in each precision that they support.
 
     Args:
-        table: By name, the name of the environment, `module:function`, and
-            the arguments of only this program.
-        names: Names of the programs to run.
+        programs: Programs with the arguments and variables of only them.
         precisions: Values of `--precision`; Addons has only float32.
         common: Arguments of all programs.
         variables: Environment variables of all programs.
     """
-    programs = []
+    found = []
     for precision in precisions:
-        for name in names:
-            python, make, own = table[name]
-            own_variables = dict(variables or {})
-            if python == KERAS_ON_TORCH:
-                own_variables["KERAS_BACKEND"] = "torch"
-            if python != "addons":
-                own = {**own, "precision": precision}
-            elif precision != "float32":
-                continue
-            programs.append(
-                Program(
-                    f"{name} {precision}",
-                    make,
-                    {**common, **own},
-                    python,
-                    own_variables,
+        for program in programs:
+            own = {"precision": precision}
+            if program.python == "addons":
+                own = {}
+                if precision != "float32":
+                    continue
+            found.append(
+                replace(
+                    program,
+                    name=f"{program.name} {precision}",
+                    arguments={**common, **program.arguments, **own},
+                    variables={**(variables or {}), **program.variables},
                 )
             )
-    return programs
+    return found
 
 
-def before(options, ours, common, variables=None):
-    """Return the program `ours` of the checkout `--before`, if any.
-
-    See `in_precisions` for the other arguments.
-    """
+def before(options, program):
+    """Return the program of the checkout `--before`, if any."""
     if options.before is None:
         return []
-    variables = {**(variables or {}), **of_checkout(options.before)}
-    return in_precisions(
-        {"before": ours}, ["before"], options.precision, common, variables
-    )
+    variables = {**program.variables, **of_checkout(options.before)}
+    return [replace(program, name="before", variables=variables)]
 
 
 def parser(description, rounds, steps, reference):
