@@ -5,6 +5,11 @@ import shutil
 import pytest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+FLAGS = (
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update"),
+    "--disable-sync",
+)
 IN_BROWSER = [
     pytest.mark.slow,
     pytest.mark.skipif(
@@ -21,7 +26,7 @@ def browser():
     )
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+            executable_path=CHROMIUM, args=FLAGS
         )
         yield browser
         browser.close()

@@ -11,7 +11,6 @@ import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import grpc
 import numpy as np
@@ -22,6 +21,8 @@ from tensorflow_serving.apis import (
     prediction_service_pb2_grpc,
 )
 from tensorflow_serving.apis import model_service_pb2_grpc as model_service
+
+from tests.serving.stub_server import StubHandler, StubServer, running
 
 LIMITS = {
     "version": 2,
@@ -181,11 +182,7 @@ class FakeModel:
         return [[row["text"] for row in rows] for _, rows in self.requests]
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    wbufsize = -1
-    disable_nagle_algorithm = True
-
+class Handler(StubHandler):
     def setup(self):
         super().setup()
         self.server.connections += 1
@@ -195,7 +192,7 @@ class Handler(BaseHTTPRequestHandler):
         self.server.hung_up.put(self)
 
     def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        body = self.read_body()
         self.server.bodies.append((self.path, body.decode()))
         body = json.loads(body)
         headers = {k.lower(): v for k, v in self.headers.items()}
@@ -206,7 +203,9 @@ class Handler(BaseHTTPRequestHandler):
         except Refusal as refusal:
             status = HTTP.get(refusal.code, refusal.code)
             text = json.dumps({"error": refusal.message}).encode()
-            self.respond(status, text, refusal.headers)
+            names = (name.replace("_", "-") for name in refusal.headers)
+            values = refusal.headers.values()
+            self.respond(status, text, zip(names, values, strict=True))
             return
         if callable(answer):
             answer(self)
@@ -219,25 +218,10 @@ class Handler(BaseHTTPRequestHandler):
         body = [{"version": v, "state": s, "status": {}} for v, s in states]
         self.respond(200, json.dumps({"model_version_status": body}).encode())
 
-    def respond(self, status, body, headers=()):
-        self.send_response(status)
-        for name, value in dict(headers).items():
-            self.send_header(name.replace("_", "-"), value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-        self.wfile.flush()
 
-    def log_message(self, *_):
-        """Log nothing."""
-
-
-class RestServer(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128
-
+class RestServer(StubServer):
     def __init__(self, model):
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__(Handler)
         self.model, self.bodies, self.connections = model, [], 0
         self.hung_up = queue.SimpleQueue()
 
@@ -302,22 +286,18 @@ def _tensor(values):
 @contextmanager
 def rest_server(model, context=None):
     """Serve a model by REST, with TLS if `context` is given."""
-    with RestServer(model) as server:
-        if context is not None:
-            server.socket = context.wrap_socket(
-                server.socket, server_side=True, do_handshake_on_connect=False
-            )
-        server.port = server.server_address[1]
-        scheme = "http" if context is None else "https"
-        server.url = f"{scheme}://127.0.0.1:{server.port}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
+    server = RestServer(model)
+    if context is not None:
+        server.socket = context.wrap_socket(
+            server.socket, server_side=True, do_handshake_on_connect=False
+        )
+    scheme = "http" if context is None else "https"
+    server.url = f"{scheme}://127.0.0.1:{server.port}"
+    with running(server):
         try:
             yield server
         finally:
             model.stopped.set()
-            server.shutdown()
-            thread.join()
 
 
 @contextmanager

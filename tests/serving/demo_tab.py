@@ -11,11 +11,8 @@ import pytest
 sync_api = pytest.importorskip(
     "playwright.sync_api", reason="needs a browser: pip install playwright"
 )
-FLAGS = (
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update"),
-    "--disable-sync",
-)
+# Long, for busy machines.
+sync_api.expect.set_options(timeout=30_000)
 PAGE = Path(__file__).parents[2] / "export" / "demo"
 STUB = "http://127.0.0.1:9"  # Playwright responds to its requests.
 # Colour of the canvas in the middle of the selected cell.

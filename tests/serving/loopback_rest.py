@@ -5,7 +5,6 @@ http_rest_api_handler.cc, 2.20.0).
 """
 
 import re
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote
 
 from google.protobuf import json_format
@@ -14,6 +13,7 @@ from tensorflow_serving.apis import get_model_metadata_pb2, model_pb2
 from tests.serving import loopback_answers, loopback_json
 from tests.serving.loopback_error import TensorFlowError
 from tests.serving.loopback_version import INVALID_ARGUMENT
+from tests.serving.stub_server import StubHandler, StubServer
 
 MODEL = r"/v1/models/([^/:]+)(?:/versions/(\d+)|/labels/([^/:]+))?"
 PREDICTION = re.compile(MODEL + ":predict")
@@ -27,37 +27,25 @@ HTTP_CODES = {
 }
 
 
-class RestServer(ThreadingHTTPServer):
-    """A server at a port of 127.0.0.1, with a thread per connection.
+class RestServer(StubServer):
+    """A server of a model.
 
     Args:
         port: The port, or 0 for any free one.
         model: The `ServedModel`.
     """
 
-    daemon_threads = True
-    request_queue_size = 128
-
     def __init__(self, port, model):
-        super().__init__(("127.0.0.1", port), RestHandler)
+        super().__init__(RestHandler, port)
         self.model = model
 
 
-class RestHandler(BaseHTTPRequestHandler):
+class RestHandler(StubHandler):
     """The requests of one connection."""
-
-    protocol_version = "HTTP/1.1"
-    # Each response is one packet, sent at once.
-    wbufsize = -1
-    disable_nagle_algorithm = True
-
-    def log_message(self, *_):
-        """Write no log."""
 
     def do_GET(self):
         """Respond to a request."""
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        code = 200
+        body, code = self.read_body(), 200
         try:
             answer = self.answer(self.path, body)
         except TensorFlowError as error:
@@ -67,11 +55,7 @@ class RestHandler(BaseHTTPRequestHandler):
                 {"error": loopback_answers.quoted(message)}, 0
             )
             code = HTTP_CODES.get(error.code, 500)
-        self.send_response(code)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
+        self.respond(code, answer)
 
     do_POST = do_GET
 

@@ -54,7 +54,7 @@ def main():
         signal.signal(number, lambda *_: stop.set())
     threading.Thread(target=rest.serve_forever, daemon=True).start()
     server.start()
-    ports = {"rest_port": rest.server_address[1], "grpc_port": grpc_port}
+    ports = {"rest_port": rest.port, "grpc_port": grpc_port}
     print(json.dumps(ports), flush=True)
     while not stop.wait(arguments.poll_seconds):
         if arguments.with_parent and os.getppid() != parent:

@@ -10,8 +10,7 @@ from io import BytesIO
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from tests.browser_pages import CHROMIUM
-from tests.serving.demo_tab import FLAGS
+from tests.browser_pages import CHROMIUM, FLAGS
 
 SENTENCE = "Today the old teacher has shown the sister a key."
 # Selects the largest weight of the last word before the full stop.

@@ -3,17 +3,15 @@
 import functools
 import re
 import socket
-import threading
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
 
 from luong_keras.inference.search_options import SEARCH_OPTIONS
-from tests.browser_pages import CHROMIUM, IN_BROWSER
+from tests.browser_pages import IN_BROWSER
 from tests.serving.demo_tab import (
-    FLAGS,
     PAGE,
     STUB,
     Demo,
@@ -21,6 +19,7 @@ from tests.serving.demo_tab import (
     sync_api,
     translated,
 )
+from tests.serving.stub_server import StubServer, running
 
 pytestmark = IN_BROWSER
 CORS_FLAG = "--rest_api_enable_cors_support=true"
@@ -42,22 +41,8 @@ def page_url():
             pass
 
     files = functools.partial(Quiet, directory=PAGE)
-    with ThreadingHTTPServer(("127.0.0.1", 0), files) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    # Long, for busy machines.
-    sync_api.expect.set_options(timeout=30_000)
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=FLAGS
-        )
-        yield browser
-        browser.close()
+    with running(StubServer(files)) as server:
+        yield f"http://127.0.0.1:{server.port}"
 
 
 @pytest.fixture

@@ -1,75 +1,50 @@
 """The page in a browser as the proxy serves it, from one origin."""
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
 import pytest
 
-from tests.browser_pages import CHROMIUM, IN_BROWSER
-from tests.serving.demo_tab import (
-    FLAGS,
-    Demo,
-    aligned,
-    sync_api,
-    translated,
-)
+from tests.browser_pages import IN_BROWSER
+from tests.serving.demo_tab import Demo, aligned, sync_api, translated
 from tests.serving.proxy_process import NEEDS_PROXY, TOKEN, ProxyProcess
+from tests.serving.stub_server import StubHandler, StubServer, running
 
 pytestmark = [*IN_BROWSER, *NEEDS_PROXY]
 
 
-class Contract(BaseHTTPRequestHandler):
+class Contract(StubHandler):
     """A stub that answers two signatures of the contract."""
 
-    protocol_version = "HTTP/1.1"
-
     def do_POST(self):
-        length = int(self.headers["Content-Length"])
-        request = json.loads(self.rfile.read(length))
+        request = json.loads(self.read_body())
         rows = {
             "translate_with_options": translated("eine Katze"),
             "align": aligned(["eine", "Katze"], ["a", "cat"]),
         }
         row = rows[request["signature_name"]]
-        body = json.dumps({"predictions": [row]}).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
+        self.respond(200, json.dumps({"predictions": [row]}).encode())
 
 
 @pytest.fixture
 def upstream():
-    with ThreadingHTTPServer(("127.0.0.1", 0), Contract) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_address[1]
-        server.shutdown()
+    with running(StubServer(Contract)) as server:
+        yield server.port
 
 
 @pytest.fixture
-def open_page():
+def open_page(browser):
     """Return a function that opens the page of a proxy in a tab."""
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=FLAGS
-        )
-        context = browser.new_context(ignore_https_errors=True)
+    context = browser.new_context(ignore_https_errors=True)
 
-        def opened(proxy, query=""):
-            demo = Demo(context.new_page(), proxy.url)
-            demo.tab.set_default_timeout(30_000)
-            demo.tab.goto(f"{proxy.url}/{query}")
-            return demo
+    def opened(proxy, query=""):
+        demo = Demo(context.new_page(), proxy.url)
+        demo.tab.set_default_timeout(30_000)
+        demo.tab.goto(f"{proxy.url}/{query}")
+        return demo
 
-        yield opened
-        context.close()
-        browser.close()
+    yield opened
+    context.close()
 
 
 def translate_and_align(demo):

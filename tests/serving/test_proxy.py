@@ -8,7 +8,6 @@ import ssl
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -27,6 +26,7 @@ from tests.serving.proxy_process import (
     free_port,
 )
 from tests.serving.server_calls import Grpc
+from tests.serving.stub_server import StubHandler, StubServer, running
 
 pytestmark = NEEDS_PROXY
 MODEL = "/v1/models/translator"
@@ -36,7 +36,7 @@ BODY = {"inputs": {"text": ["a cat"]}}
 UNLIMITED = {"rate=20r/s": "rate=10000r/s", "burst=40": "burst=10000"}
 
 
-class Upstream(ThreadingHTTPServer):
+class Upstream(StubServer):
     """A stub of the server that records requests.
 
     Attributes:
@@ -45,42 +45,31 @@ class Upstream(ThreadingHTTPServer):
         may_answer: Event for which responses wait.
     """
 
-    daemon_threads = True
-
     def __init__(self):
         self.seen, self.status, self.may_answer = [], 200, threading.Event()
         self.may_answer.set()
-        super().__init__(("127.0.0.1", 0), self.Handler)
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        super().__init__(self.Handler)
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    class Handler(StubHandler):
+        # Like a server with --rest_api_enable_cors_support.
+        cors = {
+            "Access-Control-Allow-Origin": "*",
+            "Access-Control-Allow-Headers": "Content-Type",
+        }
 
         def do_POST(self):
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            self.server.seen.append((self.path, self.headers, body))
+            self.server.seen.append((self.path, self.headers, self.read_body()))
             self.server.may_answer.wait(30)
             answer = b'{"error": "of the server"}'
-            self.send_response(self.server.status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(answer)))
-            # Like a server with --rest_api_enable_cors_support.
-            self.send_header("Access-Control-Allow-Origin", "*")
-            self.send_header("Access-Control-Allow-Headers", "Content-Type")
-            self.end_headers()
-            self.wfile.write(answer)
+            self.respond(self.server.status, answer, self.cors)
 
         do_GET = do_POST
-
-        def log_message(self, *_):
-            pass
 
 
 @pytest.fixture(scope="module")
 def running_upstream():
-    with Upstream() as server:
+    with running(Upstream()) as server:
         yield server
-        server.shutdown()
 
 
 @pytest.fixture
@@ -93,7 +82,7 @@ def upstream(running_upstream):
 
 @pytest.fixture(scope="module")
 def proxy(tmp_path_factory, running_upstream):
-    port = running_upstream.server_address[1]
+    port = running_upstream.port
     folder = tmp_path_factory.mktemp("proxy")
     with ProxyProcess(folder, port, port, changed=UNLIMITED) as started:
         yield started
@@ -306,7 +295,7 @@ def test_stopped_server_is_reported_at_once(tmp_path):
 
 
 def test_late_server_is_reported(tmp_path, upstream):
-    port = upstream.server_address[1]
+    port = upstream.port
     changed = {"proxy_read_timeout 35s": "proxy_read_timeout 1s"}
     upstream.may_answer.clear()
     with ProxyProcess(tmp_path, port, port, changed=changed) as proxy:
@@ -316,7 +305,7 @@ def test_late_server_is_reported(tmp_path, upstream):
 
 
 def test_request_rate_is_limited_per_client(tmp_path, upstream):
-    port = upstream.server_address[1]
+    port = upstream.port
     # So slow that even a slow machine reaches the limit.
     changed = {"rate=20r/s": "rate=1r/m", "burst=40": "burst=2"}
     with ProxyProcess(tmp_path, port, port, changed=changed) as proxy:
@@ -329,7 +318,7 @@ def test_request_rate_is_limited_per_client(tmp_path, upstream):
 
 
 def test_number_of_connections_is_limited(tmp_path, upstream):
-    port = upstream.server_address[1]
+    port = upstream.port
     changed = UNLIMITED | {"client_connections 32": "client_connections 4"}
     upstream.may_answer.clear()
     refusals = threading.Semaphore(0)
@@ -387,7 +376,7 @@ def test_other_origins_get_no_cors_headers(proxy, upstream):
 
 
 def test_tokens_are_replaced_without_downtime(tmp_path, upstream):
-    port = upstream.server_address[1]
+    port = upstream.port
     with ProxyProcess(tmp_path, port, port, changed=UNLIMITED) as proxy:
         fresh = "f" * 64
         assert proxy.get(MODEL, token=fresh).status_code == 401
