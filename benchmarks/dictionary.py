@@ -125,12 +125,9 @@ def train(corpus, run_dir, assignments):
         if not (run_dir / f"{name}.json").exists():
             tokenizer = WordTokenizer.train(side, size, pretokenized=True)
             tokenizer.save(run_dir, name)
-    script = Path(__file__).parents[1] / "examples" / "wmt14_train.py"
-    command = [sys.executable, str(script), "--preset", "small-fast"]
-    command += ["--run-dir", str(run_dir)]
-    for setting in settings:
-        command += ["--set", setting]
-    subprocess.run(command, check=True)
+    command = [sys.executable, "-m", "luong_keras", "train"]
+    command += ["--preset", "small-fast", "--run-dir", str(run_dir)]
+    subprocess.run([*command, "--set", *settings], check=True)
 
 
 def score(corpus, run_dir, config, dictionary):

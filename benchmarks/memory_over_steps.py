@@ -15,13 +15,8 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
-from pathlib import Path
 
-
-def resident() -> float:
-    """Return the resident memory of this process in megabytes."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+from speed.worker import resident_megabytes
 
 
 def train(steps: list[int], units: int, pairs: int, backend: str) -> None:
@@ -61,7 +56,7 @@ def train(steps: list[int], units: int, pairs: int, backend: str) -> None:
         def on_train_batch_end(self, batch, logs=None):
             self.done += 1
             if self.done in steps:
-                now = resident()
+                now = resident_megabytes("VmRSS")
                 first.append(now)
                 growth = now / first[0] - 1
                 print(

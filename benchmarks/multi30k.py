@@ -15,13 +15,12 @@ detokenised text with the original references. For several seeds and models see
 
 import subprocess
 import sys
-from pathlib import Path
 
 from speed.command_line import data_folder, make_parser
 
 
 def main() -> None:
-    """Run the training example with the settings of this benchmark."""
+    """Run the command with the settings of this benchmark."""
     parser = make_parser(__doc__)
     parser.add_argument(
         "--preset", choices=("small", "small-fast"), default="small"
@@ -43,11 +42,10 @@ def main() -> None:
         f"data.lowercase={str(not arguments.cased).lower()}",
         *arguments.set,
     ]
-    script = Path(__file__).parents[1] / "examples" / "wmt14_train.py"
-    command = [sys.executable, str(script), "--preset", arguments.preset]
+    command = [sys.executable, "-m", "luong_keras", "train"]
+    command += ["--preset", arguments.preset]
     command += ["--run-dir", arguments.run_dir or f"runs/{name}"]
-    for setting in settings:
-        command += ["--set", setting]
+    command += ["--set", *settings]
     sys.exit(subprocess.run(command, check=False).returncode)
 
 

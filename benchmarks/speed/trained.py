@@ -60,9 +60,8 @@ class Trained:
             "training.epochs": self.epochs,
         }
         command = ["-m", "luong_keras", "train", "--preset", "small-fast"]
-        command += ["--run-dir", str(folder)]
-        for name, value in settings.items():
-            command += ["--set", f"{name}={value}"]
+        command += ["--run-dir", str(folder), "--set"]
+        command += [f"{name}={value}" for name, value in settings.items()]
         self._train("ours", command)
         return folder
 
