@@ -48,7 +48,7 @@ def test_alignment_steps_differ(translator):
         for step in ("produces", "reads")
     )
     assert one != other
-    with pytest.raises(ValueError, match="'produces' or 'reads'"):
+    with pytest.raises(ValueError, match="one of .'produces', 'reads'"):
         translator.links(["a"], ["das"], "writes")
 
 
