@@ -1080,5 +1080,6 @@ def test_scaled_symbolic_tensors_are_dense():
     context = lk.LuongAttention("dot")(vectors * 2.0, memory * 2.0)
     model = keras.Model(ids, lk.OutputProjection(9)(context * 2.0))
     assert tuple(model(IDS).shape) == (2, 3, 9)
-    with pytest.raises(ValueError, match="a sparse tensor"):
+    # On torch, Keras refuses the input itself.
+    with pytest.raises(ValueError, match="a sparse tensor|sparse=True"):
         lk.Encoder(4)(keras.Input((3, 4), sparse=True))
