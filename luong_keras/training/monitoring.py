@@ -10,9 +10,7 @@ import numpy as np
 from keras import ops
 
 from luong_keras.config.checks import at_least, check_choice, check_fraction
-from luong_keras.layers.argument_checks import (
-    check_integers,
-)
+from luong_keras.layers.argument_checks import check_integers
 from luong_keras.tables import pluralize
 from luong_keras.training.schedules import current_rate, refuse_schedule
 

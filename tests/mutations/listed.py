@@ -1449,6 +1449,46 @@ MUTATIONS = [
         ("tests/serving/test_export.py",),
         "passes_every_check",
     ),
+    Mutation(
+        "a length that is known only in the graph as a condition",
+        "layers/rnn/attention_cell.py",
+        "if memory is not None and memory.shape[1] == 0:",
+        "if source_length == 0:",
+        ("tests/layers/test_layer_contract.py",),
+        "unknown_sizes and InputFeedingLSTMCell",
+    ),
+    Mutation(
+        "any object as a step function",
+        "decoding/model_step.py",
+        "isinstance(step, keras.Layer) or not callable(step)",
+        "isinstance(step, keras.Layer)",
+        ("tests/decoding/test_wrong_calls.py",),
+        "step_must_be_a_function",
+    ),
+    Mutation(
+        "logits of fewer hypotheses than words",
+        "decoding/model_step.py",
+        "if not shapes_compatible(shapes[0][:2], static_shape(ids)):",
+        "if False:",
+        ("tests/decoding/test_wrong_calls.py",),
+        "logits_must_have_a_row",
+    ),
+    Mutation(
+        "no reason for skipped lines",
+        "recipe/preparation.py",
+        "for reason, entry in corpus.skipped.items():",
+        "for reason, entry in ():",
+        ("tests/data/test_datasets.py",),
+        "bad_lines_are_reported",
+    ),
+    Mutation(
+        "scores of a run as JSON",
+        "recipe/run.py",
+        "print(format_results(results))",
+        "print(results)",
+        ("tests/test_translator.py",),
+        "fit_trains_on_pairs",
+    ),
 ]
 
 
