@@ -90,6 +90,20 @@ def _quick_compilation():
         jax.config.update("jax_disable_most_optimizations", True)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _few_compiled_programs():
+    """Keep JAX's programs within the number of mappings that Linux allows.
+
+    A process has at most 65,530 by default. LLVM crashes without room for more.
+    """
+    yield
+    maps = Path("/proc/self/maps")
+    if "jax" in sys.modules and maps.exists():
+        with maps.open("rb") as file:
+            if sum(1 for _ in file) > 30_000:
+                sys.modules["jax"].clear_caches()
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _results_as_arrays():
     """Let NumPy read torch tensors that require gradients.

@@ -212,6 +212,7 @@ class CheckedLayer(keras.layers.Layer):
             _check_width(name, value, shapes.get(f"{name}_shape"))
 
     def compute_output_spec(self, *args, **kwargs):
+        args, kwargs = tree.map_structure(_as_dense_spec, (args, kwargs))
         default = CheckedLayer.compute_output_shape
         if type(self).compute_output_shape is not default:  # a user's subclass
             return super().compute_output_spec(*args, **kwargs)
@@ -350,13 +351,20 @@ def _is_marked_sparse(value):
     """Test whether a tensor has the flag of a sparse tensor.
 
     Keras also marks the symbolic product of a dense tensor and a number, so of
-    symbolic tensors only inputs count.
+    symbolic tensors only inputs count (see `_as_dense_spec`).
     """
     if isinstance(value, keras.KerasTensor):
         operation, *_ = getattr(value, "_keras_history", (None,))
         return value.sparse and isinstance(operation, keras.layers.InputLayer)
     flags = ("sparse", "is_sparse", "is_nested")
     return any(getattr(value, flag, False) is True for flag in flags)
+
+
+def _as_dense_spec(x):
+    """Return a symbolic tensor without the flag, which Keras on JAX obeys."""
+    if isinstance(x, keras.KerasTensor) and x.sparse:
+        return keras.KerasTensor(x.shape, x.dtype)
+    return x
 
 
 class NumberedLayer(CheckedLayer):

@@ -60,6 +60,17 @@ def test_logits(embedding_width, use_bias, float64):
     )
 
 
+def test_projection_of_scaled_symbolic_vectors():
+    # Keras marks the product as sparse, and JAX obeys.
+    vectors = keras.Input((3, 4))
+    layer = OutputProjection(7)
+    model = keras.Model(vectors, layer(vectors * 2.0))
+    x = random(2, 3, 4).astype("float32")
+    np.testing.assert_allclose(
+        to_numpy(model(x)), to_numpy(layer(2 * x)), rtol=1e-6
+    )
+
+
 def test_projection_runs_in_time_distributed():
     layer = OutputProjection(7, use_bias=True)
     vectors = VECTORS.astype("float32")
