@@ -22,6 +22,7 @@ from luong_keras.cli.settings_flags import settings_flags, split_settings
 from luong_keras.config import RunConfig
 from luong_keras.config.checks import at_least
 from luong_keras.config.values import (
+    LEAVES,
     SHORT_NAMES,
     convert_values,
     parse_assignments,
@@ -178,11 +179,12 @@ def parse(argv: Sequence[str]) -> Call:
     given = file_values | values
     has_parent = given.get("training.init_from") is not None
     run = RunFolder(arguments.run_dir) if arguments.run_dir else None
-    # Without a preset or a file of settings, the run or its text decides.
-    undecided = preset is None and arguments.config is None
+    # Without a preset or a file of all settings, the run or its text decides.
+    undecided = preset is None and not file_values.keys() >= LEAVES.keys()
     continues = undecided and run is not None and run.config.exists()
-    default_preset = "small" if arguments.text else "demo"
-    if has_parent or continues or (undecided and arguments.text):
+    has_text = given.get("data.train") is not None
+    default_preset = "small" if has_text else "demo"
+    if has_parent or continues or (undecided and has_text):
         preset, base = starting_settings(given, run, preset)
     else:
         base = PRESETS[preset or default_preset]

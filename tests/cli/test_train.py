@@ -23,6 +23,7 @@ def working_folder(tmp_path, monkeypatch):
         "training: {epochs: 7, batch_size: 7}\nmodel: {units: 8}\n"
     )
     (tmp_path / "columns.yaml").write_text("data: {columns: 'a,2'}")
+    (tmp_path / "text.yaml").write_text("data: {train: pairs.tsv}")
     (tmp_path / "none.yaml").write_text("decoding: {stack_size: None}")
     whole = override(PRESETS["authors"], ["training.epochs=7", "model.units=8"])
     (tmp_path / "whole.json").write_text(json.dumps(config_to_dict(whole)))
@@ -157,6 +158,8 @@ def test_configuration_of_another_run_replaces_the_preset():
             "pairs.tsv --set data.dev=x.tsv data.train=y.tsv",
             {"train": "pairs.tsv", "dev": "x.tsv"},
         ),
+        ("--set data.train=pairs.tsv", {"train": "pairs.tsv"}),
+        ("--config text.yaml", {"train": "pairs.tsv"}),
     ],
 )
 def test_training_text_is_named_by_its_files(argv, data, capsys):
@@ -207,11 +210,13 @@ def test_size_of_the_text_chooses_the_preset(capsys):
         ("--set data.tokenizer=words", 256, 500),
         (f"--set {SIZES}", 256, 700),
         ("--config whole.json", 8, 50000),
-        ("--config some.yaml", 8, 8000),
+        ("--config some.yaml", 8, 50),
     ],
 )
-def test_named_settings_are_kept(more, units, size):
+def test_named_settings_are_kept(more, units, size, capsys):
     assert sizes_of(f"pairs.tsv {more}") == (units, size)
+    decides = "--preset" in more or "whole" in more
+    assert bool(capsys.readouterr().out) != decides
 
 
 def test_existing_runs_keep_their_settings(capsys):

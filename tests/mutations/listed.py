@@ -1020,6 +1020,14 @@ MUTATIONS = [
         ("tests/cli/test_startup_noise.py",),
     ),
     Mutation(
+        "a file of some settings decides the preset",
+        "cli/train.py",
+        "not file_values.keys() >= LEAVES.keys()",
+        "not file_values",
+        ("tests/cli/test_train.py",),
+        "test_named_settings_are_kept",
+    ),
+    Mutation(
         "a signal counts as the end of --stop-after",
         "cli/train.py",
         "time.monotonic() - began >= call.stop_after",
