@@ -9,6 +9,7 @@ from typing import Any
 import keras
 
 from luong_keras.config import DataConfig, DecodingConfig, Precision
+from luong_keras.config.checks import check_choice
 from luong_keras.config.values import (
     convert_values,
     leaf_values,
@@ -179,11 +180,7 @@ class Translator(TextTranslator):
             >>> Translator.fit(pairs, run_dir="runs/mine", epochs=3) \
             ...     # doctest: +SKIP
         """
-        if preset not in (None, *PRESETS):
-            raise ValueError(
-                f"Expected: a preset, one of {', '.join(PRESETS)}. Received: "
-                f"preset={preset!r}."
-            )
+        check_choice((None, *PRESETS), preset=preset)
         # Combinations of settings are checked with the settings of the text.
         settings = leaf_values(settings)
         for name in ("metric", "training.metric"):

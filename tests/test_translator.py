@@ -108,7 +108,8 @@ def test_train_only_postpones_evaluation_and_export(
     [
         (
             {"preset": "smal"},
-            "paper, authors, small, small-fast, tiny, demo. Received: .*smal",
+            "'paper', 'authors', 'small', 'small-fast', 'tiny', 'demo'.*"
+            "Received: preset='smal'. Did you mean small",
         ),
         ({"unit": 3}, "no setting 'unit'. Did you mean model.units"),
         ({"units": "many"}, "model.units: Expected int. Received: 'many'"),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 from tyro.conf import DisallowNone, Positional, UseAppendAction, arg
+from tyro.extras import literal_type_from_choices
 
 from luong_keras.cli.parsing import (
     Option,
@@ -72,9 +73,8 @@ class Train:
     ] = ()
     # initial settings; default: for your text tiny or small, by its size; for
     # an existing run its settings; otherwise demo
-    preset: Option[
-        Literal["paper", "authors", "small", "small-fast", "tiny", "demo"]
-        | None
+    preset: Annotated[
+        Option[str | None], arg(constructor=literal_type_from_choices(PRESETS))
     ] = None
     # folder of the run; default: runs/PRESET
     run_dir: Option[Path | None] = None
@@ -172,7 +172,7 @@ def parse(argv: Sequence[str]) -> Call:
         base = PRESETS.get(match[1] if match else "demo", RunConfig())
         parse_arguments(settings_flags(Train, base), PROGRAM, ["--help"])
     arguments, values = _parse_settings(argv)
-    preset: str | None = arguments.preset
+    preset = arguments.preset
     file_values: dict[str, Any] = {}
     if arguments.config is not None:
         file_values = convert_values(read_values(arguments.config))
