@@ -151,11 +151,6 @@ class DataConfig(Settings):
             target or ("en" if source == "de" else "de"),
         )
 
-    @property
-    def bleu_tokenizer(self) -> str:
-        """SacreBLEU tokenizer for languages without a dedicated one."""
-        return "none" if self.pretokenized else "13a"
-
     def _check(self) -> None:
         check_at_least(self, 1, "max_length", "train_size", "processes")
         check_text(self)

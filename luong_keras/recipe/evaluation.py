@@ -197,7 +197,7 @@ def text_scores(
         >>> scores["exact_match"], scores["sentences"]
         ({'score': 100.0}, 1)
     """
-    tokenizer = data.bleu_tokenizer
+    tokenizer = "none" if data.pretokenized else "13a"
     scores = bleu_scores(
         translations, references, _bleu_preprocessor(data), tokenizer
     )
