@@ -56,7 +56,7 @@ def main() -> None:
 def prepared(options):
     """Return the run's settings without dropout, a batch and the weights."""
     from luong_keras.data.evaluation_batches import EvaluationBatches
-    from luong_keras.recipe.preparation import read_text
+    from luong_keras.recipe.preparation import read_prepared_text
     from luong_keras.recipe.run_settings import run_config
     from luong_keras.text.loading import load_tokenizer
     from luong_keras.tokenizers import preprocessors
@@ -66,7 +66,7 @@ def prepared(options):
     config = run_config(options.run, resolve_paths=False)
     model = dataclasses.replace(config.model, dropout=0.0)
     config = dataclasses.replace(config, model=model)
-    pairs = read_text(run)[0].dev[: options.pairs]
+    pairs = read_prepared_text(run)[0].dev[: options.pairs]
     names = ("source_vocabulary", "target_vocabulary")
     source, target = (load_tokenizer(run.path, name) for name in names)
     prepare = [found or str for found in preprocessors(config.data)]

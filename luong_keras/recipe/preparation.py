@@ -99,7 +99,7 @@ def left_out_report(corpus: Corpus) -> Iterator[str]:
             yield f"  {place}: {pair}"
 
 
-def read_text(run: RunFolder) -> tuple[Datasets, Corpus]:
+def read_prepared_text(run: RunFolder) -> tuple[Datasets, Corpus]:
     """Read the text that `prepare_text` wrote.
 
     Raises:

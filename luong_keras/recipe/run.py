@@ -49,7 +49,7 @@ from luong_keras.recipe.fine_tuning import (
     prepare_initial_weights,
     print_unknown_tokens,
 )
-from luong_keras.recipe.preparation import prepare_text, read_text
+from luong_keras.recipe.preparation import prepare_text, read_prepared_text
 from luong_keras.recipe.resumption import (
     check_resumable,
     is_finished,
@@ -218,7 +218,7 @@ def _read_prepared_run(config: RunConfig, run: RunFolder) -> PreparedRun:
     """Read what `_prepare_run` wrote, in a process that writes nothing."""
     config = restore_decisions(config, run)
     check_resumable(config, run)
-    datasets, corpus = read_text(run)
+    datasets, corpus = read_prepared_text(run)
     tokenizers = prepare_tokenizers(corpus, config, run)
     config = fit_vocabulary_sizes(config, *tokenizers)
     batches = training_batches(corpus, tokenizers, config)

@@ -11,7 +11,7 @@ from luong_keras.files.folder_lock import lock_folder
 from luong_keras.files.path_checks import no_link
 from luong_keras.recipe.devices import ONE_DEVICE
 from luong_keras.recipe.evaluation import write_results
-from luong_keras.recipe.preparation import read_text
+from luong_keras.recipe.preparation import read_prepared_text
 from luong_keras.recipe.resumption import session
 from luong_keras.report.run_record import read_run
 from luong_keras.serving.export import export_saved_model
@@ -44,8 +44,8 @@ USES = [
     ("config.json", lambda run: run.read_config()),
     ("config.json", lambda run: run.write_config({})),
     ("data.json", lambda run: run.write_data("x")),
-    ("dev.jsonl", read_text),
-    ("test.jsonl", read_text),
+    ("dev.jsonl", read_prepared_text),
+    ("test.jsonl", read_prepared_text),
     ("test.jsonl", lambda run: read_run(run.path)),
     ("test.txt", lambda run: read_run(run.path)),
     ("results.jsonl", lambda run: read_run(run.path)),
