@@ -282,7 +282,7 @@ class TranslationModel:
     def encode(self, *source):
         """Return the memory (B, S, M), its mask (B, S) and initial states."""
         memory, mask, *states = self.encoding_model(list(source))
-        states = self.decoder._initial_states(states[0], states)
+        states = self.decoder.initial_states(states[0], states)
         return memory, mask, states
 
     def fold_embedding(self) -> None:

@@ -144,7 +144,7 @@ class LocalAttention(LuongAttention):
         self.clamp_position = clamp_position
 
     def build(self, query_shape, value_shape=None):
-        self._check_build(query_shape, value_shape)
+        self.check_build(query_shape, value_shape)
         if self.alignment == "predictive":
             # Rounded in mixed precision, these weights would move p_t by S
             # times the error of the sigmoid.

@@ -143,13 +143,13 @@ class LuongAttention(CheckedLayer):
         if dropout > 0:
             self.seed_generator = keras.random.SeedGenerator(seed)
 
-    def _check_build(self, query_shape, value_shape=None):
+    def check_build(self, query_shape, value_shape=None):
         """Check that the layer can be built, before it has weights."""
         scores.check_owner(self.score, self)
         self.score.check_shapes(query_shape, value_shape or query_shape)
 
     def build(self, query_shape, value_shape=None):
-        self._check_build(query_shape, value_shape)
+        self.check_build(query_shape, value_shape)
         self.score.owner = self
         self.score.build(
             self._add_kernel, query_shape, value_shape or query_shape

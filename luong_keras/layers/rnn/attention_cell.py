@@ -179,7 +179,7 @@ class AttentionCell(CellWeights):
         """
         if self.attention is None:
             return hidden, None
-        context, alignments = self._attend_projected(
+        context, alignments = self.attend_projected(
             hidden, projected_memory, memory_mask, position, dropout_mask
         )
         return self.attentional_vector(weights, context, hidden), alignments
@@ -194,7 +194,7 @@ class AttentionCell(CellWeights):
             vector = vector + ops.cast(bias, vector.dtype)
         return self.attentional_activation(vector)
 
-    def _attend_projected(
+    def attend_projected(
         self, query, projected_memory, mask, position, dropout_mask
     ):
         """Return W_cc c in at least float32, and the attention weights."""

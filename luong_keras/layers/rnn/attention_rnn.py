@@ -166,7 +166,7 @@ class AttentionRNN(CheckedLayer):
         if masks is None:
             masks = self._draw_masks(inputs, memory, training)
         masks = dict(masks)
-        states = self._initial_states(inputs, initial_state)
+        states = self.initial_states(inputs, initial_state)
         mask = inputs_mask if mask is None else mask
         if 0 in inputs.shape:
             return self._zero_outputs(
@@ -219,7 +219,8 @@ class AttentionRNN(CheckedLayer):
             results[-len(states) :] = states
         return tuple(results) if len(results) > 1 else results[0]
 
-    def _initial_states(self, inputs, initial_state):
+    def initial_states(self, inputs, initial_state):
+        """Return the cell's states in at least float32, zeros if absent."""
         zeros = self.cell.get_initial_state(ops.shape(inputs)[0])
         if initial_state is None:
             return zeros

@@ -63,7 +63,7 @@ class _BahdanauPath:
         dropout_masks=None,
     ):
         masks = dropout_masks or {}
-        context, alignments = self._attend_projected(
+        context, alignments = self.attend_projected(
             self.top_hidden(states),
             projected_memory,
             memory_mask,

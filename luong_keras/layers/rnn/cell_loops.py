@@ -62,7 +62,7 @@ def _attend_in_loop(cell, sequence, shared):
     if top_states:
         # One call attends for all T: only states can leave the loop.
         first = cell.top_hidden(sequence.states)
-        _, alignments = cell._attend_projected(
+        _, alignments = cell.attend_projected(
             cell.alignment_queries(*top_states, first),
             shared[1],
             sequence.memory_mask,

@@ -88,7 +88,7 @@ class CellWeights(CheckedLayer):
         if self.attention is not None:
             self._check_memory(memory_shape)
             if not self.attention.built:
-                self.attention._check_build(
+                self.attention.check_build(
                     *self._attention_shapes(memory_shape)
                 )
         width = inputs_shape[-1]
