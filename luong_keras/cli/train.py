@@ -119,8 +119,8 @@ class Train:
     optimizer: PresetOption[Literal["sgd", "adam"] | None] = None
     # seed of the initial weights and of the order of the pairs
     seed: PresetOption[int | None] = None
-    # metric that chooses the best epoch: auto, bleu, chrf, ter, exact_match,
-    # token_accuracy or loss; bleu may name a tokenization, as bleu:zh
+    # metric that chooses the best epoch, such as bleu, bleu:zh, chrf or loss;
+    # --help-all has all
     metric: PresetOption[str | None] = None
     # units of the recurrent layers
     units: PresetOption[int | None] = None
