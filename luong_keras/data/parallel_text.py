@@ -257,14 +257,10 @@ def _zstd_module() -> Any:
     return zstd
 
 
-def _open_zstd(path: Path) -> Any:
-    return _zstd_module().open(path, "rb")
-
-
 _OPENERS: dict[str, Callable[[Path], Any]] = {
     ".gz": gzip.open,
     ".xz": lzma.open,
-    ".zst": _open_zstd,
+    ".zst": lambda path: _zstd_module().open(path, "rb"),
     ".bz2": bz2.open,
 }
 SUFFIXES = tuple(_OPENERS)

@@ -133,7 +133,10 @@ def settings(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
         rows.append(
             {
                 "name": name,
-                "values": [_format_value(value) for value in values],
+                "values": [
+                    value if isinstance(value, str) else json.dumps(value)
+                    for value in values
+                ],
                 "changed": any(v != default.get(name) for v in values),
                 "differs": any(v != values[0] for v in values),
             }
@@ -156,10 +159,6 @@ def sessions(run: RunRecord) -> dict[str, Any]:
         "speed": format_rounded(sum(speeds) / len(speeds)) if speeds else None,
         "machines": machines,
     }
-
-
-def _format_value(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 class Piece(NamedTuple):

@@ -119,7 +119,11 @@ def signatures(
         ),
         "search": lambda *inputs: _text_outputs(option_search(*inputs)),
         "align": align,
-        "score": lambda *pairs: _drop_outputs(_ALIGNMENT, scores(*pairs)),
+        "score": lambda *pairs: {
+            name: output
+            for name, output in scores(*pairs).items()
+            if name not in _ALIGNMENT
+        },
         "align_pair": scores,
         "encode": trace(graph.encode_batch, "encode"),
     }
@@ -185,10 +189,6 @@ def _text_outputs(outputs):
 def _truncation_mask(outputs):
     """Return a mask (B, N), True if a sentence or its translation was cut."""
     return outputs["truncated"][:, None] | outputs["unfinished"]
-
-
-def _drop_outputs(names, outputs):
-    return {key: outputs[key] for key in outputs if key not in names}
 
 
 def _select_rank(outputs, rank):
