@@ -7,14 +7,14 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import IO, TYPE_CHECKING, Any
 
 from tyro.conf import FlagCreatePairsOff, Positional
 
 from luong_keras.alignment.links import format_links
 from luong_keras.alignment.symmetrization import Method, symmetrize
 from luong_keras.cli.parsing import Option
-from luong_keras.config import RunConfig
+from luong_keras.config import AlignmentStep, RunConfig
 from luong_keras.data.text_files import read_given_pairs
 from luong_keras.files.atomic_file import atomic_path
 from luong_keras.progress import with_bar
@@ -51,7 +51,7 @@ class Align:
     symmetrize: Option[Method | None] = None
     # decoder step whose attention weights align a word: the step that produces
     # it, or the one that reads it; default: each run's decoding.alignment_step
-    step: Option[Literal["produces", "reads"] | None] = None
+    step: Option[AlignmentStep | None] = None
     # the file to write; default: standard output
     output: Option[Path | None] = None
     # a file of gold links, i-j a sure and ipj a possible one; prints the

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from tyro.conf import (
     FlagCreatePairsOff,
@@ -19,6 +19,7 @@ from tyro.conf import (
 )
 
 from luong_keras.cli.parsing import Option, given_flags, parse_arguments
+from luong_keras.config import AlignmentStep
 from luong_keras.config.checks import at_least
 from luong_keras.data.parallel_text import read_input_parts, read_lines
 from luong_keras.evaluation.plots import plot_alignment
@@ -99,7 +100,7 @@ class Ask:
     score: Option[Path | None] = None
     # decoder step whose weights make the links of a word, as
     # decoding.alignment_step of the run
-    alignment_step: Literal["produces", "reads"] = "produces"
+    alignment_step: AlignmentStep = "produces"
     # seconds for a request, including retries
     timeout: float = 30.0
     # seconds for one attempt, which is not retried if it takes longer; default:

@@ -20,7 +20,7 @@ from luong_keras.cli.parsing import (
     spread_assignments,
 )
 from luong_keras.cli.settings_flags import settings_flags, split_settings
-from luong_keras.config import RunConfig
+from luong_keras.config import Optimizer, RunConfig
 from luong_keras.config.checks import at_least
 from luong_keras.config.values import (
     LEAVES,
@@ -116,7 +116,7 @@ class Train:
     # learning rate of the first epoch
     learning_rate: PresetOption[float | None] = None
     # optimizer of the weights
-    optimizer: PresetOption[Literal["sgd", "adam"] | None] = None
+    optimizer: PresetOption[Optimizer | None] = None
     # seed of the initial weights and of the order of the pairs
     seed: PresetOption[int | None] = None
     # metric that chooses the best epoch, such as bleu, bleu:zh, chrf or loss;

@@ -10,16 +10,18 @@ from luong_keras.config.data import (
     FilterConfig,
     SentencePieceConfig,
 )
-from luong_keras.config.decoding import DecodingConfig
+from luong_keras.config.decoding import AlignmentStep, DecodingConfig
 from luong_keras.config.model import AttentionConfig, ModelConfig, Precision
-from luong_keras.config.run import RunConfig, TrainingConfig
+from luong_keras.config.run import Optimizer, RunConfig, TrainingConfig
 
 __all__ = [
+    "AlignmentStep",
     "AttentionConfig",
     "DataConfig",
     "DecodingConfig",
     "FilterConfig",
     "ModelConfig",
+    "Optimizer",
     "Precision",
     "RunConfig",
     "SentencePieceConfig",

@@ -3,12 +3,13 @@
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from luong_keras.config.checks import Settings, check_at_least
 
 # The maximum length if neither a run nor its user sets one.
 LIBRARY_RATIO, LIBRARY_OFFSET = 2.0, 20.0
+AlignmentStep: TypeAlias = Literal["produces", "reads"]
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class DecodingConfig(Settings):
     replace_unknown: bool = True
     # decoder step whose attention weights align a word: the step that produces
     # the word, or the one that reads it (the authors' program)
-    alignment_step: Literal["produces", "reads"] = "produces"
+    alignment_step: AlignmentStep = "produces"
     batch_size: int = 32
     max_source_length: int = 200  # longer sources are cut
     # file of lines "source target probability", the translations that replace

@@ -1,7 +1,7 @@
 """Settings of training, and of a whole run."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from luong_keras.config.checks import (
     Settings,
@@ -13,6 +13,8 @@ from luong_keras.config.data import DataConfig
 from luong_keras.config.decoding import DecodingConfig
 from luong_keras.config.model import ModelConfig
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
+
+Optimizer: TypeAlias = Literal["sgd", "adam"]
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class TrainingConfig(Settings):
     # of the CPU cores; the step is equally exact
     parallel_microbatches: int = 1
     epochs: int = 12  # 10 without dropout
-    optimizer: Literal["sgd", "adam"] = "sgd"
+    optimizer: Optimizer = "sgd"
     learning_rate: float = 1.0
     clip_norm: float | None = 5.0
     # include the embeddings' gradients in the norm; the authors' program
