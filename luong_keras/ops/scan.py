@@ -96,7 +96,11 @@ class _Scan:
             )
         }
         self.arguments = [inputs, *states, *tensors.values()]
-        inputs, *held = [ops.stop_gradient(x) for x in self.arguments]
+        # Tensors: on JAX a NumPy array that is differentiated stays an array,
+        # and a layer in the step would replace it by another object.
+        inputs, *held = [
+            ops.convert_to_tensor(ops.stop_gradient(x)) for x in self.arguments
+        ]
         self.start, self.held = held[: len(states)], held[len(states) :]
         self.xs = {**xs, "input": inputs}
         self.dtype = self.start[0].dtype

@@ -181,6 +181,24 @@ def test_model_with_deferred_gradients_is_exported(tmp_path):
     np.testing.assert_allclose(served, model([words, words]), atol=1e-6)
 
 
+@pytest.mark.skipif(
+    keras.backend.backend() != "jax", reason="differentiates NumPy arrays"
+)
+def test_a_numpy_memory_is_differentiated():
+    import jax
+
+    layer = lk.InputFeedingLSTM(4)
+    inputs, memory = random(2, 3, 5), random(2, 6, 3)
+    layer.build(inputs.shape, memory.shape)
+
+    def loss(memory):
+        return layer(inputs, memory=memory, training=True).sum()
+
+    np.testing.assert_allclose(
+        jax.grad(loss)(memory), jax.grad(loss)(jax.numpy.array(memory))
+    )
+
+
 def test_unknown_deferred_gradients_are_refused():
     with pytest.raises(ValueError, match="deferred_gradients='fast'"):
         lk.InputFeedingLSTM(4, deferred_gradients="fast")
