@@ -120,24 +120,49 @@ def with_custom_gradient(results, gradients, arguments):
     """
     if backend.backend() == "torch":
         return _with_torch_gradient(results, gradients, arguments)
+    if backend.backend() == "jax":
+        return _with_jax_gradient(results, gradients, arguments)
 
     @ops.custom_gradient
     def attach(*arguments):
         def gradient(*upstream):
-            # TensorFlow passes one tensor per result, JAX one tuple.
-            if isinstance(upstream[0], (tuple, list)):
-                (upstream,) = upstream
-            d_arguments = [
-                ops.cast(d, x.dtype)
-                for d, x in zip(
-                    gradients(list(upstream)), arguments, strict=True
-                )
-            ]
-            return _refuse_second_gradient(*d_arguments, *arguments)
+            return _cast_gradients(gradients(list(upstream)), arguments)
 
         return tuple(results), gradient
 
     return list(attach(*arguments))
+
+
+def _cast_gradients(d_arguments, arguments):
+    """Return the gradients in the dtypes of the arguments, for use once."""
+    d_arguments = _cast_like(d_arguments, arguments)
+    return _refuse_second_gradient(*d_arguments, *arguments)
+
+
+def _with_jax_gradient(results, gradients, arguments):
+    """Attach a gradient on JAX, which may call it after the present trace.
+
+    So everything that the gradients read is an argument, as in `jax.grad` of
+    a function that is compiled or a loop.
+    """
+    import jax
+
+    jaxpr = jax.make_jaxpr(gradients)(results)
+
+    @jax.custom_vjp
+    def attach(arguments, results, constants):
+        return results
+
+    def forward(arguments, results, constants):
+        return results, (arguments, constants)
+
+    def backward(residuals, upstream):
+        arguments, constants = residuals
+        d_arguments = jax.core.eval_jaxpr(jaxpr.jaxpr, constants, *upstream)
+        return list(_cast_gradients(d_arguments, arguments)), None, None
+
+    attach.defvjp(forward, backward)
+    return attach(arguments, results, jaxpr.consts)
 
 
 @ops.custom_gradient

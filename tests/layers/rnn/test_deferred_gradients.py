@@ -199,6 +199,41 @@ def test_a_numpy_memory_is_differentiated():
     )
 
 
+@pytest.mark.skipif(
+    keras.backend.backend() != "jax", reason="transformations of JAX"
+)
+@pytest.mark.slow_after_first
+@pytest.mark.parametrize("transform", ["jit", "checkpoint"])
+@pytest.mark.parametrize("kind", ["decoder", "encoder", "losses"])
+def test_a_transformed_function_is_differentiated(kind, transform):
+    import jax
+
+    inputs, memory = random(2, 3, 4), random(2, 6, 4)
+    mask = np.arange(3) < [[3], [2]]
+    if kind == "decoder":
+        layer = lk.InputFeedingLSTM(4, attention="local-p")
+        arguments = {"memory": memory, "mask": mask}
+    elif kind == "encoder":
+        layer, arguments = lk.Encoder(4), {"mask": mask}
+    else:
+        layer = lk.WordLosses(lk.OutputProjection(9))
+        arguments = {"targets": np.array([[5, 3, 0], [7, 8, 3]])}
+    layer(inputs, **arguments)
+    variables = [v.value for v in layer.trainable_variables]
+    others = [v.value for v in layer.non_trainable_variables]
+
+    def loss(variables, inputs):
+        outputs, _ = layer.stateless_call(
+            variables, others, inputs, **arguments, training=True
+        )
+        return keras.tree.flatten(outputs)[0].sum()
+
+    found = jax.grad(getattr(jax, transform)(loss), (0, 1))(variables, inputs)
+    expected = jax.grad(loss, (0, 1))(variables, inputs)
+    for x, y in zip(*map(jax.tree.leaves, (found, expected)), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-6)
+
+
 def test_unknown_deferred_gradients_are_refused():
     with pytest.raises(ValueError, match="deferred_gradients='fast'"):
         lk.InputFeedingLSTM(4, deferred_gradients="fast")
