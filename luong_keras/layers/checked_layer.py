@@ -8,6 +8,7 @@ from keras import ops, tree
 
 from luong_keras.ops.backends import check_float64
 from luong_keras.ops.masking import shapes_compatible
+from luong_keras.ops.products import in_scan
 
 # Arguments that hold several tensors; all others are single tensors.
 STRUCTURES = ("states", "initial_state", "dropout_masks")
@@ -179,8 +180,11 @@ class CheckedLayer(keras.layers.Layer):
     def rematerialized_call(self, layer_call, *args, **kwargs):
         """Return the call as a `keras.RematScope` changes it.
 
-        TensorFlow loses the gradients of tensors that are passed by name.
+        TensorFlow loses the gradients of tensors that are passed by name, and
+        of the weights of a step of a `scan`.
         """
+        if in_scan():
+            return layer_call
         tensors = {
             name: value
             for name, value in kwargs.items()

@@ -139,6 +139,11 @@ def _sums(weights, rows):
 # Products of a step.
 
 
+def in_scan():
+    """Test whether a step of a `scan` runs, which is rematerialised."""
+    return _current.get() is not None
+
+
 class Tape:
     """Record of the products of one run of a step, in the order of calls.
 

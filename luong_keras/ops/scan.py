@@ -79,7 +79,9 @@ class _Scan:
         self.step, self.outputs = step, outputs
         self.precision, self.variables = None, []
         if layer is not None:
-            self.precision = _Precision(dtype=layer.dtype_policy)
+            # TensorFlow recomputes a call without the scope of its name, where
+            # a name may not begin with "_", as the default would.
+            self.precision = _Precision(dtype=layer.dtype_policy, name="step")
             # Frozen ones too: the step has no other access to them.
             self.variables = layer.weights
         self.structure = [shared, [v.value for v in self.variables]]

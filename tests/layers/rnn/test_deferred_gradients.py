@@ -234,6 +234,25 @@ def test_a_transformed_function_is_differentiated(kind, transform):
         np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow_after_first
+@pytest.mark.parametrize("run_eagerly", [True, False])
+def test_a_decoder_in_a_remat_scope_trains_its_attention(run_eagerly):
+    def trained_weights(mode):
+        with keras.RematScope(mode=mode):
+            decoder = lk.BahdanauGRU(4)
+        inputs, memory = keras.Input((3, 5)), keras.Input((6, 4))
+        model = keras.Model([inputs, memory], decoder(inputs, memory=memory))
+        shapes = [weight.shape for weight in model.get_weights()]
+        model.set_weights([random(*shape) for shape in shapes])
+        model.compile("sgd", "mse", run_eagerly=run_eagerly)
+        data = [random(2, 3, 5), random(2, 6, 4)]
+        model.fit(data, np.ones((2, 3, 4)), verbose=0)
+        return model.get_weights()
+
+    for x, y in zip(*map(trained_weights, ("full", None)), strict=True):
+        np.testing.assert_allclose(x, y, atol=1e-6)
+
+
 def test_unknown_deferred_gradients_are_refused():
     with pytest.raises(ValueError, match="deferred_gradients='fast'"):
         lk.InputFeedingLSTM(4, deferred_gradients="fast")
