@@ -59,9 +59,9 @@ def check_float64(layer) -> None:
 def dropout(x, rate, seed_generator, noise_shape=None):
     """Apply dropout with masks drawn from the generator on each backend.
 
-    On torch `keras.random.dropout` uses torch's generator, which snapshots do
-    not save, unless the seed generator was made from a number or a noise shape
-    is given.
+    On torch `keras.random.dropout` uses torch's generator, which all models
+    share, unless the seed generator was made from a number or a noise shape is
+    given.
 
     Example:
         >>> from keras.random import SeedGenerator

@@ -7,6 +7,8 @@ other backends, one replica computes the whole batch.
 import functools
 import sys
 import time
+from collections.abc import Sequence
+from typing import Any
 
 import keras
 import numpy as np
@@ -60,6 +62,30 @@ def _compute_capability() -> float | None:
         major, minor = torch.cuda.get_device_capability()
         return major + minor / 10
     return None
+
+
+def generator_states() -> list[np.ndarray]:
+    """Return the states of torch's generators; [] on other backends.
+
+    Keras draws from them for a layer without a seed.
+    """
+    return [x.get_state().numpy() for x in _torch_generators()]
+
+
+def set_generator_states(states: Sequence[np.ndarray]) -> None:
+    """Restore the states of torch's generators."""
+    for generator, state in zip(_torch_generators(), states, strict=False):
+        import torch
+
+        generator.set_state(torch.from_numpy(state))
+
+
+def _torch_generators() -> list[Any]:
+    if backend.backend() != "torch":
+        return []
+    import torch
+
+    return [torch.default_generator, *torch.cuda.default_generators]
 
 
 def replica_count():

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 
 from luong_keras.layers.argument_checks import check_integers
+from luong_keras.ops.devices import generator_states, set_generator_states
 from luong_keras.training.snapshot import Snapshot
 from luong_keras.training.snapshot_file import previous_path
 
@@ -200,6 +202,9 @@ class SnapshotCallback(keras.callbacks.Callback):
         self._epoch = 0
         self._start = 0
         self._resumed: Snapshot | None = None
+        # Of the last training batch: on torch, opening data draws a number,
+        # which must not count.
+        self._generator_states: list[np.ndarray] = []
 
     def restore(
         self, model: keras.Model, steps_per_epoch: int | None = None
@@ -229,6 +234,7 @@ class SnapshotCallback(keras.callbacks.Callback):
                 "of the old length, or use a new folder for a new run."
             )
         self._resumed.apply(model, self.callbacks, self.path)
+        self._generator_states = self._resumed.generator_states
         return self._resumed.position
 
     def _read_snapshot(self) -> Snapshot | None:
@@ -276,12 +282,15 @@ class SnapshotCallback(keras.callbacks.Callback):
     ) -> None:
         """Remember the first batch of this step, which may have several."""
         self._start = self._epoch * self._steps_per_epoch + batch
+        set_generator_states(self._generator_states)
+        self._generator_states = []
 
     def on_train_batch_end(
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Save after every N batches, on request, or before the run stops."""
         if batch + 1 >= self._steps_per_epoch:
+            self._generator_states = generator_states()
             return
         position = self._epoch * self._steps_per_epoch + batch + 1
         due = position // self.every_steps > self._start // self.every_steps
@@ -292,6 +301,7 @@ class SnapshotCallback(keras.callbacks.Callback):
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Save at the end of the epoch."""
+        set_generator_states(self._generator_states)
         self._save_snapshot((epoch + 1) * self._steps_per_epoch)
 
     def _save_snapshot(self, position: int) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from luong_keras.ops.devices import generator_states, set_generator_states
 from luong_keras.training.monitoring import check_finite
 from luong_keras.training.optimizers import NONFINITE
 from luong_keras.training.snapshot_file import read_arrays, write_arrays
@@ -24,13 +25,15 @@ class Snapshot:
 
     The arrays hold all of `model.variables` (with the states of the random
     seeds, which weight files drop), the optimizer's variables and the sums of
-    the metrics. The position is the number of batches seen, not
+    the metrics, on torch also the states of its generators, for layers without
+    a seed. The position is the number of batches seen, not
     `optimizer.iterations`, which does not change when loss scaling skips a
     step, and counts in larger units when gradients are accumulated.
 
     Attributes:
         position: The number of batches that the run has seen.
-        arrays: The variables, by `model/…`, `optimizer/…`, `metrics/…`.
+        arrays: The variables, by `model/…`, `optimizer/…`, `metrics/…`, and the
+            states of torch's generators, by `torch/…`.
         callbacks: The states of the callbacks, by class and monitored value.
         steps_per_epoch: The number of batches per epoch; `None` if unknown.
 
@@ -79,6 +82,8 @@ class Snapshot:
                 _group_variables(model, "model", "optimizer", "metrics")
             ).items()
         }
+        for number, state in enumerate(generator_states()):
+            arrays[f"torch/{number}"] = state
         states = {
             name: callback.get_state()
             for name, callback in _stateful_callbacks(callbacks).items()
@@ -156,6 +161,16 @@ class Snapshot:
             state = self.callbacks.get(name, self.callbacks.get(old_name))
             if state is not None:
                 callback.set_state(state)
+        set_generator_states(self.generator_states)
+
+    @property
+    def generator_states(self) -> list[np.ndarray]:
+        """The states of torch's generators; [] on other backends."""
+        return [
+            state
+            for name, state in self.arrays.items()
+            if name.startswith("torch/")
+        ]
 
     def apply_metrics(
         self, model: keras.Model, path: str | os.PathLike[str] = ""
