@@ -57,7 +57,8 @@ class LuongAttention(CheckedLayer):
         query: (B, T, U), or (B, U) for a single step.
         value: The memory h̄, (B, S, M); the query itself when None.
         query_mask: Boolean (B, T) or (B,); rows with False give a context
-            of zeros. Taken from the query's Keras mask when None.
+            of zeros. Taken from the query's Keras mask when None, which
+            `keras.layers.TimeDistributed` does not pass on.
         value_mask: Boolean (B, S), True = may be attended, with padding on
             either side. When None, the value's Keras mask, or `query_mask` if
             the value is the query. A row without True gives zeros.
@@ -199,8 +200,6 @@ class LuongAttention(CheckedLayer):
         if kernel.shape[-1] > kernel.shape[0]:
             return value, kernel
         return ops.matmul(value, kernel), None
-
-    # A call.
 
     def call(
         self,
