@@ -512,6 +512,7 @@ def test_wrong_settings_are_refused(name, value):
         (["a"], {"beam_size": 2**32 + 3}, ValueError, "int32"),
         (["a"], {"beam_size": [[1], [2, 3]]}, ValueError, "one for each"),
         (["a"], {"prefix": 3}, TypeError, "prefix"),
+        (["a"], {"prefix": ["x", "y"]}, ValueError, "of type str"),
         (["a"], {"replace_unknown": 0.5}, ValueError, "int32"),
         (["a"], {"beam": 2}, TypeError, "beam_size"),
     ],

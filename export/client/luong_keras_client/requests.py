@@ -238,6 +238,7 @@ def _option_column(name: str, value: Option, count: int) -> np.ndarray:
         fits = False
     if not fits or array.shape not in ((), (count,)):
         expected = f"`{name}` as one value or {count}, one for each line, of "
-        raise argument_error(f"{expected}type {np.dtype(kind)}", repr(value))
+        kind = "str" if kind is object else np.dtype(kind)
+        raise argument_error(f"{expected}type {kind}", repr(value))
     array = np.broadcast_to(array, (count,))
     return _text_column(array, name) if kind is object else array
