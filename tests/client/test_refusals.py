@@ -486,6 +486,8 @@ def test_malformed_tensors_are_refused(model, monkeypatch):
     [
         ("timeout", 0),
         ("timeout", float("inf")),
+        ("timeout", None),
+        ("timeout", "30"),
         ("request_timeout", -1),
         ("attempts", 0),
         ("batch_size", 0),
@@ -497,6 +499,14 @@ def test_wrong_settings_are_refused(name, value):
     with pytest.raises(ValueError, match=f"Expected: `{name}`") as caught:
         TranslationClient(**{name: value})
     assert repr(value) in str(caught.value)
+
+
+def test_settings_may_be_numbers_of_numpy(rest):
+    client = TranslationClient(
+        rest.url, timeout=np.float64(9), batch_size=np.int64(2)
+    )
+    with client:
+        assert client.translate(["a", "b", "c"]) == ["A", "B", "C"]
 
 
 @pytest.mark.parametrize(

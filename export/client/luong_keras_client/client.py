@@ -11,6 +11,7 @@ from collections import abc, deque
 from contextlib import aclosing, nullcontext
 from functools import partial
 from importlib import import_module
+from numbers import Integral
 from typing import Any, Literal, Self, Unpack, cast
 
 import numpy as np
@@ -76,15 +77,17 @@ class _Client:
         client_certificate: address.File | None = None,
         client_key: address.File | None = None,
     ) -> None:
-        seconds = {"timeout": timeout, "request_timeout": request_timeout}
+        seconds = {"timeout": timeout}
+        if request_timeout is not None:
+            seconds["request_timeout"] = request_timeout
         for name, value in seconds.items():
-            if value is not None and not 0 < value < float("inf"):
-                raise argument_error(
-                    f"`{name}`, seconds of more than 0", repr(value)
-                )
+            is_number = isinstance(value, int | float)
+            if not is_number or not 0 < value < float("inf"):
+                expected = f"`{name}`, a finite number of seconds above 0"
+                raise argument_error(expected, repr(value))
         numbers = {"attempts": attempts, "batch_size": batch_size}
         for name, number in {**numbers, "concurrency": concurrency}.items():
-            if not isinstance(number, int) or number < 1:
+            if not isinstance(number, Integral) or number < 1:
                 raise argument_error(
                     f"`{name}`, a number of 1 or more", repr(number)
                 )
