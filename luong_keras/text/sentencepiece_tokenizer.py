@@ -223,7 +223,8 @@ class SentencePieceTokenizer(Tokenizer):
         """Join tokens to running text.
 
         A token that is not a subword keeps its spelling: a word that was
-        copied from the source, `<unk>`, or a `<s>` in the text.
+        copied from the source, `<unk>`, or a `<s>` in the text. Line ends,
+        which are among the bytes of `byte_fallback`, become spaces.
 
         Args:
             tokens: (B, None) strings, as from `tokens` or `lookup`.
@@ -244,6 +245,8 @@ class SentencePieceTokenizer(Tokenizer):
         parts = parts.with_row_splits_dtype(tokens.row_splits.dtype)
         parts = tokens.with_flat_values(parts)
         text = self._to_pieces.detokenize(parts.merge_dims(1, 2))
+        # A byte of `byte_fallback` may be a line end, which no sentence has.
+        text = tf.strings.regex_replace(text, r"[\n\r]", " ")
         return tf.strings.regex_replace(text, "^ +|( ) +", r"\1")
 
 

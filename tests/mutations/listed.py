@@ -664,6 +664,13 @@ MUTATIONS = [
         ("tests/text/test_tokenizers.py",),
     ),
     Mutation(
+        "a translation keeps a line end",
+        "text/sentencepiece_tokenizer.py",
+        'r"[\\n\\r]", " "',
+        'r"[\\n]", " "',
+        ("tests/text/test_tokenizers.py",),
+    ),
+    Mutation(
         "the nearest number of subwords is learnt with other settings",
         "recipe/vocabularies.py",
         "error.nearest, **options",

@@ -328,6 +328,16 @@ def test_text_without_subwords_is_joined_as_written():
     assert [line.decode() for line in joined] == ["cat我 <s>", "", "</s>"]
 
 
+def test_joined_text_is_one_line():
+    tokenizer = SentencePieceTokenizer.train(
+        ["a cat"] * 3, 264, byte_fallback=True, normalization="identity"
+    )
+    # Any byte can be sampled from a model.
+    tokens = [["▁a", "<0x0A>", "▁cat", "<0x0D>", "<0x0A>"], ["<0x0A>", "a"]]
+    joined = tokenizer.join(tf.ragged.constant(tokens)).numpy()
+    assert [line.decode() for line in joined] == ["a cat ", "a"]
+
+
 def test_model_types_differ_and_bpe_is_the_default():
     found = {}
     for kind in ("bpe", "unigram", "char"):
