@@ -140,10 +140,11 @@ def _cast_gradients(d_arguments, arguments):
 
 
 def _with_jax_gradient(results, gradients, arguments):
-    """Attach a gradient on JAX, which may call it after the present trace.
+    """Attach a gradient on JAX.
 
-    So everything that the gradients read is an argument, as in `jax.grad` of
-    a function that is compiled or a loop.
+    In `jax.grad` of a compiled function or a loop, JAX runs the gradient after
+    the trace of the forward pass, whose values it cannot read any more. So all
+    that the gradient reads is an argument.
     """
     import jax
 

@@ -503,7 +503,7 @@ def test_wrong_settings_are_refused(name, value):
 
 def test_settings_may_be_numbers_of_numpy(rest):
     client = TranslationClient(
-        rest.url, timeout=np.float64(9), batch_size=np.int64(2)
+        rest.url, timeout=np.float32(9), batch_size=np.int64(2)
     )
     with client:
         assert client.translate(["a", "b", "c"]) == ["A", "B", "C"]

@@ -11,7 +11,7 @@ from collections import abc, deque
 from contextlib import aclosing, nullcontext
 from functools import partial
 from importlib import import_module
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Literal, Self, Unpack, cast
 
 import numpy as np
@@ -81,8 +81,7 @@ class _Client:
         if request_timeout is not None:
             seconds["request_timeout"] = request_timeout
         for name, value in seconds.items():
-            is_number = isinstance(value, int | float)
-            if not is_number or not 0 < value < float("inf"):
+            if not isinstance(value, Real) or not 0 < value < float("inf"):
                 expected = f"`{name}`, a finite number of seconds above 0"
                 raise argument_error(expected, repr(value))
         numbers = {"attempts": attempts, "batch_size": batch_size}
@@ -94,7 +93,8 @@ class _Client:
         if alignment_step not in ("produces", "reads"):
             expected = "`alignment_step`, 'produces' or 'reads'"
             raise argument_error(expected, repr(alignment_step))
-        self._timeout, self._request_timeout = timeout, request_timeout
+        self._timeout = float(timeout)
+        self._request_timeout = request_timeout and float(request_timeout)
         self._attempts, self._batch_size = attempts, batch_size
         self._concurrency, self._step = concurrency, alignment_step
         self._address = address.read_address(
@@ -339,7 +339,7 @@ class _Client:
                 error = TranslationServerError(text, "CONTRACT")
             raise error.explained(
                 f"{what} of model {self.model!r} at {self.url} within "
-                f"{self._timeout} s",
+                f"{self._timeout:g} s",
                 retrying.statistics["attempt_number"],
                 self._address.hide,
             ) from None
