@@ -316,6 +316,7 @@ def read(path, content, requested=None, skip=False):
         ("a.tsv", b"x\ty\n", None, [("x", "y")]),
         ("a.tsv", b"eng\tger\nx\ty\n", None, [("x", "y")]),
         ("a.tsv", b"Italian\tfra\nx\ty\n", None, [("x", "y")]),
+        ("a.tsv", b"Thai\tSlovene\nx\ty\n", None, [("x", "y")]),
         ("a.tsv", b"SRC\tREF\nx\ty\n", None, [("x", "y")]),
         # Joined files, each with a byte order mark.
         ("a.tsv", b"\xef\xbb\xbfx\ty\n\xef\xbb\xbfz\tw\n", ("1", "2"), XYZW),
@@ -331,6 +332,13 @@ def read(path, content, requested=None, skip=False):
             None,
             [("x, a, b", "y, a, b"), ZW],
         ),
+        (
+            "a.csv",
+            b"x, a;y\nz, b;w\n",
+            None,
+            [("x, a", "y"), ("z, b", "w")],
+        ),
+        ("a.csv", b"x, y\nz, w\n", None, [("x", " y"), ("z", " w")]),
         ("a.csv", b"sep=;\nen;de\nx, a;y\n", None, [("x, a", "y")]),
         ("a.csv", b"sep=;\nx;y\nz;w\n", None, XYZW),
         ("a.tsv", b"de\ten\nx\ty\n", None, [("y", "x")]),

@@ -13,16 +13,22 @@ _TARGET = {"target", "tgt", "trg", "ref", "reference"}
 _FILLING = {"text", "sentence", "sentences", "translation", "lang", "language"}
 # Two-letter code -> name and three-letter codes.
 _LANGUAGES = {
-    "ar": "arabic ara", "cs": "czech ces cze", "da": "danish dan",
-    "de": "german deu ger", "el": "greek ell gre", "en": "english eng",
-    "es": "spanish spa", "et": "estonian est", "fi": "finnish fin",
-    "fr": "french fra fre", "he": "hebrew heb", "hi": "hindi hin",
-    "hu": "hungarian hun", "it": "italian ita", "ja": "japanese jpn",
-    "ko": "korean kor", "lt": "lithuanian lit", "lv": "latvian lav",
+    "af": "afrikaans afr", "ar": "arabic ara", "bg": "bulgarian bul",
+    "bn": "bengali ben", "ca": "catalan cat", "cs": "czech ces cze",
+    "da": "danish dan", "de": "german deu ger", "el": "greek ell gre",
+    "en": "english eng", "es": "spanish spa", "et": "estonian est",
+    "eu": "basque eus baq", "fa": "persian fas per farsi", "fi": "finnish fin",
+    "fr": "french fra fre", "ga": "irish gle", "gl": "galician glg",
+    "he": "hebrew heb", "hi": "hindi hin", "hr": "croatian hrv",
+    "hu": "hungarian hun", "is": "icelandic isl ice", "it": "italian ita",
+    "ja": "japanese jpn", "ka": "georgian kat geo", "ko": "korean kor",
+    "lt": "lithuanian lit", "lv": "latvian lav",
     "nl": "dutch nld dut", "no": "norwegian nor", "pl": "polish pol",
     "pt": "portuguese por", "ro": "romanian ron rum", "ru": "russian rus",
-    "sk": "slovak slk slo", "sv": "swedish swe", "tr": "turkish tur",
-    "uk": "ukrainian ukr", "vi": "vietnamese vie", "zh": "chinese zho chi",
+    "sk": "slovak slk slo", "sl": "slovenian slv slovene", "sr": "serbian srp",
+    "sv": "swedish swe", "sw": "swahili swa", "ta": "tamil tam",
+    "th": "thai tha", "tr": "turkish tur", "uk": "ukrainian ukr",
+    "ur": "urdu urd", "vi": "vietnamese vie", "zh": "chinese zho chi",
 }  # fmt: skip
 
 

@@ -231,8 +231,9 @@ def _first_record(
     """Return the delimiter of a file, and its first record.
 
     The delimiter divides all of the first records into the same number of
-    cells, two or more. If several delimiters do, or none, the delimiter with
-    the most cells in the first record is chosen.
+    cells, two or more. If several delimiters do, or none, one without a space
+    after it is chosen, unlike those of a sentence, then the one with the most
+    cells in the first record.
     """
     candidates = []
     for delimiter in delimiters:
@@ -246,14 +247,14 @@ def _first_record(
                 del rows[:1]  # the line `sep=`
             counts = set(map(len, rows))
             are_alike = len(counts) == 1 and counts != {1}
+            later_cells = [cell for row in rows for cell in row[1:]]
+            has_spaces = all(cell.startswith(" ") for cell in later_cells)
             cells = rows[0] if rows else []
-            candidates.append((are_alike, len(cells), delimiter, cells))
+            rank = are_alike, not has_spaces, len(cells)
+            candidates.append((rank, delimiter, cells))
     if not candidates:
         list(_csv_records(path, delimiters[0], "surrogateescape"))
-    _, _, delimiter, cells = max(
-        candidates, key=lambda candidate: candidate[:2]
-    )
-    return delimiter, cells
+    return max(candidates, key=lambda candidate: candidate[0])[1:]
 
 
 def _csv_records(
