@@ -7,7 +7,6 @@ from tyro.conf import Positional
 
 from luong_keras.cli.parsing import Option
 from luong_keras.config.checks import at_least
-from luong_keras.recipe.run_settings import run_config
 from luong_keras.tables import pluralize
 from luong_keras.training.run_folder import RunFolder
 
@@ -42,7 +41,6 @@ class Lexicon:
 
 def run(arguments: Lexicon) -> int:
     """Count aligned words, write the file, and print its path."""
-    run_config(arguments.run_dir)
     if (arguments.links is None) != (len(arguments.files) == 0) or len(
         arguments.files
     ) not in (0, 2):
