@@ -72,10 +72,13 @@ def test_file_gets_lines_of_slow_steps_only(monkeypatch):
     assert list(with_bar("abc", "quick")) == ["a", "b", "c"]
     assert file.getvalue() == ""
     monkeypatch.setattr(progress, "SECONDS_A_LINE", 0.0)
+    assert list(with_bar("ab", "few")) == ["a", "b"]
     with progress_bar("slow", 4000) as advance:
         advance(1000)
         advance(2000)
     assert file.getvalue().splitlines() == [
+        "few: 1 of 2",
+        "few: 2 of 2",
         "slow: 1,000 of 4,000",
         "slow: 3,000 of 4,000",
     ]
