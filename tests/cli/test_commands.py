@@ -15,6 +15,7 @@ import tensorflow as tf
 from luong_keras.cli import translate
 from luong_keras.cli.main import main
 from luong_keras.data.corpus_writer import write_corpus
+from luong_keras.data.datasets import Datasets
 from luong_keras.evaluation.translation_scores import paired_test
 from luong_keras.recipe.aligned_text import file_links
 from luong_keras.recipe.run_reading import load_run
@@ -610,6 +611,36 @@ def test_test_sets_are_refused_for_other_datasets(call, searches):
     assert "Received: --test-set wmt15" in error
     assert "data.dataset=files" in error and "Leave it out" in error
     assert not searches
+
+
+def test_another_test_set_is_not_read_from_the_run(
+    run, tmp_path, monkeypatch, capsys
+):
+    copy = RunFolder(shutil.copytree(run.path, tmp_path / "copy"))
+    settings = copy.read_config() | {"data": {"dataset": "wmt14_translate"}}
+    copy.config.write_text(json.dumps(settings))
+    monkeypatch.setattr(
+        "luong_keras.data.datasets.load_datasets",
+        lambda data: Datasets(list, "", [], [("a", f"of {data.test}")]),
+    )
+    monkeypatch.setattr(
+        "luong_keras.recipe.preparation.evaluation_pairs",
+        lambda data, folder: Datasets(list, "", [], [("a", "of the run")]),
+    )
+    for flags, name, reference in (
+        ([], "test", "of the run"),
+        (["--test-set", "wmt15"], "wmt15", "of wmt15"),
+    ):
+        (tmp_path / "text").write_text(f"{reference}\n")
+        found = json.loads(
+            evaluate(
+                capsys,
+                *("--run-dir", copy.path, "--translations", tmp_path / "text"),
+                *("--metric", "chrf", "--json", *flags),
+            ).out
+        )
+        assert found["set"] == name
+        assert found["chrf"]["score"] == pytest.approx(100)
 
 
 @pytest.mark.slow

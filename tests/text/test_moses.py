@@ -60,6 +60,8 @@ WORDS = [
     "qu' il c' est d' 5 l' d'",
     "? a ; b ! : % \\ ( ¿ $ 5 ) , . !",
     "漢 字 . a 漢 b 한 국",
+    # The last characters of three ranges.
+    "漢 \u11ff 漢 \ufe4f 漢 \uffdc 漢",
     "'s 're a 'll '5 '",
     "EU :n x",
 ]
