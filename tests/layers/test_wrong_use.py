@@ -1,5 +1,6 @@
 """Errors for wrong use of layers, and results of empty inputs."""
 
+import json
 import subprocess
 import sys
 
@@ -427,6 +428,7 @@ def test_user_defined_score_is_saved_and_loaded(kind, tmp_path):
     attention = kind(score_mode=Sharp(3.0))
     decoder = lk.InputFeedingLSTM(4, attention=attention)
     model = keras.Model([query, memory], decoder(query, memory=memory))
+    assert '"power": 3.0' in json.dumps(decoder.get_config())
     model.save(tmp_path / "model.keras")
     again = keras.models.load_model(tmp_path / "model.keras")
     assert again.layers[-1].cell.attention.score.power == 3.0

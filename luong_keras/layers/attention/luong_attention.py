@@ -369,11 +369,7 @@ class LuongAttention(CheckedLayer):
     def get_config(self):
         return {
             **super().get_config(),
-            "score_mode": (
-                self.score_mode
-                if isinstance(self.score_mode, str)
-                else keras.saving.serialize_keras_object(self.score_mode)
-            ),
+            "score_mode": keras.saving.serialize_keras_object(self.score_mode),
             "units": self.units,
             "concat_form": self.concat_form,
             "use_scale": self.use_scale,
