@@ -68,6 +68,7 @@ def test_beam_and_stack_sizes_follow_changed_settings(before, changes, after):
         ({"temperature": 0.0}, "temperature must be positive"),
         ({"top_p": float("nan")}, "top_p is a probability.*top_p=nan"),
         ({"top_p": 90}, "above 0 and at most 1. Received: top_p=90"),
+        ({"top_p": 1.01}, "above 0 and at most 1. Received: top_p=1.01"),
         ({"coverage_penalty": -1.0}, "coverage_penalty must be at least 0"),
         ({"no_repeat_ngram": 9}, "no_repeat_ngram must be 8 or less"),
     ],

@@ -44,11 +44,11 @@ def test_half_precision_predicts_positions_in_float32(dtype):
 
 
 def test_the_centre_is_the_floor_and_at_most_the_last_position():
-    position = [[0.0, 3.9, 5.0], [0.2, 1.99, 2.0]]
+    position = [[0.0, 3.9, 5.0], [0.2, 1.99, 2.0], [0.1, 0.9, 1.0]]
     found = windows.floor_position(
-        ops.convert_to_tensor(position), np.array([5, 2])
+        ops.convert_to_tensor(position), np.array([5, 2, 1])
     )
-    assert to_numpy(found).tolist() == [[0, 3, 4], [0, 1, 1]]
+    assert to_numpy(found).tolist() == [[0, 3, 4], [0, 1, 1], [0, 0, 0]]
 
 
 def test_window_extends_half_width_to_each_side():
