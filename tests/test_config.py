@@ -337,6 +337,7 @@ def test_configurations_are_immutable():
             ["model.cell_clip=0"],
             "`cell_clip` must be positive and finite, or null",
         ),
+        (["model.attention.half_width=0"], "half_width must be at least 1"),
         (["model.source_features=0"], "source_features must be at least 1"),
         (["model.source_features=3"], "The source of a run is text"),
         (["training.patience=0"], "patience must be at least 1"),
