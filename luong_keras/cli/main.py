@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import luong_keras
+from luong_keras.files.atomic_file import DISK_REASONS
 from luong_keras.suggestions import did_you_mean
 
 COMMANDS = {
@@ -123,6 +124,30 @@ def _run_command(name: str, argv: list[str]) -> int:
         status = 1 if isinstance(error, ArithmeticError) else 2
         status = getattr(error, "exit_status", status)
         return _fail(program, str(error), status)
+    except Exception as error:
+        reason = _disk_reason(error)
+        if debug or reason is None:
+            raise
+        return _fail(
+            program,
+            f"{error}: {reason}. Free some space, or make the folder "
+            "writable, and run the same command again.",
+        )
+
+
+def _disk_reason(error: Exception) -> str | None:
+    """Return the problem with the disk in an error of TensorFlow, or None.
+
+    TensorFlow writes exports and TensorBoard's files.
+    """
+    if type(error).__module__ != "tensorflow.python.framework.errors_impl":
+        return None
+    reasons = (
+        reason
+        for number, reason in DISK_REASONS.items()
+        if os.strerror(number) in str(error)
+    )
+    return next(reasons, None)
 
 
 def _fail(program: str, message: str, status: int = 2) -> int:

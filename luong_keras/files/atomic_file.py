@@ -15,7 +15,7 @@ from luong_keras.files.path_checks import no_link
 
 _PREFIX = ".partial-"
 # Errors of a full disk, a failed disk or one without permission to write.
-_REASONS = {
+DISK_REASONS = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the quota of the disk is used up",
     errno.EFBIG: "the file is larger than is allowed there",
@@ -155,7 +155,7 @@ def explain_disk_errors(path: Path, atomic: bool = True) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = _REASONS.get(error.errno or 0)
+        reason = DISK_REASONS.get(error.errno or 0)
         # Within the context the caller may also read files elsewhere.
         named = error.filename if isinstance(error.filename, str) else path
         file, folder = Path(named).absolute(), path.absolute().parent

@@ -752,3 +752,12 @@ def test_exports_have_the_requested_search(
     assert precisions == ["float32", "mixed_float16"]
     assert exports[-1][0].stack_size is None
     assert exports[-1][-1] == ServingLimits()
+
+
+def test_full_disk_of_an_export_is_one_line(call, tmp_path, monkeypatch):
+    def export(*arguments, **options):
+        tf.io.write_file("/dev/full", "a SavedModel")
+
+    monkeypatch.setattr("luong_keras.translator.export_saved_model", export)
+    (line,) = call("export", "--output", tmp_path / "1", status=2)
+    assert "/dev/full" in line and "the disk is full. Free some" in line
