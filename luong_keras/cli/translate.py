@@ -55,7 +55,7 @@ class Translate:
     # settings of the search; default: the run's
     search: OmitArgPrefixes[SearchFlags] = field(default_factory=SearchFlags)
     # a file of phrases that translations must have: one line per sentence, with
-    # tabs between phrases
+    # tabs between phrases; not with --search sampling
     required: Option[Path | None] = None
     # a file of phrases that translations must not have, likewise
     forbidden: Option[Path | None] = None
@@ -91,6 +91,12 @@ def run(arguments: Translate) -> int:
         n_best=arguments.n_best,
         max_source_length=arguments.max_source_length,
     )
+    if arguments.required is not None and decoding.search == "sampling":
+        raise ValueError(
+            "--required: phrases of a beam search. Expected: no samples, which "
+            "ignore them. Received: search=sampling. Leave --required out, or "
+            "give --search beam."
+        )
     size = BATCHES * decoding.batch_size
     parts, total, options = read_input_parts(size), None, {}
     if arguments.files or arguments.required or arguments.forbidden:

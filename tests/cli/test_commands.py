@@ -429,6 +429,15 @@ def test_flags_that_would_be_ignored_are_refused(call, flags, named):
     assert f"does not read {named}." in error
 
 
+@pytest.mark.parametrize(
+    "flags", [["--search=sampling"], ["--minimum-bayes-risk=chrf"]]
+)
+def test_samples_with_required_phrases_are_refused(call, text, flags):
+    argv = ["translate", text, "--required", text, *flags]
+    error = " ".join(call(*argv, status=2))
+    assert "--required" in error and "give --search beam." in error
+
+
 @pytest.mark.slow
 def test_scores_of_a_run_are_printed_and_recorded(call, run, searches):
     (line,) = call("evaluate", "--beam-size", 1, "--no-replacement", "--json")
