@@ -110,6 +110,16 @@ def test_permanent_errors_are_not_retried(
     assert len(model.requests) == 1
 
 
+def test_redirections_are_named(model, rest):
+    model.steps.append(Refusal(301, "Moved", Location="https://h/v1/models/m"))
+    with (
+        TranslationClient(rest.url) as client,
+        pytest.raises(TranslationServerError, match="https://h/.*`url`") as x,
+    ):
+        client.translate(TEXTS)
+    assert x.value.code == "HTTP_301" and len(model.requests) == 1
+
+
 def test_attempts_are_limited(connect, model):
     model.answer = Refusal("UNAVAILABLE", "away")
     with pytest.raises(TranslationServerError, match="after 2 attempts"):

@@ -94,7 +94,8 @@ def read_address(
             repr(without_user(url).partition("?")[0]),
         )
     _check_model(model, version, label)
-    fields = {name.lower(): value for name, value in (headers or {}).items()}
+    headers = dict(headers or {})
+    fields = {name.lower(): value for name, value in headers.items()}
     # With and without "Bearer"; values of fewer than 4 characters, such as
     # "on", are no secrets.
     values = [(str(x), str(x).rpartition(" ")[2]) for x in fields.values()]
@@ -109,7 +110,8 @@ def read_address(
         token = os.environ.get("LUONG_KERAS_TOKEN") or None
     if token is not None:
         secrets.append(token)
-        credentials["`token`"] = f"Bearer {token}"
+        is_text = isinstance(token, str)
+        credentials["`token`"] = f"Bearer {token}" if is_text else token
     if len(credentials) + ("authorization" in fields) > 1:
         raise argument_error(
             "one set of credentials: `token`, a user in `url`, or the header "
@@ -118,13 +120,15 @@ def read_address(
         )
     fields.update(("authorization", value) for value in credentials.values())
     for name, value in fields.items():
-        if not _NAME.fullmatch(name):
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise argument_error(
                 "names of `headers` such as X-Tenant", repr(name)
             )
         if not isinstance(value, str) or not _VALUE.fullmatch(value):
             what = "token" if name == "authorization" else name
-            expected = f"`{what}` of printable ASCII, without spaces around it"
+            expected = (
+                f"`{what}`, a str of printable ASCII without outer spaces"
+            )
             raise argument_error(expected, "a value that is not shown")
     return Address(
         scheme=parts.scheme,

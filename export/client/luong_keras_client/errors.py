@@ -19,6 +19,8 @@ OF_ANOTHER_REQUEST = (
 _ADVICE = {
     "larger than max": "The server limits messages more than the export does: "
     "pass a smaller `batch_size`.",
+    "redirection to": "The client follows none. If this is the server's new "
+    "address, pass its part before /v1/models as `url`.",
     **dict.fromkeys(
         map(str.lower, OF_ANOTHER_REQUEST),
         "In every attempt the server batched this request with one of another "

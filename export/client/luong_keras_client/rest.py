@@ -178,6 +178,8 @@ def _parse_response(read: Callable[[Any], Any], answer: Any) -> Any:
         if status == 200:
             text = f"an answer that begins with {message[:200]}"
             raise TranslationServerError(text, "MALFORMED") from None
+    if 300 <= status < 400:
+        message = f"a redirection to {headers.get('Location')}"
     raise TranslationServerError(
         f"HTTP {status}, {message or 'no message'}",
         _CODES.get(status, f"HTTP_{status}"),
