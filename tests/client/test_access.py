@@ -289,11 +289,11 @@ def test_missing_client_certificates_are_refused(encrypted, files, model):
     assert model.metadata == []
 
 
-def test_https_to_a_server_without_tls_is_refused(rest, model):
-    url = rest.url.replace("http:", "https:")
-    error = failure(url, "TLS", TranslationClient.status)
+def test_tls_to_a_server_without_it_is_refused(served, model):
+    url = served.url.replace("://", "s://")
+    error = failure(url, "write http:// or grpc://", TranslationClient.status)
     assert error.code == "UNAUTHENTICATED"
-    assert rest.connections == 1
+    assert getattr(served, "connections", 1) == 1 and model.requests == []
 
 
 # Proxies.

@@ -15,6 +15,9 @@ OF_ANOTHER_REQUEST = (
     "Got empty tensor in batch of non-empty tensors",
     "Only tensors with rank from 1 to 6 can be padded",
 )
+_WITHOUT_TLS = (
+    "Does the server speak TLS at this port? If not, write http:// or grpc://."
+)
 # The first key applies that is in the server's message or is the code.
 _ADVICE = {
     "larger than max": "The server limits messages more than the export does: "
@@ -26,11 +29,11 @@ _ADVICE = {
         "In every attempt the server batched this request with one of another "
         "shape; the sender of that one must correct it.",
     ),
+    "wrong_version_number": _WITHOUT_TLS,
     "certificate": "Check the certificate of the server; pass "
     "`ca_certificate` where an authority of your own signed it, and "
     "`client_certificate` where the server asks for one.",
-    "ssl": "Does the server speak TLS at this port? If not, write http:// or "
-    "grpc://.",
+    "ssl": _WITHOUT_TLS,
     "signature": "Export the run again with this version of luong_keras; "
     "`saved_model_cli show` lists the signatures of an export.",
     "UNAVAILABLE": "Is the server running, and is this its address? REST has "
