@@ -255,8 +255,10 @@ class ConstrainedBeam(Beam):
         members = ops.cast(bank[:, :, None] == banks, "int32")
         # The rank of each candidate within its bank.
         rank = ops.sum(members * ops.cumsum(members, axis=1), axis=-1) - 1
-        # Inactive candidates come last.
-        priority = ops.where(is_active, rank * n + places, n * n)
+        # The others come last. Ranks beyond the beam's size have no place, and
+        # would exceed int32 in a large beam.
+        fits = is_active & (rank < self.num_hypotheses)
+        priority = ops.where(fits, rank * n + places, self.num_hypotheses * n)
         _, order = largest(-priority, self.num_hypotheses)
         totals = ops.where(is_active, candidates.totals, NEVER)
         (live,) = gather_beams([totals], order)

@@ -113,15 +113,15 @@ def test_one_list_of_phrases_serves_all_sentences(strategy):
 
 
 @pytest.mark.slow_after_first
-@pytest.mark.parametrize("penalty", [0.0, 1.0])
-def test_wide_beam_finds_all_translations_with_the_phrases(penalty):
+@pytest.mark.parametrize("penalty, size", [(0.0, 250), (0.0, 50), (1.0, 50)])
+def test_wide_beam_finds_all_translations_with_the_phrases(penalty, size):
     step = ToyStep(SIZE, end_logit=1.0)
     found = as_lists(
         search(
             step,
             step.states(*SENTENCES[:3]),
             # Fewer than 50 translations contain the phrases.
-            ConstrainedBeam(50, *padded(PHRASES[:3]), stack_size=50),
+            ConstrainedBeam(size, *padded(PHRASES[:3]), stack_size=50),
             [MAX_LENGTH] * 3,
             MAX_LENGTH,
             scorers=[LengthPenalty(penalty)],
