@@ -78,6 +78,11 @@ def test_invalid_search_settings_are_refused(changes, message):
         DecodingConfig().with_(**changes)
 
 
+def test_the_largest_search_settings_are_accepted():
+    decoding = DecodingConfig().with_(no_repeat_ngram=8, top_p=1)
+    assert decoding.no_repeat_ngram == 8
+
+
 def test_a_new_length_ratio_removes_the_old_offset():
     decoding = DecodingConfig(max_length_ratio=1.2, max_length_offset=11.0)
     assert decoding.with_(max_length_ratio=2.0).max_length_offset is None

@@ -47,7 +47,7 @@ def format_links(links: Iterable[Link]) -> str:
 
 
 def marked_links(
-    lines: Iterable[str], one_based: bool = False
+    lines: Iterable[str], one_based: bool
 ) -> Iterator[list[tuple[Link, bool]]]:
     """Parse links together with whether they are sure.
 

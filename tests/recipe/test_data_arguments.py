@@ -51,6 +51,14 @@ def test_pairs_in_memory_are_read_back_unchanged(tmp_path, pair):
     assert found.test == [pair]
 
 
+def test_sources_in_memory_may_have_one_pair(tmp_path):
+    pairs = [("a", "b"), ("c", "d")]
+    run = RunFolder(tmp_path / "run")
+    settings = text_settings(run, [[pair] for pair in pairs], pairs, pairs)
+    assert len(settings["data.train"]) == 2
+    assert sorted(load_datasets(data_of(settings)).train()) == pairs
+
+
 @pytest.mark.parametrize(
     "train, expected",
     [
