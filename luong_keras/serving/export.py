@@ -285,11 +285,13 @@ def exported_translations(
     folder: str | Path, sources: Sequence[str], batch_size: int = 32
 ) -> list[str]:
     """Return the best translations of an export, as a server would."""
-    serve = tf.saved_model.load(str(folder)).signatures["serving_default"]
+    served = tf.saved_model.load(str(folder)).signatures
+    contract = served["contract"](text=tf.constant([""]))
+    size = min(batch_size, int(contract["max_rows"][0]))
     translations = []
-    for start in range(0, len(sources), batch_size):
-        text = tf.constant(sources[start : start + batch_size], tf.string)
-        batch = serve(text=text)["translation"].numpy()
+    for start in range(0, len(sources), size):
+        text = tf.constant(sources[start : start + size], tf.string)
+        batch = served["serving_default"](text=text)["translation"].numpy()
         translations += [translation.decode() for translation in batch]
     return translations
 

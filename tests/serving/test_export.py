@@ -581,6 +581,9 @@ def test_newest_export_translates_from_python(exported, translator, tmp_path):
     assert newest == exported
     found = exported_translations(newest, sentences, batch_size=2)
     assert found == translator.translate(sentences)
+    # More lines than a batch of the export may have.
+    found = exported_translations(newest, sentences * 12, batch_size=36)
+    assert found == translator.translate(sentences) * 12
     for name in ("9", "10", ".11-writing", "notes"):
         (tmp_path / name).mkdir()
     assert newest_version(tmp_path) == tmp_path / "10"
