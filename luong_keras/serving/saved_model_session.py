@@ -281,13 +281,7 @@ def session_process(
     assert process.stdin is not None
     try:
         feeds_and_fetches = [
-            (
-                {
-                    signatures[name].inputs[key].name: np.asarray(array)
-                    for key, array in inputs.items()
-                },
-                {k: info.name for k, info in signatures[name].outputs.items()},
-            )
+            _feeds_and_fetches(signatures, name, inputs)
             for name, inputs in calls
         ]
         # Closing writes the rest, so it can find the pipe broken too.
@@ -298,6 +292,25 @@ def session_process(
             process.kill()
         raise
     return process
+
+
+def _feeds_and_fetches(signatures, name, inputs):
+    """Return arrays by tensor names, and the tensor names of the outputs."""
+    if name not in signatures:
+        raise SavedModelError(
+            f"Expected: a call of one of the signatures {sorted(signatures)}. "
+            f"Received: {name!r}."
+        )
+    signature = signatures[name]
+    if set(inputs) != set(signature.inputs):
+        raise SavedModelError(
+            f"Expected: the inputs {sorted(signature.inputs)} of {name!r}. "
+            f"Received: {sorted(inputs)}."
+        )
+    return (
+        {signature.inputs[k].name: np.asarray(x) for k, x in inputs.items()},
+        {k: info.name for k, info in signature.outputs.items()},
+    )
 
 
 def _read_object(process: subprocess.Popen):

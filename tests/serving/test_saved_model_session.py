@@ -96,6 +96,20 @@ def test_calls_end_at_their_timeout(tmp_path):
     session.close()
 
 
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (("default", {}), "'serving_default'.*Received: 'default'"),
+        (("serving_default", {"stop": 1}), r"'start'.*Received: \['stop'\]"),
+        (("serving_default", {}), r"'start'.*Received: \[\]"),
+    ],
+)
+def test_calls_that_no_signature_takes_are_refused(tmp_path, call, message):
+    tf.saved_model.save(Endless(), str(tmp_path))
+    with pytest.raises(SavedModelError, match=message):
+        run_in_server_runtime(tmp_path, [call])
+
+
 def test_process_ends_if_its_calls_cannot_be_computed(tmp_path, monkeypatch):
     tf.saved_model.save(Endless(), str(tmp_path))
     processes = []
