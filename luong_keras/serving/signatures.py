@@ -90,7 +90,14 @@ def signatures(
             text, num_return_sequences=num_return_sequences
         )
 
+    samples = graph.decoding.search == "sampling"
+
     def search_with_options(text, *options):
+        if samples:  # A beam would ignore the exported search.
+            options += tuple(
+                tf.fill(tf.shape(text), tf.constant(option.unset, option.kind))
+                for option in [*SEARCH_OPTIONS.values()][len(options) :]
+            )
         return graph.translate_batch(text, SearchOptions(*options))
 
     # Each of these is one graph, which two signatures share.
@@ -102,8 +109,10 @@ def signatures(
 
     def align(text, rank, beam_size, length_penalty, prefix, replace_unknown):
         rank = tf.clip_by_value(rank, 0, numbers["n_best"] - 1)
+        # Of samples, 0 draws all that the rank is counted among.
+        n_best = tf.zeros_like(rank) if samples else rank + 1
         outputs = beam_search(
-            text, beam_size, rank + 1, length_penalty, prefix, replace_unknown
+            text, beam_size, n_best, length_penalty, prefix, replace_unknown
         )
         return _select_rank(outputs, rank)
 

@@ -130,6 +130,23 @@ def test_search_without_options_equals_beam_search():
     check_arrays(found, {key: values(expected, key) for key in expected})
 
 
+def test_exported_samples_are_drawn_by_every_signature():
+    settings = {"search": "sampling", "beam_size": 3, "max_beam_size": 4}
+    unset = {
+        "beam_size": [0] * 3,
+        "n_best": [0] * 3,
+        "replace_unknown": [-1] * 3,
+    }
+    unset["length_penalty"] = [-1.0] * 3
+    drawn = run("translate", settings=settings)
+    for name in ("translate_with_options", "search"):
+        check_arrays(run(name, settings=settings, **unset), drawn)
+    for rank in range(3):
+        found = run("align", settings=settings, rank=[rank] * 3, **unset)
+        expected = [row[rank] for row in values(drawn, "translations")]
+        assert values(found, "translation") == expected
+
+
 @pytest.mark.slow
 def test_phrases_and_sampling_apply_per_sentence():
     found = run(
