@@ -51,7 +51,8 @@ def main(path: str = "") -> None:
     """Train with and without attention and print a row for each."""
     draw = random.Random(1)
     text = Path(path).read_text("utf-8").splitlines() if path else made_up(draw)
-    words = dict(line.split("\t", 1) for line in text)  # without duplicates
+    lines = (line.split("\t", 1) for line in text if line)
+    words = dict(lines)  # without duplicates
     pairs = [(" ".join(word), words[word]) for word in words]
     draw.shuffle(pairs)
     test, train = pairs[: len(pairs) // 6], pairs[len(pairs) // 6 :]

@@ -122,7 +122,8 @@ def test_program_compares_two_systems(name, fits, monkeypatch, capsys):
 @pytest.mark.parametrize("name", FILES)
 def test_program_reads_a_file_of_the_user(name, tmp_path, monkeypatch, fits):
     lines = [FILES[name].replace("\t", f"{c}\t", 1) for c in "abcdefghijkl"]
-    (tmp_path / "mine.tsv").write_text("".join(lines), encoding="utf-8")
+    text = "".join([*lines, "\n"])  # ends with an empty line
+    (tmp_path / "mine.tsv").write_text(text, encoding="utf-8")
     module = program(name)
     for constant, size in SIZES[name].items():
         monkeypatch.setattr(module, constant, size)
