@@ -102,9 +102,10 @@ def run_config(folder: str | Path, resolve_paths: bool = True) -> RunConfig:
             outside the folder.
     """
     if not Path(folder).is_dir():
+        problem = "is a file" if Path(folder).exists() else "does not exist"
         raise FileNotFoundError(
             "Expected: the folder of a training run. Received: "
-            f"{folder}, which does not exist."
+            f"{folder}, which {problem}."
         )
     run = RunFolder(folder)
     values = run.read_config()

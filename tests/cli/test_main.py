@@ -102,6 +102,11 @@ def working_folder(tmp_path, monkeypatch):
         ("export --output 1", ["--run-dir is required"]),
         ("export --run-dir --output 1", ["--run-dir is required"]),
         ("translate --run-dir nowhere", ["nowhere, which does not exist"]),
+        ("evaluate --run-dir pairs.tsv", ["pairs.tsv, which is a file"]),
+        (
+            "train pairs.tsv --init-from number.yaml",
+            ["number.yaml, which is a file"],
+        ),
         ("translate --run-dir empty", ["without config.json"]),
         ("translate --run-dir damaged", ["damaged/config.json", "is damaged"]),
         ("evaluate --run-dir old", ["model.unit", "mean model.units"]),
