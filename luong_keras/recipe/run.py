@@ -138,6 +138,7 @@ def _run_stages(
     train_only: bool,
 ) -> bool:
     keras.utils.set_random_seed(config.training.seed)
+    begins = devices.writes and not run.config.exists()
     if devices.writes:
         prepared = _prepare_run(config, run)
     # The other processes read what the first one has written.
@@ -154,7 +155,13 @@ def _run_stages(
             config.training.sampled_softmax,
         )
         load_initial_weights(translation_model, run)
-        freeze(translation_model.model, config.training.frozen)
+        try:
+            freeze(translation_model.model, config.training.frozen)
+        except ValueError:
+            if begins:  # The next call may give other patterns.
+                run.config.unlink()
+                run.data.unlink()
+            raise
         translation_model.model.summary()
         if not train(
             translation_model, prepared, run, devices, deadline, callbacks
