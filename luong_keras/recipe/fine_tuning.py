@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from luong_keras.config import RunConfig
+from luong_keras.config import RunConfig, TrainingConfig
 from luong_keras.config.values import (
     LEAVES,
     config_to_dict,
@@ -61,7 +61,8 @@ _FREE_SETTINGS = (
 )
 # Files that are copied from the parent run.
 _COPIED_FILES = ("*_vocabulary.*", "LICEN[CS]E*", "NOTICE*")
-# Settings of the parent's text and search, reset in the new run.
+# Settings of the parent's text and search, reset in the new run. The parent's
+# metric may have been chosen for its text.
 _RESET_SETTINGS = {
     "data.train": None,
     "data.dev": None,
@@ -75,6 +76,7 @@ _RESET_SETTINGS = {
     "decoding.dictionary": None,
     "decoding.shortlist": None,
     "training.frozen": (),
+    "training.metric": TrainingConfig.metric,
 }
 _VOCABULARY_SIZES = ("source_vocabulary_size", "target_vocabulary_size")
 # The folder in `assets.extra` through which an export can be a parent.

@@ -220,6 +220,17 @@ def test_settings_that_conflict_with_the_parent_are_refused(
         tune(base, **settings)
 
 
+def test_the_metric_is_chosen_for_the_new_text(base):
+    """The parent's references have three words, too few for BLEU."""
+    assert run_config(base).training.metric == "chrf"
+    sentences = [(s, f"{t} neu .") for s, t in PAIRS]
+    Translator.fit(
+        sentences, run_dir=base.parent / "tuned", init_from=str(base), epochs=1
+    )
+    tuned = run_config(base.parent / "tuned")
+    assert tuned.training.metric == "bleu:13a"
+
+
 def test_languages_that_the_parent_lacks_are_refused_only_for_rules(base):
     paths = [str(base.parent / f"text.{code}") for code in ("en", "de")]
     for path, lines in zip(paths, zip(*OTHER, strict=True), strict=True):
