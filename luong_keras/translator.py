@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -182,7 +183,10 @@ class Translator(TextTranslator):
         """
         check_choice((None, *PRESETS), preset=preset)
         # Combinations of settings are checked with the settings of the text.
-        settings = leaf_values(settings)
+        settings = {
+            name: os.fspath(value) if isinstance(value, os.PathLike) else value
+            for name, value in leaf_values(settings).items()
+        }
         for name in ("metric", "training.metric"):
             if name in settings and not isinstance(settings[name], str):
                 settings[name] = register_metric(settings[name])

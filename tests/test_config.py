@@ -347,7 +347,7 @@ def test_configurations_are_immutable():
             "needs average_epochs, .* Received: average_epochs=None",
         ),
         (["decoding.beam_size=0"], "beam_size must be at least 1"),
-        (["decoding.min_length_ratio=3"], "Received: 3.0 and None, which is 2"),
+        (["decoding.min_length_ratio=3"], "None, which is 2.0. Set both"),
         (
             ["decoding.min_length_ratio=2", "decoding.max_length_ratio=1.5"],
             "Received: 2.0 and 1.5",

@@ -117,7 +117,8 @@ class DecodingConfig(Settings):
             raise ValueError(
                 "Expected: 0 <= min_length_ratio <= max_length_ratio. "
                 f"Received: {self.min_length_ratio} and {ratio}"
-                f"{f', which is {maximum}' if ratio is None else ''}."
+                f"{f', which is {maximum}' if ratio is None else ''}. Set "
+                "both."
             )
 
     def max_symbols(self, source_tokens: Any) -> Any:

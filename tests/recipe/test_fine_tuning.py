@@ -225,7 +225,7 @@ def test_the_metric_is_chosen_for_the_new_text(base):
     assert run_config(base).training.metric == "chrf"
     sentences = [(s, f"{t} neu .") for s, t in PAIRS]
     Translator.fit(
-        sentences, run_dir=base.parent / "tuned", init_from=str(base), epochs=1
+        sentences, run_dir=base.parent / "tuned", init_from=base, epochs=1
     )
     tuned = run_config(base.parent / "tuned")
     assert tuned.training.metric == "bleu:13a"

@@ -99,7 +99,7 @@ class TranslationServerError(RuntimeError):
         advice = _ADVICE.get(next(keys, ""), "The server's log may tell more.")
         text += f" (after {attempts} attempts)" if attempts > 1 else ""
         if self.retry_after is not None:
-            seconds = f"{self.retry_after:.0f} s"
+            seconds = f"{self.retry_after:g} s"
             text += f" (the server asks for a retry after {seconds})"
         message = f"Expected: {expected}. Received: {self.code}, {text}. "
         return TranslationServerError(
