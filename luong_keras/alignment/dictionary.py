@@ -82,7 +82,8 @@ def read_entries(path: str | Path) -> Iterator[tuple[str, str, float]]:
     if not path.is_file():
         raise FileNotFoundError(
             f"There is no dictionary {path}. Expected lines `source target "
-            "probability`; `write_dictionary` writes them."
+            "probability`; `luong-keras lexicon` writes them, in Python "
+            "`write_dictionary`."
         )
     with path.open("rb") as file:
         for number, raw_line in enumerate(file, start=1):

@@ -84,7 +84,7 @@ def _parse_link(text: str, number: int, base: int) -> tuple[Link, bool]:
     if min(link) < 0:
         raise ValueError(
             "Positions that count from 1 cannot be 0. Received: "
-            f"{text!r} in line {number}. Pass `one_based=False` if the "
-            "file counts from 0."
+            f"{text!r} in line {number}. Leave out `one_based=True`, or "
+            "--gold-one-based, if the file counts from 0."
         )
     return link, match[2] == "-"
