@@ -159,8 +159,8 @@ def _run_stages(
             freeze(translation_model.model, config.training.frozen)
         except ValueError:
             if begins:  # The next call may give other patterns.
-                run.config.unlink()
                 run.data.unlink()
+                run.config.unlink()
             raise
         translation_model.model.summary()
         if not train(

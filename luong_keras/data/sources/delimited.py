@@ -231,9 +231,9 @@ def _first_record(
     """Return the delimiter of a file, and its first record.
 
     The delimiter divides all of the first records into the same number of
-    cells, two or more. If several delimiters do, or none, one without a space
-    after it is chosen, unlike those of a sentence, then the one with the most
-    cells in the first record.
+    cells, two or more. If several delimiters do, or none, one that always has
+    a space after it, as in a sentence, is chosen last. Then the delimiter with
+    the most cells in the first record is chosen.
     """
     candidates = []
     for delimiter in delimiters:
