@@ -84,6 +84,8 @@ _TINY = with_values(
         "training.batch_size": 32,
         "training.epochs": 60,
         "training.first_halved_epoch": 50,
+        # Five would fill a thousand lines of output.
+        "training.samples": 1,
     },
 )
 # Texts of at least this many pairs use `small`.

@@ -545,6 +545,7 @@ def test_further_references_are_used(two_files, capsys):
 def test_a_run_is_compared_with_translations(call, run, two_files):
     theirs = two_files / "theirs.txt"
     theirs.write_text("".join(f"{target}\n" for _, target in PAIRS))
+    run.results.touch()
     before = len(run.results.read_text().splitlines())
     (line,) = call("evaluate", "--baseline", theirs, "--json")
     bleu = json.loads(line)["compared"][0]

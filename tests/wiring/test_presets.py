@@ -249,6 +249,7 @@ DIFFERENCES = {
             "batch_size": 32,
             "epochs": 60,
             "first_halved_epoch": 50,
+            "samples": 1,
         },
     },
     "demo": {
