@@ -3,6 +3,7 @@ import json
 import math
 import typing
 
+import numpy as np
 import pytest
 
 from luong_keras.config import (
@@ -279,7 +280,7 @@ def test_weights_of_sources_are_finite(value):
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_counts_are_finite(value):
-    with pytest.raises(ValueError, match=f"at least 1 and.*units={value}"):
+    with pytest.raises(ValueError, match=f"units must be int.*units={value}"):
         ModelConfig(units=value)
 
 
@@ -289,6 +290,28 @@ def test_settings_files_have_finite_numbers(tmp_path, value):
     path.write_text(f"training:\n  clip_norm: {value}\n")
     with pytest.raises(ValueError, match="training.clip_norm: Expected float"):
         with_values(RunConfig(), read_values(path))
+
+
+@pytest.mark.parametrize(
+    "section, value, message",
+    [
+        (ModelConfig, {"units": "a"}, "units must be int. Received: units='a'"),
+        (ModelConfig, {"units": 2.5}, "units must be int. Received: units=2.5"),
+        (ModelConfig, {"units": None}, "units must be int. Received: .*None"),
+        (ModelConfig, {"use_bias": 1}, "use_bias must be bool. Received: .*1"),
+        (TrainingConfig, {"epochs": True}, "epochs must be int. .*=True"),
+        (TrainingConfig, {"learning_rate": "x"}, "must be float. .*='x'"),
+        (TrainingConfig, {"patience": "x"}, "must be int or None. .*='x'"),
+    ],
+)
+def test_values_of_another_type_are_refused_in_python(section, value, message):
+    with pytest.raises(ValueError, match=message):
+        section(**value)
+
+
+def test_numbers_of_numpy_are_settings():
+    config = ModelConfig(units=np.int64(4), dropout=np.float32(0.5))
+    assert config.units == 4 and config.dropout == 0.5
 
 
 def test_configurations_are_immutable():

@@ -11,17 +11,28 @@ from luong_keras.suggestions import did_you_mean
 
 
 class Settings:
-    """Base class of the configurations, which checks choices and `_check`.
+    """Base class of the configurations, which checks types, choices, `_check`.
 
     Raises:
-        ValueError: If a setting has a value that is none of its choices, or
-            that `_check` refuses.
+        ValueError: If a setting has a value of another type, one that is none
+            of its choices, or one that `_check` refuses.
     """
 
     # Refuse unknown settings, NaN and infinity.
     __pydantic_config__ = {"extra": "forbid", "allow_inf_nan": False}
 
     def __post_init__(self):
+        for name, kinds in _types_by_setting(type(self)).items():
+            value = getattr(self, name)
+            accepted = tuple(_NUMBERS.get(kind, kind) for kind in kinds)
+            # True is an int, too.
+            no_flag = isinstance(value, bool) and bool not in kinds
+            if no_flag or not isinstance(value, accepted):
+                expected = " or ".join(kind.__name__ for kind in kinds)
+                raise ValueError(
+                    f"{name} must be {expected.replace('NoneType', 'None')}. "
+                    f"Received: {name}={value!r}."
+                )
         for name, choices in _choices_by_setting(type(self)).items():
             choice = getattr(self, name)
             if choice not in choices:
@@ -35,8 +46,8 @@ class Settings:
         """Check everything else; a subclass overrides this."""
 
 
-def at_least(least: int, **numbers: float | None) -> None:
-    """Check that each of these numbers is finite and at least `least`, or None.
+def at_least(least: int, **values: float | None) -> None:
+    """Check that each of these is finite and at least `least`, or None.
 
     Example:
         >>> at_least(1, beam_size=0)
@@ -44,12 +55,14 @@ def at_least(least: int, **numbers: float | None) -> None:
         ...
         ValueError: beam_size must be at least 1. Received: beam_size=0.
     """
-    for name, number in numbers.items():
-        if number is not None and not least <= number < math.inf:
-            finite = "" if isinstance(number, int) else " and finite"
+    for name, value in values.items():
+        if value is not None and (
+            not isinstance(value, numbers.Real) or not least <= value < math.inf
+        ):
+            finite = "" if isinstance(value, int) else " and finite"
             raise ValueError(
                 f"{name} must be at least {least}{finite}. Received: "
-                f"{name}={number}."
+                f"{name}={value!r}."
             )
 
 
@@ -98,6 +111,22 @@ recurrence='lsmt'. Did you mean lstm?
                 f"`{name}` must be one of {choices}. Received: "
                 f"{name}={value!r}.{hint}{advice}"
             )
+
+
+# The classes of the values of a number's type, NumPy's among them.
+_NUMBERS: dict[type, type] = {int: numbers.Integral, float: numbers.Real}
+
+
+@functools.cache
+def _types_by_setting(kind: type) -> dict[str, tuple[type, ...]]:
+    """Map each setting of plain types, such as `int | None`, to its types."""
+    plain = {int, float, str, bool, type(None)}
+    types_by_name = {}
+    for name, hint in typing.get_type_hints(kind).items():
+        kinds = typing.get_args(hint) or (hint,)
+        if plain.issuperset(kinds):
+            types_by_name[name] = kinds
+    return types_by_name
 
 
 @functools.cache
