@@ -146,7 +146,8 @@ class Encoder(NumberedLayer):
             for direction in self._directions:
                 name = f"{direction}_{i}"
                 setattr(self, name, self._make_layer(name))
-        # A tuple of functions: Keras would save layers in it a second time.
+        # Functions, not layers: Keras would save the weights of layers in this
+        # tuple a second time.
         self._inference_layers = tuple(
             tuple(_without_cudnn(layer) for layer in layers)
             for layers in self.stacks

@@ -75,12 +75,26 @@ def scan(
 
 
 class _Scan:
+    """A scan whose gradients are computed as follows.
+
+    Forward, for t = 0 ... T - 1:
+        states = step(states, x_t)
+        keep the states before the step, and the value z_t = x_t K of each
+        product with a parameter K
+    Backward, for t = T - 1 ... 0:
+        run the step again from the kept states, with the kept values z_t
+        differentiate it: dz_t of each product, and the gradients of the states
+        keep dz_t and the operand x_t
+    After the loop:
+        dK = sum_t x_tᵀ dz_t, one product for all steps
+    """
+
     def __init__(self, step, shared, states, inputs, xs, outputs, layer):
         self.step, self.outputs = step, outputs
         self.precision, self.variables = None, []
         if layer is not None:
-            # TensorFlow recomputes a call without the scope of its name, where
-            # a name may not begin with "_", as the default would.
+            # TensorFlow runs the step again outside of any name scope, where a
+            # name may not begin with "_", as Keras' default would.
             self.precision = _Precision(dtype=layer.dtype_policy, name="step")
             # Frozen ones too: the step has no other access to them.
             self.variables = layer.weights
@@ -98,8 +112,8 @@ class _Scan:
             )
         }
         self.arguments = [inputs, *states, *tensors.values()]
-        # Tensors: on JAX a NumPy array that is differentiated stays an array,
-        # and a layer in the step would replace it by another object.
+        # The tape finds a parameter by its identity. Of a NumPy array on JAX
+        # a layer would make another object, of a tensor it does not.
         inputs, *held = [
             ops.convert_to_tensor(ops.stop_gradient(x)) for x in self.arguments
         ]

@@ -185,7 +185,11 @@ class AttentionCell(CellWeights):
         return self.attentional_vector(weights, context, hidden), alignments
 
     def attentional_vector(self, weights, projected_context, hidden):
-        """Return the attentional vector tanh(W_cc c + W_ch h), eq. 5."""
+        """Return the attentional vector h̃ = tanh(W_c [c; h]), eq. 5.
+
+        W_c [c; h] = W_cc c + W_ch h, with the first and the last rows of
+        `attentional_kernel`; `projected_context` is W_cc c.
+        """
         vector = product(
             hidden, weights["attentional_kernel"], projected_context
         )
@@ -284,7 +288,7 @@ class AttentionCell(CellWeights):
             masks = {k: _add_hypothesis_axis(m, 2) for k, m in masks.items()}
         source_length = None if memory is None else ops.shape(memory)[1]
         if memory is not None and memory.shape[1] == 0:
-            keys = None  # those of the padding, which follow, have one place
+            keys = None  # `pad_empty_memory` adds a position without a key
         memory, memory_mask, masks = pad_empty_memory(
             memory, memory_mask, masks
         )

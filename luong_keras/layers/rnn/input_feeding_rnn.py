@@ -34,16 +34,39 @@ class InputFeedingLSTM(_CellRNN):
 
     Args:
         units: U, width of every layer and of the attentional vector.
-        num_layers, attention, input_feeding, use_bias, unit_forget_bias,
-            cell_clip, gradient_clip, attentional_bias,
+        num_layers: L, the number of stacked layers.
+        attention: An attention layer of this library, or a name: `"local-m"`,
+            `"local-p"`, `"bahdanau"` or the name of a score, such as
+            `"general"`. None makes a plain recurrent layer, without memory.
+        input_feeding: Whether the attentional vector of the step before enters
+            the lowest layer.
+        return_sequences: Whether to return all steps or the last one.
+        return_state: Whether to return the last states as well.
+        dropout: Fraction of the units dropped in training from the input of
+            each recurrent layer; 0.2 in the paper.
+        use_bias, unit_forget_bias, cell_clip, gradient_clip, attentional_bias,
             attentional_activation, kernel_initializer,
             recurrent_initializer, bias_initializer: as in
             `InputFeedingLSTMCell`.
-        return_sequences, return_state, dropout, dropout_style,
-            deferred_gradients, seed: as in `AttentionRNN`.
+        dropout_style, deferred_gradients, seed: as in `AttentionRNN`.
         name, dtype, trainable: As in every Keras layer.
 
-    Call arguments and output: as in `AttentionRNN`.
+    Call arguments:
+        inputs: (B, T, E).
+        memory: H̄, (B, S, M).
+        initial_state: List of (B, U): h and c of each layer, the lowest first,
+            then the attentional vector, which may be left out; zeros when None.
+        mask: Boolean (B, T), filled in by Keras; a False step carries the
+            states over unchanged.
+        memory_mask: Boolean (B, S), True = may be attended.
+        training: Whether dropout applies.
+        return_attention_scores: Whether to return the weights after the
+            softmax, (B, T, S), too.
+        Others: as in `AttentionRNN`.
+
+    Output:
+        The attentional vectors h̃ (B, T, U), with `return_sequences=False` the
+        last one; then the weights, then each state, if requested.
 
     Example:
 
