@@ -19,6 +19,7 @@ from luong_keras.config import (
 from luong_keras.config.values import (
     config_from_dict,
     config_to_dict,
+    convert_values,
     override,
     read_values,
     with_values,
@@ -77,6 +78,16 @@ def test_error_for_an_unknown_setting_lists_the_sections(assignment):
     message = str(caught.value)
     assert f"Received: {assignment!r}" in message
     assert "model, data, training, decoding" in message
+
+
+@pytest.mark.parametrize(
+    "name, suggestion",
+    [("epoch", "epochs"), ("model.unit", "model.units"), ("dropot", "dropout")],
+)
+def test_error_for_a_misspelt_setting_suggests_a_name(name, suggestion):
+    with pytest.raises(ValueError, match=rf"Did you mean {suggestion}\?") as at:
+        convert_values({name: 3})
+    assert "assignment" not in str(at.value)
 
 
 def test_all_wrong_values_are_reported_together():

@@ -172,6 +172,8 @@ def parse(argv: Sequence[str]) -> Call:
         base = PRESETS.get(match[1] if match else "demo", RunConfig())
         parse_arguments(settings_flags(Train, base), PROGRAM, ["--help"])
     arguments, values = _parse_settings(argv)
+    limit = arguments.stop_after
+    stop_after = None if limit is None else seconds(limit)
     preset = arguments.preset
     file_values: dict[str, Any] = {}
     if arguments.config is not None:
@@ -199,11 +201,10 @@ def parse(argv: Sequence[str]) -> Call:
             "through tensorflow_datasets, needs a GPU). For text of your "
             "own: luong-keras train pairs.tsv"
         )
-    limit = arguments.stop_after
     return Call(
         config,
         arguments.run_dir or Path("runs", preset or default_preset),
-        None if limit is None else seconds(limit),
+        stop_after,
         arguments.backend or os.environ.get("KERAS_BACKEND", "tensorflow"),
         arguments.strategy,
         arguments.devices,
@@ -287,8 +288,8 @@ def seconds(text: str) -> float:
     """
     if not re.fullmatch(rf"(?:{_DURATION_PART.pattern})+", text):
         raise ValueError(
-            "Expected: a duration of days, hours, minutes or seconds, such as "
-            f"3h, 90m or 1h30m. Received: {text!r}."
+            "Expected: --stop-after with a duration of days, hours, minutes or "
+            f"seconds, such as 3h, 90m or 1h30m. Received: {text!r}."
         )
     return sum(
         float(n) * _SECONDS[unit] for n, unit in _DURATION_PART.findall(text)

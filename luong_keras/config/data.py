@@ -81,7 +81,11 @@ class SentencePieceConfig(Settings):
 
 @dataclass(frozen=True)
 class DataConfig(Settings):
-    """Settings of the training text and its tokenizers."""
+    """Settings of the training text and its tokenizers.
+
+    `luong-keras train --help-all` and the comments beside the fields describe
+    them.
+    """
 
     # phrasebook (built in), files, or a tensorflow_datasets name
     dataset: str = "wmt14_translate"

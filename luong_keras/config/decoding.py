@@ -14,7 +14,11 @@ AlignmentStep: TypeAlias = Literal["produces", "reads"]
 
 @dataclass(frozen=True)
 class DecodingConfig(Settings):
-    """Settings of a search."""
+    """Settings of a search.
+
+    `luong-keras train --help-all` and the comments beside the fields describe
+    them.
+    """
 
     beam_size: int = 10
     # largest beam that a request to a server may use; beam_size if None

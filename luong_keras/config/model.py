@@ -59,7 +59,11 @@ class AttentionConfig(Settings):
 
 @dataclass(frozen=True)
 class ModelConfig(Settings):
-    """Settings of a translation model."""
+    """Settings of a translation model.
+
+    `luong-keras train --help-all` and the comments beside the fields describe
+    them.
+    """
 
     source_vocabulary_size: int = 50_000  # special tokens included
     target_vocabulary_size: int = 50_000

@@ -19,7 +19,11 @@ Optimizer: TypeAlias = Literal["sgd", "adam"]
 
 @dataclass(frozen=True)
 class TrainingConfig(Settings):
-    """Settings of training."""
+    """Settings of training.
+
+    `luong-keras train --help-all` and the comments beside the fields describe
+    them.
+    """
 
     batch_size: int = 128
     # number of micro-batches computed one after the other, to save memory; the

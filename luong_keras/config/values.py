@@ -230,11 +230,13 @@ def _full_names(name: str, received: str) -> tuple[str, ...]:
 
 def _unknown_setting_error(name: str, received: str) -> ValueError:
     is_known = name in LEAVES or name in SHORT_NAMES
-    hint = did_you_mean(name, LEAVES) or did_you_mean(name, SHORT_NAMES)
-    statement = "" if is_known else f"There is no setting {name!r}.{hint} "
+    names = [*LEAVES] if "." in name else [*SHORT_NAMES, *LEAVES]
+    hint = did_you_mean(name, names)
+    expected = f"There is no setting {name!r}.{hint} Expected `section.name`"
+    if is_known:
+        expected = "Expected an assignment such as `model.units=512`"
     return ValueError(
-        f"{statement}Expected an assignment `section.name=value` such as "
-        f"`model.units=512`. Received: {received!r}. The sections are "
+        f"{expected}. Received: {received!r}. The sections are "
         f"{', '.join(typing.get_type_hints(RunConfig))}."
     )
 

@@ -1,7 +1,7 @@
 """A sequence-to-sequence model with attention, from a configuration."""
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 from keras import ops
@@ -89,6 +89,18 @@ class TranslationModel:
         self.folded_embedding = None
         self._make_layers()
         self._make_models()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            """Name the model to use if this is an attribute of Keras models."""
+            hint = ""
+            if hasattr(keras.Model, name):
+                hint = (
+                    " Keras models are its `model`, which gives logits, and "
+                    "its `training_model`, which is trained."
+                )
+            raise AttributeError(f"A TranslationModel has no {name!r}.{hint}")
 
     # Layers.
 

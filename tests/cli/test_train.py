@@ -312,6 +312,12 @@ def test_settings_reach_the_recipe(monkeypatch):
     assert devices == Devices()
 
 
+def test_a_wrong_duration_is_refused_before_anything_is_announced(capsys):
+    with pytest.raises(ValueError, match="--stop-after"):
+        parse(["--stop-after", "5"])
+    assert capsys.readouterr().out == ""
+
+
 @pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "ended, flags, status",
