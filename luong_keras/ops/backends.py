@@ -130,9 +130,9 @@ def take_last(x, places):
 def sum_equal_rows(slices):
     """Add up the rows of `tf.IndexedSlices` that have equal indices.
 
-    The result is (N, ...) like the slices: one row per distinct index, then
-    zeros. It avoids `tf.unique`, which XLA runs as a loop over all indices,
-    one at a time.
+    The result has as many rows: one per distinct index, then zeros at index 0.
+    It avoids `tf.unique`, which XLA runs as a loop over all indices, one at a
+    time.
     """
     import tensorflow as tf
 
@@ -142,4 +142,12 @@ def sum_equal_rows(slices):
     segment_ids = tf.concat([tf.zeros([1], "int64"), tf.cumsum(changes)], 0)
     count = tf.size(order, tf.int64)
     segment_ids = tf.scatter_nd(order[:, None], segment_ids[:count], [count])
-    return tf.math.unsorted_segment_sum(slices.values, segment_ids, count)
+    return tf.IndexedSlices(
+        tf.math.unsorted_segment_sum(slices.values, segment_ids, count),
+        tf.tensor_scatter_nd_update(
+            tf.zeros_like(slices.indices),
+            segment_ids[:, None],
+            slices.indices,
+        ),
+        slices.dense_shape,
+    )

@@ -17,8 +17,8 @@ def gradient_norm(gradients, variables, count_embeddings=True):
     """Return the norm of a gradient over all variables.
 
     Args:
-        gradients: Dense tensors, or TensorFlow's sparse slices; None counts
-            as zero.
+        gradients: Dense tensors, or TensorFlow's sparse slices of distinct
+            rows; None counts as zero.
         variables: The variables, one per gradient.
         count_embeddings: `False` leaves out the variables named
             `"embeddings"`, as in the authors' program.
@@ -33,11 +33,7 @@ def gradient_norm(gradients, variables, count_embeddings=True):
         5.0
     """
     squares = [
-        ops.sum(
-            ops.square(
-                sum_equal_rows(gradient) if _is_sparse(gradient) else gradient
-            )
-        )
+        ops.sum(ops.square(_values(gradient)))
         for gradient, variable in zip(gradients, variables, strict=True)
         if gradient is not None
         and (count_embeddings or variable.name != "embeddings")
@@ -115,6 +111,8 @@ class _Clipped:
 
     def apply(self, grads, trainable_variables=None):
         grads = sum_over_replicas(grads)
+        # Keras would square each of several rows of one word, not their sum.
+        grads = [sum_equal_rows(g) if _is_sparse(g) else g for g in grads]
         no_norm = self.clip_norm is None and self.on_nonfinite is None
         if no_norm or all(gradient is None for gradient in grads):
             return super().apply(grads, trainable_variables)
@@ -191,7 +189,7 @@ class _Clipped:
 
 def _all_finite(gradients):
     sums = [
-        ops.sum(gradient.values if _is_sparse(gradient) else gradient)
+        ops.sum(_values(gradient))
         for gradient in gradients
         if gradient is not None
     ]
@@ -204,6 +202,10 @@ def _is_sparse(gradient):
     `indices` and `values` would not tell: dense torch tensors have them too.
     """
     return hasattr(gradient, "dense_shape")
+
+
+def _values(gradient):
+    return gradient.values if _is_sparse(gradient) else gradient
 
 
 def _scale_gradient(gradient, scale):

@@ -861,6 +861,14 @@ MUTATIONS = [
         "two_devices",
     ),
     Mutation(
+        "an optimizer that gets a row for each occurrence of a word",
+        "training/optimizers.py",
+        "[sum_equal_rows(g) if _is_sparse(g) else g for g in grads]",
+        "list(grads)",
+        ("tests/training/test_optimizers.py",),
+        "one_hot",
+    ),
+    Mutation(
         "a loss divided by the words of a replica",
         "training/losses.py",
         "(count,) = sum_over_replicas([ops.sum(ops.cast(mask, dtype))])",

@@ -78,6 +78,28 @@ def test_gradients_of_repeated_rows_are_summed_before_the_norm():
     np.testing.assert_allclose(table, [[0.0], [-3.0], [0.0]])
 
 
+@pytest.mark.parametrize("clip_norm", [None, 0.5])
+def test_adam_trains_an_embedding_like_a_product_with_one_hot_words(clip_norm):
+    # TensorFlow's gradient of the embedding has a row for each occurrence.
+    words = np.array([[1, 1, 1, 2], [2, 0, 1, 1]])
+    tables = []
+    for read in (
+        keras.layers.Embedding(3, 2),
+        keras.layers.Dense(2, use_bias=False),
+    ):
+        embeds = isinstance(read, keras.layers.Embedding)
+        model = keras.Sequential([read, keras.layers.GlobalAveragePooling1D()])
+        x = words if embeds else np.eye(3)[words]
+        model.build(x.shape)
+        read.set_weights([np.array([[0.1, 0.4], [0.3, -0.6], [-0.7, 0.2]])])
+        optimizer = make_optimizer("adam", 0.1, clip_norm)
+        model.compile(optimizer, "mse", jit_compile=False)
+        y = np.array([[1.0, 2.0], [-1.0, 0.5]])
+        model.fit(x, y, epochs=3, verbose=0)
+        tables.append(read.get_weights()[0])
+    np.testing.assert_allclose(*tables, rtol=1e-5)
+
+
 @pytest.mark.parametrize("name", ["sgd", "adam"])
 def test_configurations_round_trip(name):
     optimizer = make_optimizer(name, 0.5, 4.0, count_embeddings=False)
