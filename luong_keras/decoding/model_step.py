@@ -12,6 +12,8 @@ it receives the states given to the search, (B, ...), and returns all states.
 `ModelStep` makes a step function from a Keras decoder.
 """
 
+import inspect
+
 import keras
 from keras import ops, tree
 
@@ -218,6 +220,7 @@ class ModelStep(PerSentence):
         arguments = [decoder_ids, *states, *constants]
         inputs = getattr(self.decoder, "inputs", None)
         if inputs is None or len(inputs) == len(arguments) == 1:
+            _check_arguments(self.decoder, arguments, len(states))
             outputs = self.decoder(*arguments)
         else:
             _check_inputs(self.decoder, arguments, len(tree.flatten(states)))
@@ -271,6 +274,22 @@ def _as_list(values):
 def _flatten_beams(x):
     """Reshape (B, K, ...) to (B · K, ...)."""
     return ops.reshape(x, (-1, *ops.shape(x)[2:]))
+
+
+def _check_arguments(decoder, arguments, states):
+    """Check that a layer or a function takes the arguments one by one."""
+    call = decoder.call if isinstance(decoder, keras.Layer) else decoder
+    signature = inspect.signature(call)
+    try:
+        signature.bind(*arguments)
+    except TypeError as error:
+        raise ValueError(
+            "Expected: a decoder called with ids, states and constants, "
+            "`decoder(ids, *states, *constants)`. Received: ids, "
+            f"{states} states and {len(arguments) - states - 1} constants for "
+            f"a decoder of {signature}: {error}. If it takes its states as "
+            "one list, give the search `[states]`, which is one state."
+        ) from error
 
 
 def _check_inputs(decoder, arguments, states):

@@ -51,6 +51,17 @@ def test_functional_inputs_must_match():
         beam(step, [STATE, np.zeros((B, 9), "float32")])
 
 
+def test_decoder_that_takes_its_states_as_one_list():
+    class Decoder(keras.Model):
+        def call(self, ids, states, memory):
+            return logits_of(ids, V), states
+
+    step = ModelStep(Decoder(), np.zeros((B, 3, 7)))
+    with refused("2 states and 1 constants", "(ids, states, memory)"):
+        beam(step, [STATE, STATE])
+    assert beam(step, [[STATE, STATE]]).ids.shape == (B, 2, 4)
+
+
 def test_inputs_by_name_are_refused():
     # In the order of the names, the ids would be read as the source.
     source = keras.Input((4,), dtype="int32", name="source")
