@@ -39,7 +39,10 @@ def beam_search(
         min_lengths: (B,) minimum number of words before `</s>`; 1 when None.
         beam_size: K.
         stack_size: N, the number of finished hypotheses to collect; K when
-            None.
+            None. Without a length penalty, N finished hypotheses end the
+            search of a sentence, as in the authors' program, even if one in
+            the beam has a higher score: the result may be worse than that of
+            a greedy search. A larger N continues.
         length_penalty: A number, or one per sentence, (B,): x of the
             normalisation score / length**x, whose length includes `</s>`; 0
             leaves the plain sum (the paper).
