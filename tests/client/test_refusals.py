@@ -225,6 +225,15 @@ def test_waits_follow_the_pushback_of_grpc(connect, model, waits):
     assert len(waits) == 1 and 2.5 < waits[0] <= 2.6
 
 
+@pytest.mark.parametrize("value", ["-1", "soon"])
+@pytest.mark.parametrize("served", ["grpc"], indirect=True)
+def test_a_pushback_forbids_retries(served, model, waits, value):
+    pushback = {"grpc-retry-pushback-ms": value}
+    model.steps.append(Refusal("UNAVAILABLE", "later", **pushback))
+    failure(served.url, r"later \(the server forbids a retry\)")
+    assert (len(model.requests), waits) == (1, [])
+
+
 def test_waits_double(connect, model, waits):
     model.steps += [Refusal("UNAVAILABLE", "later")] * 4
     assert connect().translate(TEXTS) == CAPITALS

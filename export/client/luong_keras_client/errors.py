@@ -80,7 +80,8 @@ class TranslationServerError(RuntimeError):
     is not a translator's, `"CONTRACT"` for another contract, and
     `"TEXT_TOO_LONG"` if nothing else was wrong. `results` has the result of
     each line, None for a line without one; it is None if no line was sent.
-    `retry_after` is the wait in seconds that the server asked for, or None.
+    `retry_after` is the wait in seconds that the server asked for, infinite if
+    it forbids a retry, or None.
     """
 
     def __init__(
@@ -98,7 +99,9 @@ class TranslationServerError(RuntimeError):
         keys = (x for x in _ADVICE if x in text.lower() or x == self.code)
         advice = _ADVICE.get(next(keys, ""), "The server's log may tell more.")
         text += f" (after {attempts} attempts)" if attempts > 1 else ""
-        if self.retry_after is not None:
+        if self.retry_after == float("inf"):
+            text += " (the server forbids a retry)"
+        elif self.retry_after is not None:
             seconds = f"{self.retry_after:g} s"
             text += f" (the server asks for a retry after {seconds})"
         message = f"Expected: {expected}. Received: {self.code}, {text}. "

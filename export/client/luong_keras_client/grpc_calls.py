@@ -119,10 +119,12 @@ def _server_error(error: Any) -> TranslationServerError:
     if code == "UNAVAILABLE" and "SSL_ERROR_SSL" in message:
         # gRPC reports a refused certificate as an unavailable server.
         code = "UNAUTHENTICATED"
-    # Milliseconds; negative if the server forbids another attempt.
+    # Milliseconds; any other value forbids another attempt.
     metadata = dict(error.trailing_metadata() or ())
-    wait = str(metadata.get("grpc-retry-pushback-ms"))
-    seconds = float(wait) / 1000 if wait.isdecimal() else None
+    wait = metadata.get("grpc-retry-pushback-ms")
+    seconds = None if wait is None else float("inf")
+    if str(wait).isdecimal():
+        seconds = float(str(wait)) / 1000
     return TranslationServerError(message, code, seconds)
 
 
