@@ -566,12 +566,28 @@ def test_command_exports_a_run(trained, tmp_path, monkeypatch, capsys):
     ],
 )
 def test_command_reports_errors(
-    trained, tmp_path, monkeypatch, arguments, cause
+    trained, tmp_path, monkeypatch, capfd, arguments, cause
 ):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit, match=f"Nothing was exported.*{cause}"):
+    with pytest.raises(SystemExit, match="2"):
         run_exporter(monkeypatch, "--run-dir", trained, *arguments)
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith("luong-keras export: error: ") and cause in line
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_command_names_a_full_disk(trained, tmp_path, monkeypatch, capfd):
+    def write(*_, **__):
+        tf.io.write_file("/dev/full", "a SavedModel")
+
+    monkeypatch.setattr(Translator, "export", write)
+    with pytest.raises(SystemExit, match="2"):
+        run_exporter(
+            monkeypatch, "--run-dir", trained, "--output", tmp_path / "1"
+        )
+    (line,) = capfd.readouterr().err.splitlines()
+    assert "the disk is full. Free some" in line
 
 
 @pytest.mark.slow
