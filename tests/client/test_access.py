@@ -1,5 +1,6 @@
 """Addresses, credentials, TLS and proxies; no error reveals a secret."""
 
+import socket
 import ssl
 import traceback
 from contextlib import ExitStack
@@ -328,6 +329,20 @@ def test_other_hosts_use_the_proxy_of_the_environment(monkeypatch):
         path, _ = proxy.bodies[-1]
     url = "http://translator.invalid:8501/v1/models/translator:predict"
     assert path == url
+
+
+@pytest.mark.parametrize("scheme", ["http", "https", "grpc", "grpcs"])
+def test_a_proxy_that_refuses_is_named(monkeypatch, scheme):
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        proxy = f"127.0.0.1:{closed.getsockname()[1]}"
+    for name in ("http_proxy", "https_proxy"):
+        monkeypatch.setenv(name, f"http://bob:{GUESS}@{proxy}")
+    url = f"{scheme}://translator.example:8501"
+    error = failure(url, f"8501 .*names the proxy http://{proxy}", attempts=1)
+    assert error.code == "UNAVAILABLE"
+    checked_message(error)
+    monkeypatch.setenv("no_proxy", ".example")
+    assert read_address(url).proxy is None
 
 
 def test_wrong_proxies_are_refused(monkeypatch):

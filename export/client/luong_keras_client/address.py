@@ -60,6 +60,18 @@ class Address:
         except ValueError:
             return host == "localhost" or host.endswith(".localhost")
 
+    @property
+    def proxy(self) -> str | None:
+        """The proxy that the environment names for the server, or None."""
+        from urllib.request import getproxies, proxy_bypass  # Slow to import.
+
+        if self.is_loopback or proxy_bypass(self.netloc):
+            return None
+        proxies = getproxies()
+        proxy = proxies.get("https" if self.is_encrypted else "http")
+        proxy = proxy or proxies.get("all")
+        return proxy and without_user(proxy)
+
     def hide(self, text: str) -> str:
         for secret in self.secrets:
             text = text.replace(secret, "[hidden]")

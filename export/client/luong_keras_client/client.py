@@ -337,8 +337,12 @@ class _Client:
             if what == _CONTRACT and absent:
                 text = "a model without one"
                 error = TranslationServerError(text, "CONTRACT")
+            where = self.url
+            unreached = error.code in ("UNAVAILABLE", "DEADLINE_EXCEEDED")
+            if unreached and (proxy := self._address.proxy):
+                where += f" (the environment names the proxy {proxy})"
             raise error.explained(
-                f"{what} of model {self.model!r} at {self.url} within "
+                f"{what} of model {self.model!r} at {where} within "
                 f"{self._timeout:g} s",
                 retrying.statistics["attempt_number"],
                 self._address.hide,
