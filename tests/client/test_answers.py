@@ -97,6 +97,13 @@ def test_lines_without_a_translation_are_empty(connect, model):
     assert client.nbest(LINES, n_best=1, **options)[1:] == [[], []]
 
 
+def test_the_score_of_an_absent_rank_is_the_documented_one(connect, model):
+    model.answer = lambda *request: [
+        one | {"score": -1e30} for one in answer_by_hand(*request)
+    ]
+    assert [one.score for one in connect().align(LINES, 2)] == [-1e30] * 3
+
+
 def test_n_best_lists(connect, model):
     check(connect().nbest(LINES), TEXTS)
     rows = [{"text": text} for text in ("", LINES[0], LINES[2])]

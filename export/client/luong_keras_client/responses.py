@@ -131,8 +131,10 @@ def rows_of(
 
 def text_of(arrays: Arrays, row: int) -> TranslatedText:
     """Read a translation of `serving_default`."""
-    text, score = arrays["translation"][row].decode(), arrays["score"][row]
-    return TranslatedText(text, float(score), bool(arrays["truncated"][row]))
+    text = arrays["translation"][row].decode()
+    # float32 rounds the score of an absent rank to a lower number.
+    score = max(float(arrays["score"][row]), _ABSENT)
+    return TranslatedText(text, score, bool(arrays["truncated"][row]))
 
 
 def texts_of(
