@@ -277,13 +277,20 @@ def _draw_first(
             warnings.simplefilter("ignore", TruncationWarning)
             options = _search_options(arguments)
             (translation,) = client.align(first[:1], **options)
-    if translation.tokens and translation.source_tokens:
-        assert arguments.plot is not None
+    assert arguments.plot is not None
+    if translation.alignments.any():
         plot_alignment(
             translation.source_tokens,
             translation.tokens,
             translation.alignments,
             arguments.plot,
+        )
+    else:
+        print(
+            f"{PROGRAM}: warning: {arguments.plot} was not written. Expected: "
+            "a first sentence and a translation with words, and a model with "
+            "attention. Received: no attention weights.",
+            file=sys.stderr,
         )
     return itertools.chain([first], pairs)
 

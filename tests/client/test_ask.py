@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from luong_keras.cli.ask import Ask
@@ -141,6 +142,25 @@ def test_scores_and_a_plot(ask, model, tmp_path):
     _, printed, warned = ask(f"--plot={picture}", LINES[2])
     assert printed == ["Ä <unk> z ."] and picture.exists()
     assert len(warned) == 1 and "(place 0)" in warned[0]
+
+
+def test_a_picture_without_weights_is_not_written(ask, model, tmp_path):
+    def without_attention(signature, rows):
+        found = answer_by_hand(signature, rows)
+        for one in found:
+            if "alignments" in one:
+                one["alignments"] = np.zeros_like(one["alignments"]).tolist()
+        return found
+
+    picture = tmp_path / "first.png"
+    model.answer = answer_by_hand
+    status, printed, warned = ask(f"--plot={picture}", lines=["", LINES[2]])
+    assert status == 0 and len(printed) == 2
+    assert f"{picture} was not written." in warned[0]
+    model.answer = without_attention
+    _, _, warned = ask(f"--plot={picture}", LINES[2])
+    assert f"{picture} was not written." in warned[0]
+    assert not picture.exists()
 
 
 @pytest.mark.parametrize("flag", ["--alignments", "--plot=x.png"])
