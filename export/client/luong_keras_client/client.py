@@ -400,7 +400,11 @@ class TranslationClient(_Client):
     def translate(
         self, lines: Lines, **options: Unpack[requests.SearchSettings]
     ) -> list[str]:
-        """Return the best translation of each line."""
+        """Return the best translation of each line.
+
+        With options, an export that samples draws one sample for each line; the
+        first of `nbest` is the best of as many samples as exported.
+        """
         request = requests.translation(lines, options)
         return self._mode.result(self._fetch(request))
 
