@@ -79,18 +79,24 @@ class TruncatedPlaces:
         first = [part[place] for place in places.first]
         self.first = sorted(self.first + first)[:_MAX_PLACES]
 
-    def message(self) -> str:
-        """Return the report in one line."""
+    def message(self, first: int = 1) -> str:
+        """Return the report in one line.
+
+        Args:
+            first: 1 for the numbers of lines, as commands count them, 0 for
+                places in a list.
+        """
+        lines = self._join_places(first)
         if self.of_pairs:
             return (
                 f"{pluralize(self.count, 'pair')} "
-                f"(place {self._join_places()}) "
+                f"({lines}) "
                 f"{'was' if self.count == 1 else 'were'} cut: a source or a "
                 "target was longer than "
                 "`decoding.max_source_length`, and only its beginning was "
                 "read. Split these sentences."
             )
-        parts = [self._lines_message()] if self.count else []
+        parts = [self._lines_message(lines)] if self.count else []
         if self.unfinished:
             parts.append(
                 "Cut at the maximum length, without `</s>`: "
@@ -99,16 +105,16 @@ class TruncatedPlaces:
             )
         return " ".join(parts)
 
-    def _join_places(self) -> str:
+    def _join_places(self, first):
         more = ", …" * (self.count > len(self.first))
-        return ", ".join(map(str, self.first)) + more
+        places = ", ".join(str(first + place) for place in self.first)
+        return f"{'number' if first else 'place'} {places}{more}"
 
-    def _lines_message(self) -> str:
+    def _lines_message(self, lines):
         return (
             f"Expected: sentences and prefixes of at most {self.limit}, and "
             "phrases of known words that fit into the translation. Received: "
-            f"others in {self.count} of the lines "
-            f"(place {self._join_places()}), "
+            f"others in {self.count} of the lines ({lines}), "
             "translated from their beginning only, or without the phrase. "
             "Split these sentences, and leave these phrases out."
         )
@@ -121,7 +127,7 @@ class TruncatedPlaces:
         """
         if self.any:
             warnings.warn(
-                TruncationWarning(self.message(), self),
+                TruncationWarning(self.message(0), self),
                 stacklevel=stacklevel + 1,
             )
 

@@ -231,7 +231,7 @@ def test_lines_that_were_cut_are_one_warning(call, tmp_path, monkeypatch):
     assert len(printed.out.splitlines()) == len(lines)
     assert printed.err.count("warning") == 1
     assert "at most 4 tokens" in printed.err
-    assert "4 of the lines (place 20, 41, 62, 83)" in printed.err
+    assert "4 of the lines (number 21, 42, 63, 84)" in printed.err
     assert main(argv) == 0
     assert "warning" not in call.capsys.readouterr().err
 
@@ -682,7 +682,7 @@ def test_pairs_that_were_cut_are_reported(run, call, tmp_path):
     argv = ["score", "--run-dir", str(run.path), str(text)]
     assert main(argv) == 0
     *_, cut, perplexity = call.capsys.readouterr().err.splitlines()
-    assert "2 pairs (place 1, 2) were cut" in cut
+    assert "2 pairs (number 2, 3) were cut" in cut
     assert perplexity.startswith("perplexity ")
     assert main([*argv[:3], str(run.path.parent / "test.tsv")]) == 0
     assert "were cut" not in call.capsys.readouterr().err
@@ -705,7 +705,7 @@ def test_lines_and_translations_that_were_cut_are_one_warning(
         for line in call.capsys.readouterr().err.splitlines()
         if "warning" in line
     ]
-    assert "1 of the lines (place 1)" in warning
+    assert "1 of the lines (number 2)" in warning
     assert f"Cut at the maximum length, without `</s>`: {cut} " in warning
     # Flags set the length ratios.
     assert main([*argv, "--max-length-ratio", "0.4"]) == 2

@@ -239,7 +239,7 @@ def test_one_warning_lists_truncated_lines(capsys):
 
     assert with_progress(answer, LINES, what="shouting") == LINES
     (line,) = capsys.readouterr().err.strip().splitlines()
-    assert line.startswith("shouting: Expected") and "place 3, 5" in line
+    assert line.startswith("shouting: Expected") and "number 4, 6" in line
 
     def scored(lines, advance):
         cut_pairs(Pair(len(line) > 3) for line in lines).warn(stacklevel=1)
@@ -247,4 +247,4 @@ def test_one_warning_lists_truncated_lines(capsys):
 
     with_progress(scored, LINES, what="scoring")
     (line,) = capsys.readouterr().err.strip().splitlines()
-    assert line.startswith("scoring: 2 pairs (place 3, 5) were cut")
+    assert line.startswith("scoring: 2 pairs (number 4, 6) were cut")
