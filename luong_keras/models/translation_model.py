@@ -292,7 +292,12 @@ class TranslationModel:
     # Parts, for decoding.
 
     def encode(self, *source):
-        """Return the memory (B, S, M), its mask (B, S) and initial states."""
+        """Return the memory (B, S, M), its mask (B, S) and initial states.
+
+        Args:
+            *source: Ids (B, S), or with `source_features` the features
+                (B, S, F) and their mask (B, S).
+        """
         memory, mask, *states = self.encoding_model(list(source))
         states = self.decoder.initial_states(states[0], states)
         return memory, mask, states
