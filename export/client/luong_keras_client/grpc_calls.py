@@ -119,6 +119,9 @@ def _server_error(error: Any) -> TranslationServerError:
     if code == "UNAVAILABLE" and "SSL_ERROR_SSL" in message:
         # gRPC reports a refused certificate as an unavailable server.
         code = "UNAUTHENTICATED"
+    if "http2 header with status: 429" in message:
+        # The limit of a proxy, which gRPC reports in the same way.
+        code = "RESOURCE_EXHAUSTED"
     # Milliseconds; any other value forbids another attempt.
     metadata = dict(error.trailing_metadata() or ())
     wait = metadata.get("grpc-retry-pushback-ms")
