@@ -241,13 +241,13 @@ def test_malformed_http_is_refused_in_json(proxy, sent):
 
 
 def test_large_bodies_do_not_reach_the_server(proxy, upstream):
-    body = b" " * (2 * 2**20)
+    body = b" " * (3 * 2**20)
     assert proxy.request("POST", PREDICT, data=body).status_code == 200
     refused = proxy.request("POST", PREDICT, data=body + b" ")
-    assert "2 MB" in error_of(refused, 413)
+    assert "3 MB" in error_of(refused, 413)
     # A chunked body, whose length is unknown.
     refused = proxy.request("POST", PREDICT, data=iter([body, b" "]))
-    assert "2 MB" in error_of(refused, 413)
+    assert "3 MB" in error_of(refused, 413)
     assert len(upstream.seen) == 1
 
 
