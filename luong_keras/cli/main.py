@@ -12,6 +12,7 @@ from pathlib import Path
 
 import luong_keras
 from luong_keras.files.atomic_file import DISK_REASONS
+from luong_keras.missing_package import missing_package
 from luong_keras.suggestions import did_you_mean
 
 COMMANDS = {
@@ -123,6 +124,9 @@ def _run_command(name: str, argv: list[str]) -> int:
         # A NaN in training is not a mistake of the command line.
         status = 1 if isinstance(error, ArithmeticError) else 2
         status = getattr(error, "exit_status", status)
+        if isinstance(error, ModuleNotFoundError):  # such as Keras' backend
+            package = str(error.name).partition(".")[0]
+            error = missing_package(package, error)
         return _fail(program, str(error), status)
     except Exception as error:
         reason = _disk_reason(error)

@@ -249,3 +249,21 @@ def test_closed_standard_output_is_no_error(arguments):
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 0
+
+
+@pytest.mark.tensorflow
+def test_a_missing_tensorflow_is_named_with_its_extra(working_folder):
+    program = (
+        "import sys\n"
+        "sys.modules['tensorflow'] = None\n"
+        "from luong_keras_command import main\n"
+        "sys.exit(main(['evaluate', '--run-dir', 'begun']))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert "pip install '.[train]'" in done.stderr.splitlines()[-1]
