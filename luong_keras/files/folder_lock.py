@@ -45,6 +45,7 @@ def lock_folder(
     Raises:
         FolderInUseError: If a process has the lock, with the number and machine
             of the process and the time of locking.
+        FileExistsError: If the folder is a file.
         ValueError: If the files of the lock are links, or of another user.
 
     Example:
@@ -58,6 +59,11 @@ def lock_folder(
 process ... on ... since ...
     """
     folder = Path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise FileExistsError(
+            f"Expected: the path of a folder. Received: {folder}, which is a "
+            "file. Choose another path."
+        )
     folder.mkdir(parents=True, exist_ok=True)
     what, begin = folder, ""
     if name is not None:

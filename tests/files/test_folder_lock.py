@@ -92,3 +92,13 @@ def test_files_are_locked_separately(tmp_path):
             lock_folder(tmp_path, one.name).__enter__()
     with lock_folder(tmp_path, one.name):
         assert not list(tmp_path.glob(".partial-*"))
+
+
+def test_a_file_is_no_folder(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    path.touch()
+    with (
+        pytest.raises(FileExistsError, match=r"pairs\.tsv, which is a file"),
+        lock_folder(path),
+    ):
+        pass
