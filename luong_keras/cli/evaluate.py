@@ -81,6 +81,7 @@ def run(arguments: Evaluate) -> int:
     name, pairs, links = _load_pairs(arguments, data)
     sources, targets = map(list, zip(*pairs, strict=True))
     references = _join_references(targets, arguments.references)
+    _check_baseline(arguments.baseline, len(pairs))
     results: dict[str, Any] = {"set": name}
     if arguments.translations is not None:
         translations = read_lines_beside(arguments.translations, len(pairs))
@@ -195,6 +196,16 @@ def _compare_with_baseline(
         tokenize=tokenizer_of(target_of(data, references))[0],
     )
     return [score._asdict() for score in scores]
+
+
+def _check_baseline(baseline: Path | None, count: int) -> None:
+    """Check the run or the file of the baseline, before translating."""
+    if baseline is None:
+        return
+    if baseline.is_dir():
+        run_config(baseline)
+    else:
+        read_lines_beside(baseline, count)
 
 
 def _check_system(arguments: Evaluate) -> None:

@@ -564,6 +564,14 @@ def test_the_search_of_the_command_applies_to_both_runs(call, run, searches):
     assert theirs == ours
 
 
+def test_baselines_are_checked_before_translating(call, searches, two_files):
+    (two_files / "one.txt").write_text("a line\n")
+    for baseline, part in (("one.txt", "1 line"), ("", "config.json")):
+        errors = call("evaluate", "--baseline", two_files / baseline, status=2)
+        assert part in "\n".join(errors)
+    assert not searches
+
+
 @pytest.mark.slow
 def test_scores_of_a_run_that_is_read_only_are_printed(
     run, capsys, monkeypatch
