@@ -64,16 +64,16 @@ process ... on ... since ...
             f"Expected: the path of a folder. Received: {folder}, which is a "
             "file. Choose another path."
         )
-    folder.mkdir(parents=True, exist_ok=True)
     what, begin = folder, ""
     if name is not None:
         what, begin = folder / name, f".{name}"
     path, owner_path = folder / (begin + _LOCK), folder / (begin + _OWNER)
-    no_link(path)
     no_link(owner_path, in_place=True)
     lock = filelock.FileLock(path, is_singleton=False)
     try:
-        lock.acquire(blocking=False)
+        with explain_disk_errors(path):
+            folder.mkdir(parents=True, exist_ok=True)
+            lock.acquire(blocking=False)
     except filelock.Timeout as error:
         raise _in_use_error(what, path, owner_path) from error
     try:

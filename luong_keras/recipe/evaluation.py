@@ -19,7 +19,7 @@ from luong_keras.evaluation.translation_scores import (
     References,
     corpus_bleu,
 )
-from luong_keras.files.path_checks import no_link
+from luong_keras.files.atomic_file import explain_disk_errors
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.inference.translation import ScoredTranslation, Translation
 from luong_keras.inference.word_links import links_of_words
@@ -249,8 +249,10 @@ def _map_references(
 
 def write_results(path: Path, results: dict[str, Any]) -> None:
     """Append the results to a file as one line of JSON."""
-    path = no_link(path, in_place=True)
-    with path.open("a+", encoding="utf-8") as file:
+    with (
+        explain_disk_errors(path, atomic=False),
+        path.open("a+", encoding="utf-8") as file,
+    ):
         file.seek(0)
         before = file.read()
         # A killed process may have left an incomplete line: end it first.

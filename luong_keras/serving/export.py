@@ -13,7 +13,7 @@ import keras
 import numpy as np
 
 from luong_keras.decoding.ensemble import ModelEnsemble
-from luong_keras.files.atomic_file import sync, sync_tree
+from luong_keras.files.atomic_file import explain_disk_errors, sync, sync_tree
 from luong_keras.files.folder_lock import FolderInUseError, lock_folder
 from luong_keras.files.path_checks import local_path, no_pattern
 from luong_keras.inference.text_translator import TextTranslator
@@ -95,9 +95,11 @@ def export_saved_model(
             f"Expected: a new folder for the SavedModel. Received: {folder}, "
             "which exists. Choose another version number, or remove it."
         )
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    with explain_disk_errors(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
     _remove_unfinished(folder.parent)
     with (
+        explain_disk_errors(folder),
         tempfile.TemporaryDirectory(
             prefix=f".{folder.name}-",
             dir=folder.parent,

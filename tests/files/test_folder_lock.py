@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import re
@@ -100,5 +101,17 @@ def test_a_file_is_no_folder(tmp_path):
     with (
         pytest.raises(FileExistsError, match=r"pairs\.tsv, which is a file"),
         lock_folder(path),
+    ):
+        pass
+
+
+def test_errors_of_permissions_say_what_to_do(tmp_path, monkeypatch):
+    def refuse(lock, **_):
+        raise PermissionError(errno.EACCES, "denied", lock.lock_file)
+
+    monkeypatch.setattr("filelock.FileLock.acquire", refuse)
+    with (
+        pytest.raises(PermissionError, match="make the folder writable"),
+        lock_folder(tmp_path),
     ):
         pass

@@ -1,6 +1,7 @@
 """Exports: contents, checks, refusals and the command."""
 
 import base64
+import errno
 import json
 import os
 import re
@@ -645,3 +646,12 @@ def test_shortlist_is_exported(tmp_path, monkeypatch):
     assert texts == translator.translate(["the cat", "a house ."])
     words = {word for line in texts for word in line.split()}
     assert words <= {"<unk>", "die", "Katze", "einen", ".", "house"}
+
+
+def test_folders_that_cannot_be_written_say_why(tmp_path, monkeypatch):
+    def refuse(*_, dir, **__):
+        raise PermissionError(errno.EACCES, "denied", f"{dir}/.1-x")
+
+    monkeypatch.setattr("tempfile.TemporaryDirectory", refuse)
+    with pytest.raises(PermissionError, match="1 was not written: there is no"):
+        export_saved_model(None, tmp_path / "1")
