@@ -81,7 +81,8 @@ def run(arguments: Evaluate) -> int:
     name, pairs, links = _load_pairs(arguments, data)
     sources, targets = map(list, zip(*pairs, strict=True))
     references = _join_references(targets, arguments.references)
-    _check_baseline(arguments.baseline, len(pairs))
+    # Before translating, which takes longer.
+    baseline_lines = _read_baseline(arguments.baseline, len(pairs))
     results: dict[str, Any] = {"set": name}
     if arguments.translations is not None:
         translations = read_lines_beside(arguments.translations, len(pairs))
@@ -98,7 +99,7 @@ def run(arguments: Evaluate) -> int:
     if arguments.baseline is not None:
         results["baseline"] = str(arguments.baseline)
         results["compared"] = _compare_with_baseline(
-            arguments.baseline,
+            baseline_lines,
             arguments,
             sources,
             translations,
@@ -168,7 +169,7 @@ def _join_references(targets: Sequence[str], files: Sequence[Path]) -> Any:
 
 
 def _compare_with_baseline(
-    baseline: Path,
+    baseline_lines: list[str] | None,
     arguments: Evaluate,
     sources: Sequence[str],
     translations: Sequence[str],
@@ -181,15 +182,13 @@ def _compare_with_baseline(
     from luong_keras.evaluation.translation_scores import paired_test
     from luong_keras.recipe.evaluation import Evaluation
 
-    if baseline.is_dir():
-        evaluation = Evaluation(_load_run(baseline, arguments, None), data)
-        baseline_translations = [
-            translation.text for translation in evaluation.translations(sources)
-        ]
-    else:
-        baseline_translations = read_lines_beside(baseline, len(sources))
+    if baseline_lines is None:
+        assert arguments.baseline is not None
+        translator = _load_run(arguments.baseline, arguments, None)
+        found = Evaluation(translator, data).translations(sources)
+        baseline_lines = [translation.text for translation in found]
     scores = paired_test(
-        baseline_translations,
+        baseline_lines,
         translations,
         references,
         lowercase=data.lowercase,
@@ -198,14 +197,14 @@ def _compare_with_baseline(
     return [score._asdict() for score in scores]
 
 
-def _check_baseline(baseline: Path | None, count: int) -> None:
-    """Check the run or the file of the baseline, before translating."""
+def _read_baseline(baseline: Path | None, count: int) -> list[str] | None:
+    """Return the translations of the baseline, or None if it is a run."""
     if baseline is None:
-        return
+        return None
     if baseline.is_dir():
         run_config(baseline)
-    else:
-        read_lines_beside(baseline, count)
+        return None
+    return read_lines_beside(baseline, count)
 
 
 def _check_system(arguments: Evaluate) -> None:

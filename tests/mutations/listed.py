@@ -629,8 +629,8 @@ MUTATIONS = [
     Mutation(
         "a baseline and the system change places",
         "cli/evaluate.py",
-        "        baseline_translations,\n        translations,\n",
-        "        translations,\n        baseline_translations,\n",
+        "        baseline_lines,\n        translations,\n",
+        "        translations,\n        baseline_lines,\n",
         ("tests/cli/test_commands.py",),
     ),
     Mutation(
