@@ -111,7 +111,7 @@ def test_train_only_postpones_evaluation_and_export(
             "'paper', 'authors', 'small', 'small-fast', 'tiny', 'demo'.*"
             "Received: preset='smal'. Did you mean small",
         ),
-        ({"unit": 3}, "no setting 'unit'. Did you mean model.units"),
+        ({"unit": 3}, "no setting 'unit'. Did you mean units"),
         ({"units": "many"}, "model.units: Expected int. Received: 'many'"),
         ({"epochs": 0}, "at least 1"),
         ({"validation": ["a", 3]}, "pairs of a source"),

@@ -232,12 +232,15 @@ def _unknown_setting_error(name: str, received: str) -> ValueError:
     is_known = name in LEAVES or name in SHORT_NAMES
     names = [*LEAVES] if "." in name else [*SHORT_NAMES, *LEAVES]
     hint = did_you_mean(name, names)
-    expected = f"There is no setting {name!r}.{hint} Expected `section.name`"
-    if is_known:
-        expected = "Expected an assignment such as `model.units=512`"
+    statement = "" if is_known else f"There is no setting {name!r}.{hint} "
+    expected = "a name such as `model.units`"
+    if is_known or "=" in received:
+        expected = (
+            "an assignment `section.name=value` such as `model.units=512`"
+        )
     return ValueError(
-        f"{expected}. Received: {received!r}. The sections are "
-        f"{', '.join(typing.get_type_hints(RunConfig))}."
+        f"{statement}Expected {expected}. Received: {received!r}. The sections "
+        f"are {', '.join(typing.get_type_hints(RunConfig))}."
     )
 
 
