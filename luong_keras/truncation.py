@@ -79,22 +79,20 @@ class TruncatedPlaces:
         first = [part[place] for place in places.first]
         self.first = sorted(self.first + first)[:_MAX_PLACES]
 
-    def message(self, first: int = 1) -> str:
+    def message(self, start: int = 1) -> str:
         """Return the report in one line.
 
         Args:
-            first: 1 for the numbers of lines, as commands count them, 0 for
-                places in a list.
+            start: The number of the first line: 1 in commands, 0 for places in
+                a list.
         """
-        lines = self._join_places(first)
+        lines = self._join_places(start)
         if self.of_pairs:
             return (
-                f"{pluralize(self.count, 'pair')} "
-                f"({lines}) "
+                f"{pluralize(self.count, 'pair')} ({lines}) "
                 f"{'was' if self.count == 1 else 'were'} cut: a source or a "
-                "target was longer than "
-                "`decoding.max_source_length`, and only its beginning was "
-                "read. Split these sentences."
+                "target was longer than `decoding.max_source_length`, and only "
+                "its beginning was read. Split these sentences."
             )
         parts = [self._lines_message(lines)] if self.count else []
         if self.unfinished:
@@ -105,12 +103,12 @@ class TruncatedPlaces:
             )
         return " ".join(parts)
 
-    def _join_places(self, first):
+    def _join_places(self, start: int) -> str:
         more = ", …" * (self.count > len(self.first))
-        places = ", ".join(str(first + place) for place in self.first)
-        return f"{'number' if first else 'place'} {places}{more}"
+        places = ", ".join(str(start + place) for place in self.first)
+        return f"{'number' if start else 'place'} {places}{more}"
 
-    def _lines_message(self, lines):
+    def _lines_message(self, lines: str) -> str:
         return (
             f"Expected: sentences and prefixes of at most {self.limit}, and "
             "phrases of known words that fit into the translation. Received: "

@@ -93,7 +93,7 @@ class TranslationModel:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name):
-            """Name the model to use if this is an attribute of Keras models."""
+            """Raise an error, which names the Keras models if they have it."""
             hint = ""
             if hasattr(keras.Model, name):
                 hint = (

@@ -198,7 +198,7 @@ class Tape:
         return None if index is None else _Window(rows, self.held[index], index)
 
     def apply(self, make_operation, x, rows=None, first=None, summand=None):
-        """Return the value of a product, the i-th of each run of the step."""
+        """Return the value of the next product of the step."""
         i = len(self.operands)
         if i == len(self.operations):
             self.operations.append(make_operation())

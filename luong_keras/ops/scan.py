@@ -75,7 +75,7 @@ def scan(
 
 
 class _Scan:
-    """A scan whose gradients are computed as follows.
+    """A scan with rematerialised steps and deferred weight gradients.
 
     Forward, for t = 0 ... T - 1:
         states = step(states, x_t)
@@ -112,8 +112,8 @@ class _Scan:
             )
         }
         self.arguments = [inputs, *states, *tensors.values()]
-        # The tape finds a parameter by its identity. Of a NumPy array on JAX
-        # a layer would make another object, of a tensor it does not.
+        # The tape finds a parameter by its identity: on JAX, a layer converts a
+        # NumPy array to a new object, but keeps a tensor.
         inputs, *held = [
             ops.convert_to_tensor(ops.stop_gradient(x)) for x in self.arguments
         ]
