@@ -9,6 +9,7 @@ import threading
 
 # Colours, the cursor, "erase this line", "up by n lines".
 _CODE = re.compile(r"\x1b\[([?\d;]*)([A-Za-z])")
+_END = b"\0"
 
 
 class Terminal:
@@ -60,18 +61,22 @@ def terminal(monkeypatch, columns=80, term="xterm-256color"):
     found = Terminal()
 
     def read():
-        with contextlib.suppress(OSError):
-            while chunk := os.read(controller, 65536):
-                found.raw += chunk
+        while not found.raw.endswith(_END):
+            found.raw += os.read(controller, 65536)
+        found.raw = found.raw.removesuffix(_END)
 
     reader = threading.Thread(target=read)
     reader.start()
-    try:
-        with os.fdopen(device, "w", buffering=1) as stream:
-            monkeypatch.setattr(sys, "stdout", stream)
-            monkeypatch.setattr(sys, "stderr", stream)
+    with os.fdopen(device, "w", buffering=1) as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        monkeypatch.setattr(sys, "stderr", stream)
+        try:
             yield found
+        finally:
             monkeypatch.undo()
-    finally:
-        reader.join(timeout=10)
-        os.close(controller)
+            # What a terminal has not passed on is lost when its device is
+            # closed, so the reader ends first.
+            stream.flush()
+            os.write(device, _END)
+            reader.join()
+    os.close(controller)
