@@ -21,10 +21,10 @@ from luong_keras.decoding.scorers import Scorer
 from luong_keras.decoding.strategy import DecodingStrategy
 from luong_keras.evaluation.metrics.registry import register_metric
 from luong_keras.inference.text_translator import TextTranslator
-from luong_keras.presets import PRESETS, for_user_text
+from luong_keras.presets import PRESETS
 from luong_keras.recipe.data_arguments import (
     Text,
-    starting_settings,
+    initial_settings,
     text_settings,
 )
 from luong_keras.recipe.fine_tuning import parent_files
@@ -205,10 +205,7 @@ class Translator(TextTranslator):
             weighted=checked.get("data.weights") is not None,
         )
         values = {**text, **settings}
-        if preset is None or checked.get("training.init_from") is not None:
-            _, base = starting_settings(values, RunFolder(run_dir), preset)
-        else:
-            base = for_user_text(PRESETS[preset])
+        _, base = initial_settings(values, RunFolder(run_dir), preset)
         config = with_values(base, values)
         if not run_recipe(
             config, run_dir, callbacks=callbacks, train_only=train_only

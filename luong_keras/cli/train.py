@@ -36,8 +36,8 @@ from luong_keras.data.text_files import (
     list_sources,
     text_files,
 )
-from luong_keras.presets import PRESETS, for_user_text
-from luong_keras.recipe.data_arguments import starting_settings, text_settings
+from luong_keras.presets import PRESETS
+from luong_keras.recipe.data_arguments import initial_settings, text_settings
 from luong_keras.text.threads import divide_cores
 from luong_keras.training.run_folder import RunFolder
 
@@ -174,27 +174,18 @@ def parse(argv: Sequence[str]) -> Call:
     arguments, values = _parse_settings(argv)
     limit = arguments.stop_after
     stop_after = None if limit is None else seconds(limit)
-    preset = arguments.preset
     file_values: dict[str, Any] = {}
     if arguments.config is not None:
         file_values = convert_values(read_values(arguments.config))
     given = file_values | values
-    has_parent = given.get("training.init_from") is not None
+    preset = arguments.preset
+    if preset is None and file_values.keys() >= LEAVES.keys():
+        # The file replaces all settings of a preset.
+        preset = "small" if given["data.train"] is not None else "demo"
     run = RunFolder(arguments.run_dir) if arguments.run_dir else None
-    # Without a preset or a file of all settings, the run or its text decides.
-    undecided = preset is None and not file_values.keys() >= LEAVES.keys()
-    continues = undecided and run is not None and run.config.exists()
-    has_text = given.get("data.train") is not None
-    default_preset = "small" if has_text else "demo"
-    if has_parent or continues or (undecided and has_text):
-        preset, base = starting_settings(given, run, preset)
-    else:
-        base = PRESETS[preset or default_preset]
-        if arguments.text:
-            base = for_user_text(base)
+    name, base = initial_settings(given, run, preset)
     config = with_values(with_values(base, file_values), values)
-    names_text = arguments.text or arguments.dataset or has_parent
-    if not (preset or names_text or arguments.config or continues):
+    if name == "demo" and not (preset or arguments.config or arguments.dataset):
         print(
             "No --preset: training the demo on the built-in corpus. For "
             "WMT14 English-German as in the paper: --preset paper (downloads "
@@ -203,7 +194,7 @@ def parse(argv: Sequence[str]) -> Call:
         )
     return Call(
         config,
-        arguments.run_dir or Path("runs", preset or default_preset),
+        arguments.run_dir or Path("runs", name or "demo"),
         stop_after,
         arguments.backend or os.environ.get("KERAS_BACKEND", "tensorflow"),
         arguments.strategy,

@@ -92,31 +92,39 @@ def text_settings(
     return settings | _languages_of_suffixes(settings["data.train"])
 
 
-def starting_settings(
+def initial_settings(
     values: Mapping[str, Any], run: RunFolder | None, preset: str | None = None
 ) -> tuple[str | None, RunConfig]:
-    """Return the initial settings of a run on the user's text.
+    """Return the settings of a run before those that the user gives.
 
-    A run that has begun keeps its settings. A run with `training.init_from`
-    has the model of its parent run. Otherwise the size of the text chooses the
-    preset, which is printed.
+    A run that has begun keeps its settings, unless a preset is named. A run
+    with `training.init_from` has the model of its parent run. Otherwise the
+    size of the user's text chooses the preset, which is printed; without text
+    it is `demo`.
 
     Args:
         values: The user's settings, which name the text.
         run: The folder of the run, or None.
-        preset: The name of a preset, used with `training.init_from`.
+        preset: The name of a preset.
 
     Returns:
-        The name of the preset or None, and the settings.
+        The name of the preset, None for a run that has begun, and the
+        settings.
     """
-    if run is not None and run.config.exists():
+    given = convert_values(values)
+    init_from = given.get("training.init_from")
+    continues = preset is None or init_from is not None
+    if continues and run is not None and run.config.exists():
         return None, run_config(run.path, resolve_paths=False)
-    init_from = convert_values(values).get("training.init_from")
     if init_from is not None:
         base = None if preset is None else for_user_text(PRESETS[preset])
-        return preset, inherited_settings(init_from, base)
-    data = with_values(for_user_text(PRESETS["small"]), values).data
-    assert data.train is not None  # as the text is the user's
+        return preset or "small", inherited_settings(init_from, base)
+    if given.get("data.train") is None:
+        return preset or "demo", PRESETS[preset or "demo"]
+    if preset is not None:
+        return preset, for_user_text(PRESETS[preset])
+    data = with_values(for_user_text(PRESETS["small"]), given).data
+    assert data.train is not None  # given
     sources = text_sources(
         data.train, requested_columns(data), data.weights is not None
     )

@@ -1037,8 +1037,8 @@ MUTATIONS = [
     Mutation(
         "a file of some settings decides the preset",
         "cli/train.py",
-        "not file_values.keys() >= LEAVES.keys()",
-        "not file_values",
+        "file_values.keys() >= LEAVES.keys()",
+        "file_values",
         ("tests/cli/test_train.py",),
         "test_named_settings_are_kept",
     ),
