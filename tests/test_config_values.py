@@ -112,6 +112,7 @@ def test_assignments_adjust_dependent_search_settings():
         ("model=4", "Wrong settings: model: Expected settings.* Received: 4"),
         ("model.units=many", "settings: model.units: Expected int.*: 'many'"),
         ("model.units=1.5", "Wrong settings: model.units: .*int.*: 1.5"),
+        ("model.units={}", "Wrong settings: model.units: .*int.*: {}"),
         ("model.units=null", "Wrong settings: model.units: .*int.*: None"),
         ("training.clip_norm=x", "clip_norm: Expected float or null.*: 'x'"),
         ("model.recurrence=rnn", "Wrong settings: model.recurrence: .*: 'rnn'"),

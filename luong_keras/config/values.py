@@ -84,10 +84,12 @@ def leaf_values(values: Mapping[str, Any], prefix="") -> dict[str, Any]:
     """
     leaves = {}
     for name, value in values.items():
-        if isinstance(value, Mapping):
-            leaves.update(leaf_values(value, f"{prefix}{name}."))
+        full_name = f"{prefix}{name}"
+        # An empty section has no values; an empty value is a wrong one.
+        if isinstance(value, Mapping) and (value or full_name in _SECTIONS):
+            leaves.update(leaf_values(value, f"{full_name}."))
         else:
-            leaves[f"{prefix}{name}"] = value
+            leaves[full_name] = value
     return leaves
 
 
