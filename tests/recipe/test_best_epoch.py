@@ -214,6 +214,7 @@ def test_the_command_exports_the_best_epoch(tmp_path, text):
     command = f"train {path} --run-dir {tmp_path}/run --preset small-fast"
     command += " --units 64 --embedding-size 64 --dropout 0 --batch-size 16"
     command += " --learning-rate 0.004 --vocabulary-size 200 --epochs 12"
+    command += " --set training.first_halved_epoch=9"
     assert main(command.split()) == 0
     folder = tmp_path / "run"
     config = run_config(folder)
