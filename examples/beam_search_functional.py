@@ -61,8 +61,7 @@ def main(count: int = 12_000, epochs: int = 2, tested: int = 500):
 
     source, _, expected = make_data(tested, seed=2)
     step = ModelStep(decoder, from_logits=False)
-    options = {"max_steps": LONGEST + 1, "length_penalty": 1.0}
-    options["max_lengths"] = np.full(tested, LONGEST + 1)
+    options = {"max_lengths": LONGEST + 1, "length_penalty": 1.0}
     for name, found in (
         ("greedy", greedy_search(step, encoder(source), **options)),
         ("beam 5", beam_search(step, encoder(source), beam_size=5, **options)),

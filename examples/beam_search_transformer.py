@@ -62,10 +62,9 @@ def main(count: int = 5_000, epochs: int = 3, tested: int = 500):
 
     source, _, expected = make_data(tested, seed=2)
     step = ModelStep(decoder, encoder(source), reads_prefix=True)
-    limits = np.full(tested, LENGTH + 1), LENGTH + 1
     for size in (1, 5):  # A beam of one is greedy search.
         found = beam_search(
-            step, [], *limits, beam_size=size, length_penalty=1.0
+            step, [], LENGTH + 1, beam_size=size, length_penalty=1.0
         )
         ids = ops.convert_to_numpy(found.ids)[:, 0]
         right = np.mean((ids == np.where(expected == END, 0, expected)).all(1))

@@ -176,11 +176,7 @@ def decoding(
         step = model.decoding_step(memory, mask, *words)
         lengths = ops.full((batch_size,), length, dtype="int32")
         # No sentence may end before its length.
-        limits = {
-            "max_lengths": lengths,
-            "max_steps": length,
-            "min_lengths": lengths,
-        }
+        limits = {"max_lengths": lengths, "min_lengths": lengths}
         if beam_size == 1:
             return greedy_search(step, states, **limits)
         return beam_search(step, states, beam_size=beam_size, **limits)

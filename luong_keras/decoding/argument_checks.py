@@ -3,6 +3,7 @@
 In a compiled function, only the shapes of tensors are known.
 """
 
+import keras
 import numpy as np
 from keras import ops, tree
 
@@ -28,8 +29,14 @@ def check_kinds(example, kind, objects):
     return objects
 
 
-def check_lengths(name, lengths, batch):
-    """Return the lengths as int32; check that they are (B,)."""
+def check_lengths(name, lengths, batch, rows=None):
+    """Return the lengths as int32; check that they are (B,).
+
+    One number is repeated for each of the `rows`, a tensor (B, ...).
+    """
+    if rows is not None and np.ndim(lengths) == 0:
+        lengths = check_integer(name, lengths, minimum=0)
+        lengths = ops.broadcast_to(lengths, ops.shape(rows)[:1])
     lengths = ops.cast(lengths, "int32")
     shape = tuple(lengths.shape)
     if not shapes_compatible(shape, (batch,)):
@@ -70,6 +77,25 @@ def known_values(value):
         return to_array()
     except (RuntimeError, TypeError, ValueError):
         return None
+
+
+def largest_number(values):
+    """Return the largest value; an int, for JAX's fixed shapes, if known."""
+    known = known_values(values)
+    return ops.max(values) if known is None else int(known.max(initial=0))
+
+
+def resolve_max_steps(max_steps, max_lengths):
+    """Return `max_steps`, by default the largest of `max_lengths`."""
+    if max_steps is None:
+        max_steps = largest_number(max_lengths)
+        if keras.backend.backend() == "jax" and not isinstance(max_steps, int):
+            raise ValueError(
+                "`max_steps` must be given in a function that JAX compiles, "
+                "because the values of `max_lengths` are not known. Received: "
+                f"max_lengths={max_lengths} and max_steps=None."
+            )
+    return check_integer("max_steps", max_steps, minimum=0)
 
 
 def check_numbers(expected, test, advice="", **settings):

@@ -35,7 +35,7 @@ from luong_keras.decoding.argument_checks import (
     check_integer,
     check_one_or_each,
     is_first,
-    known_values,
+    largest_number,
 )
 from luong_keras.decoding.strategy import (
     DecodingStrategy,
@@ -165,10 +165,7 @@ class Beam(DecodingStrategy):
         )
         if self.num_return_sequences is None:
             return hypotheses
-        # A known number, because JAX compiles fixed shapes.
-        counts = self.num_return_sequences
-        values = known_values(counts)
-        maximum = ops.max(counts) if values is None else int(values.max())
+        maximum = largest_number(self.num_return_sequences)
         return FinalHypotheses(*(x[:, :maximum] for x in hypotheses))
 
     # Parts.

@@ -12,7 +12,7 @@ def beam_search(
     step,
     states,
     max_lengths,
-    max_steps,
+    max_steps=None,
     min_lengths=None,
     beam_size=10,
     stack_size=None,
@@ -34,9 +34,12 @@ def beam_search(
     Args:
         step: The step function described in `luong_keras.decoding.model_step`.
         states: The first states, as in `search`.
-        max_lengths: (B,) maximum number of symbols, including `</s>`.
-        max_steps: The largest of `max_lengths`, the length of the result.
-        min_lengths: (B,) minimum number of words before `</s>`; 1 when None.
+        max_lengths: Maximum number of symbols, including `</s>`: a number, or
+            one per sentence, (B,).
+        max_steps: The length of the result, as in `search`; the largest of
+            `max_lengths` when None.
+        min_lengths: Minimum number of words before `</s>`, likewise a number
+            or (B,); 1 when None.
         beam_size: K.
         stack_size: N, the number of finished hypotheses to collect; K when
             None. Without a length penalty, N finished hypotheses end the

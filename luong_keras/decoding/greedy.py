@@ -31,7 +31,7 @@ def greedy_search(
     step,
     states,
     max_lengths,
-    max_steps,
+    max_steps=None,
     min_lengths=None,
     length_penalty=0.0,
     bos_id=BOS_ID,
@@ -46,9 +46,12 @@ def greedy_search(
     Args:
         step: The step function described in `luong_keras.decoding.model_step`.
         states: The first states, as in `search`.
-        max_lengths: (B,) maximum number of symbols, including `</s>`.
-        max_steps: The largest of `max_lengths`, the length of the result.
-        min_lengths: (B,) minimum number of words before `</s>`; 1 when None.
+        max_lengths: Maximum number of symbols, including `</s>`: a number, or
+            one per sentence, (B,).
+        max_steps: The length of the result, as in `search`; the largest of
+            `max_lengths` when None.
+        min_lengths: Minimum number of words before `</s>`, likewise a number
+            or (B,); 1 when None.
         length_penalty: As in `beam_search`; it changes only the scores.
         bos_id: The id that the decoder reads first.
         eos_id: The id that ends a sentence.

@@ -137,7 +137,7 @@ class ModelStep(PerSentence):
     ... )
     >>> decoder = keras.Model([ids, h], [keras.layers.Dense(6)(outputs), new_h])
     >>> hypotheses = beam_search(
-    ...     ModelStep(decoder), [np.zeros((2, 8))], [5, 5], 5, beam_size=3
+    ...     ModelStep(decoder), [np.zeros((2, 8))], 5, beam_size=3
     ... )
     >>> tuple(hypotheses.ids.shape)
     (2, 3, 5)

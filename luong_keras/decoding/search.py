@@ -23,10 +23,10 @@ from keras import ops, tree
 
 from luong_keras.decoding.argument_checks import (
     check_ids,
-    check_integer,
     check_kinds,
     check_lengths,
     check_rows,
+    resolve_max_steps,
 )
 from luong_keras.decoding.model_step import (
     call_step,
@@ -53,7 +53,7 @@ def search(
     states,
     strategy: DecodingStrategy,
     max_lengths,
-    max_steps,
+    max_steps=None,
     min_lengths=None,
     scorers=(),
     bos_id=BOS_ID,
@@ -70,10 +70,13 @@ def search(
         states: List or any nested structure of (B, ...), the first states,
             which the step receives as (B, K, ...); [] for none.
         strategy: `DecodingStrategy` that chooses the words.
-        max_lengths: (B,) maximum number of symbols, including `</s>`.
-        max_steps: The largest of `max_lengths`, the length of the result; a
-            smaller number cuts longer translations, as `max_lengths` does.
-        min_lengths: (B,) minimum number of words before `</s>`; 1 when None.
+        max_lengths: Maximum number of symbols, including `</s>`: a number, or
+            one per sentence, (B,).
+        max_steps: The length of the result; the largest of `max_lengths` when
+            None. A smaller number cuts longer translations. It must be given
+            in a function that JAX compiles, if `max_lengths` are not constant.
+        min_lengths: Minimum number of words before `</s>`, likewise a number
+            or (B,); 1 when None.
         scorers: `Scorer`s; their bonuses are summed, and they change the
             ranks of hypotheses in the given order.
         bos_id: The id that the decoder reads first; the step must accept it.
@@ -84,7 +87,7 @@ def search(
         `Hypotheses`, the best first, as many as the strategy returns.
 
     Raises:
-        ValueError: For lengths that are not (B,), a model instead of a step
+        ValueError: For lengths of another shape, a model instead of a step
             function, a step that returns other shapes, an id outside the
             vocabulary, or a strategy or scorer of another type.
 
@@ -95,7 +98,7 @@ def search(
     ...     logits = np.log([[[0.5, 0.5, 1e-9]]]).repeat(ids.shape[1], 1)
     ...     return logits, states, np.ones((1, ids.shape[1], 1), "float32")
     >>> hypotheses = search(
-    ...     coin, [np.zeros((1, 1))], Sampling(2, seeds=[1]), [4], 4, eos_id=2
+    ...     coin, [np.zeros((1, 1))], Sampling(2, seeds=[1]), 4, eos_id=2
     ... )
     >>> np.array(hypotheses.lengths).tolist()
     [[4, 4]]
@@ -104,11 +107,15 @@ def search(
     scorers = check_search(strategy, scorers)
     tensors = tree.flatten(states)
     batch = tensors[0].shape[0] if tensors else None
-    max_lengths = check_lengths("max_lengths", max_lengths, batch)
+    rows = next(
+        iter(tensors or tree.flatten(getattr(step, "constants", ()))), None
+    )
+    given_lengths = max_lengths
+    max_lengths = check_lengths("max_lengths", max_lengths, batch, rows)
     if min_lengths is None:
         min_lengths = ops.ones_like(max_lengths)
-    min_lengths = check_lengths("min_lengths", min_lengths, batch)
-    max_steps = check_integer("max_steps", max_steps, minimum=0)
+    min_lengths = check_lengths("min_lengths", min_lengths, batch, rows)
+    max_steps = resolve_max_steps(max_steps, given_lengths)
     max_lengths = ops.clip(max_lengths, 0, ops.cast(max_steps, "int32"))
     if max_lengths.shape[0] == 0:
         raise ValueError(

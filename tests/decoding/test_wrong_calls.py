@@ -38,7 +38,7 @@ def refused(*parts):
 
 @pytest.mark.slow_after_first
 @every_search
-@pytest.mark.parametrize("lengths", [5, [5], [5, 5, 5], [[5, 5]]])
+@pytest.mark.parametrize("lengths", [[5], [5, 5, 5], [[5, 5]]])
 def test_lengths_must_be_one_per_sentence(run_search, lengths):
     shape = np.shape(lengths)
     with refused("`max_lengths` must have one number per", "(2,)", f"{shape}"):
@@ -46,6 +46,13 @@ def test_lengths_must_be_one_per_sentence(run_search, lengths):
     with refused("`min_lengths` must have one number per", "(2,)", f"{shape}"):
         run_search(STEP, STATES, [5, 5], 5, min_lengths=lengths)
     run_search(STEP, STATES, np.array([5, 5]), 5)
+
+
+@every_search
+@pytest.mark.parametrize("lengths", [2.5, -1, "five", None])
+def test_one_length_must_be_an_integer(run_search, lengths):
+    with refused("`max_lengths` must be an integer", f"{lengths!r}"):
+        run_search(STEP, STATES, lengths)
 
 
 @every_search

@@ -116,8 +116,8 @@ def test_empty_batch_is_refused():
 
 
 def test_invalid_lengths_are_refused():
-    with refused("`max_steps` must be an integer", "max_steps=None"):
-        beam_search(STEP, STATES, [5, 5], None)
+    with refused("`max_steps` must be an integer", "max_steps=1.5"):
+        beam_search(STEP, STATES, [5, 5], 1.5)
     with refused("`size` must be an integer", "size=None"):
         found(Beam(None))
     # A maximum length below 1 gives an empty translation.
