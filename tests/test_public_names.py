@@ -111,7 +111,7 @@ def test_lazy_variable_delays_the_import_of_keras(monkeypatch):
 
 def test_names_that_need_tensorflow_tell_how_to_install_it():
     names = (
-        *("Translator", "inference.SearchOptions", "data.TrainingBatches"),
+        *("Translator", "inference.TextTranslator", "data.TrainingBatches"),
         *("recipe.run_recipe", "serving.export_saved_model"),
         *("serving.check_saved_model", "tokenizers.WordTokenizer"),
     )

@@ -1,4 +1,3 @@
-from .request_options import SearchOptions as SearchOptions
 from .text_translator import TextTranslator as TextTranslator
 from .text_translator import TruncationWarning as TruncationWarning
 from .translation import ScoredTranslation as ScoredTranslation

@@ -5,7 +5,6 @@ import itertools
 
 import numpy as np
 
-from luong_keras.inference.request_options import SearchOptions
 from luong_keras.inference.search_options import (
     BEAM_OPTIONS,
     SEARCH_OPTIONS,
@@ -157,7 +156,7 @@ class LineSearch:
         return {
             count: tf.function(
                 lambda text, *columns: self._graph.translate_batch(
-                    text, SearchOptions(*columns)
+                    text, dict(zip(SEARCH_OPTIONS, columns, strict=False))
                 ),
                 input_signature=[
                     tf.TensorSpec([None], dtype)

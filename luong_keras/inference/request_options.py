@@ -4,63 +4,36 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from luong_keras.inference.search_options import SEARCH_OPTIONS, option_column
+from luong_keras.inference.search_options import (
+    SEARCH_OPTIONS,
+    Option,
+    option_column,
+)
 from luong_keras.with_tensorflow import tf
 
 
-class SearchOptions(NamedTuple):
-    """Search options of a batch, (B,) each.
+def option_tensors(count: int, **given: Option) -> dict[str, tf.Tensor]:
+    """Return the options of `count` sentences, with one or `count` values.
 
-    `SEARCH_OPTIONS` has the value that keeps the configured setting, and the
-    range to which values are clipped. The options after `replace_unknown` are
-    either all given or all None, which makes a smaller graph.
+    Args:
+        count: B, the number of sentences.
+        **given: Values, or tensors (B,), by the names in `SEARCH_OPTIONS`. The
+            other options are unset.
 
-    Attributes:
-        beam_size: Int32, number of hypotheses, clipped to `max_beam_size`.
-        n_best: Int32, number of translations to return or to draw.
-        length_penalty: Float32, exponent of the length.
-        prefix: Strings, the words that the translation must begin with.
-        replace_unknown: Int32, 1 to replace unknown words, 0 to leave them.
-        coverage_penalty: Float32, penalty for source words without attention.
-        no_repeat_ngram: Int32, size of the n-grams that no translation
-            repeats.
-        temperature: Float32, above 0 to draw samples.
-        top_k: Int32, number of most probable words to draw from.
-        top_p: Float32, total probability of the words to draw from.
-        seed: Int32, seed of samples.
-        required: Strings, phrases that must occur, separated by tabs. A
-            phrase with an unknown word is left out.
-        forbidden: Strings, phrases that must not occur. In a phrase with an
-            unknown word, this word is `<unk>`.
+    Returns:
+        (B,) tensors by name, of all options.
+
+    Example:
+        >>> option_tensors(2, prefix=["Das", ""])["prefix"].numpy().tolist()
+        [b'Das', b'']
     """
-
-    beam_size: tf.Tensor
-    n_best: tf.Tensor
-    length_penalty: tf.Tensor
-    prefix: tf.Tensor
-    replace_unknown: tf.Tensor
-    coverage_penalty: tf.Tensor | None = None
-    no_repeat_ngram: tf.Tensor | None = None
-    temperature: tf.Tensor | None = None
-    top_k: tf.Tensor | None = None
-    top_p: tf.Tensor | None = None
-    seed: tf.Tensor | None = None
-    required: tf.Tensor | None = None
-    forbidden: tf.Tensor | None = None
-
-    @classmethod
-    def columns(cls, count: int, **given) -> SearchOptions:
-        """Create options for `count` sentences, with one or `count` values."""
-        return cls(
-            **{
-                name: tf.constant(
-                    option_column(name, given.pop(name, None), count),
-                    option.kind,
-                )
-                for name, option in SEARCH_OPTIONS.items()
-            },
-            **given,
+    values = dict.fromkeys(SEARCH_OPTIONS) | given
+    return {
+        name: tf.constant(
+            option_column(name, value, count), SEARCH_OPTIONS[name].kind
         )
+        for name, value in values.items()
+    }
 
 
 class Phrases(NamedTuple):
@@ -80,7 +53,8 @@ class RequestOptions(NamedTuple):
     """Search options whose texts are ids.
 
     Attributes:
-        options: The options by name.
+        options: The options by name, all of `SEARCH_OPTIONS` or, for a smaller
+            graph, only `BEAM_OPTIONS`.
         prefix: The words that translations begin with.
         required: Phrases that translations contain; None if the options are
             those of a beam, without samples, coverage or repetition.

@@ -266,7 +266,7 @@ class SearchRunner:
         resolved = {
             name: resolve_option(name, options[name], default)
             for name, default in defaults.items()
-            if options[name] is not None
+            if name in options
         }
         resolved["beam_size"] = tf.minimum(
             resolved["beam_size"], self.max_beam_size

@@ -1,6 +1,6 @@
 """Translation from strings to strings in one TensorFlow graph."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from luong_keras.config import DecodingConfig
@@ -11,7 +11,6 @@ from luong_keras.decoding.strategy import DecodingStrategy, Hypotheses
 from luong_keras.inference.request_options import (
     Phrases,
     RequestOptions,
-    SearchOptions,
 )
 from luong_keras.inference.search_runner import (
     ALL,
@@ -101,14 +100,15 @@ class TranslationGraph(tf.Module):
     def translate_batch(
         self,
         text: tf.Tensor,
-        options: SearchOptions | None = None,
+        options: Mapping[str, tf.Tensor] | None = None,
         num_return_sequences: tf.Tensor | None = None,
     ) -> dict[str, tf.Tensor]:
         """Return the n best translations of (B,) UTF-8 strings.
 
         Args:
             text: The sentences.
-            options: The search options of the sentences.
+            options: The search options of the sentences by name, (B,) each:
+                all of `SEARCH_OPTIONS`, or all of `BEAM_OPTIONS`.
             num_return_sequences: Int32, the number of translations to return
                 per sentence, without options; all that the search keeps when
                 None.
@@ -122,14 +122,14 @@ class TranslationGraph(tf.Module):
         sentence has an empty translation. A rank that the search did not fill
         has no tokens and the score -1e30.
         """
-        columns = [column for column in options or () if column is not None]
-        batch, (text, *options) = _pad_empty_batch(text, *columns)
-        options = SearchOptions(*options) if options else None
+        columns = options or {}
+        batch, (text, *padded) = _pad_empty_batch(text, *columns.values())
+        options = dict(zip(columns, padded, strict=True)) or None
         source = self._read_source(text)
         source_tokens = _to_dense(source.tokens, "")
         request, prefix, truncated = None, None, source.truncated
         if options is not None:
-            prefix = self._read_target(options.prefix)
+            prefix = self._read_target(options["prefix"])
             request, cut = self._read_request(options, prefix)
             truncated |= cut
         hypotheses = self._search(text, source, request, num_return_sequences)
@@ -139,7 +139,7 @@ class TranslationGraph(tf.Module):
         maximum = limits["max_lengths"][:, None]
         counts = ALL if num_return_sequences is None else num_return_sequences
         if options is not None:
-            counts = tf.where(options.n_best > 0, options.n_best, ALL)
+            counts = tf.where(options["n_best"] > 0, options["n_best"], ALL)
         count = tf.reduce_max(counts)
         hypotheses = Hypotheses(*(x[:, :count] for x in hypotheses))
         tokens = self._target_tokens(hypotheses, source_tokens, options, prefix)
@@ -284,16 +284,14 @@ class TranslationGraph(tf.Module):
         """Return the options as ids, and a mask of sentences with cuts."""
         padding = self.translation_model.config.target_pad_id
         ids = _to_dense(prefix.ids, padding)
-        request = RequestOptions(
-            options._asdict(), Phrases(ids, prefix.lengths)
-        )
-        if options.required is None:
+        request = RequestOptions(options, Phrases(ids, prefix.lengths))
+        if "required" not in options:
             return request, prefix.truncated
         required, required_cut = self._read_phrases(
-            options.required, known_only=True
+            options["required"], known_only=True
         )
         forbidden, forbidden_cut = self._read_phrases(
-            options.forbidden, known_only=False
+            options["forbidden"], known_only=False
         )
         request = request._replace(required=required, forbidden=forbidden)
         return request, prefix.truncated | required_cut | forbidden_cut
@@ -335,9 +333,9 @@ class TranslationGraph(tf.Module):
         if options is None:
             return replaced
         is_replaced = tf.where(
-            options.replace_unknown < 0,
+            options["replace_unknown"] < 0,
             self.decoding.replace_unknown,
-            options.replace_unknown > 0,
+            options["replace_unknown"] > 0,
         )
         tokens = tf.where(is_replaced[:, None, None], replaced, tokens)
         # Words of the prefix appear as they were given, known or not.

@@ -5,7 +5,7 @@
 
 from collections.abc import Callable, Mapping
 
-from luong_keras.inference.request_options import SearchOptions
+from luong_keras.inference.request_options import option_tensors
 from luong_keras.inference.search_options import (
     BEAM_OPTIONS,
     SEARCH_OPTIONS,
@@ -98,7 +98,8 @@ def signatures(
                 tf.fill(tf.shape(text), tf.constant(option.unset, option.kind))
                 for option in [*SEARCH_OPTIONS.values()][len(options) :]
             )
-        return graph.translate_batch(text, SearchOptions(*options))
+        columns = dict(zip(SEARCH_OPTIONS, options, strict=False))
+        return graph.translate_batch(text, columns)
 
     # Each of these is one graph, which two signatures share.
     configured_search = trace(search, "translate", tf.TensorSpec([], tf.int32))
@@ -237,7 +238,7 @@ def probes(sentences: list[bytes]) -> dict[str, dict[str, tf.Tensor]]:
     count = len(sentences)
     even = tf.range(count) % 2 == 0
     # Every second sentence leaves most options unset.
-    options = SearchOptions.columns(count)._asdict() | {
+    options = option_tensors(count) | {
         "beam_size": tf.range(count) % 3,
         "n_best": tf.range(count) % 2,
         "rank": tf.range(count) % 2,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from luong_keras.config import DecodingConfig
-from luong_keras.inference.request_options import SearchOptions
+from luong_keras.inference.request_options import option_tensors
 from luong_keras.inference.translation_graph import TranslationGraph
 from tests.serving.scripted_model import (
     SOURCE_PAD_ID,
@@ -32,7 +32,7 @@ def graph(model=None, **decoding):
 
 def chosen(count, **changes):
     """Return columns of options, with one value for all rows or one each."""
-    return SearchOptions.columns(count, **changes)
+    return option_tensors(count, **changes)
 
 
 def ranks(found):

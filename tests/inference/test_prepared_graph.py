@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from luong_keras.config import DataConfig, DecodingConfig
-from luong_keras.inference.request_options import SearchOptions
+from luong_keras.inference.request_options import option_tensors
 from luong_keras.recipe import run_reading
 from luong_keras.special_tokens import EOS
 from luong_keras.text.preprocessing import Preprocessor, preprocessors
@@ -102,7 +102,7 @@ def test_every_text_is_prepared_once(translator_of, settings):
     assert words(scored["source_tokens"][0]) == source.split()
     assert words(scored["tokens"][0]) == [*target.split(), EOS]
     assert translator.encode_batch(text)["lengths"] == len(source.split())
-    options = SearchOptions.columns(1, length_penalty=0.0, prefix=given)
+    options = option_tensors(1, length_penalty=0.0, prefix=given)
     begun = translator.translate_batch(text, options)
     assert words(begun["source_tokens"][0]) == source.split()
     # The prefix is the whole translation, whose words are joined.

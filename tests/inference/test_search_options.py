@@ -9,7 +9,6 @@ from luong_keras.data.sources.source_kinds import one_line
 from luong_keras.decoding import DecodingStrategy, Scorer
 from luong_keras.decoding.greedy import Greedy
 from luong_keras.inference import text_translator
-from luong_keras.inference.request_options import SearchOptions
 from luong_keras.inference.search_options import SEARCH_OPTIONS
 from luong_keras.translator import Translator
 from tests.serving.tiny_translator import LENGTHS, tiny_translator
@@ -34,7 +33,6 @@ def with_search(translator, decoding, **parts):
 
 
 def test_search_options_are_complete():
-    assert SearchOptions._fields == tuple(SEARCH_OPTIONS)
     no_settings = {"n_best", "prefix", "required", "forbidden"}
     assert {*SEARCH_OPTIONS} - no_settings <= {*vars(DecodingConfig())}
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from luong_keras.config import AttentionConfig
 from luong_keras.decoding.ensemble import ModelEnsemble
-from luong_keras.inference.request_options import SearchOptions
+from luong_keras.inference.request_options import option_tensors
 from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.text.word_tokenizer import WordTokenizer
@@ -303,7 +303,7 @@ def test_translators_are_loaded_from_runs(tmp_path, translator):
 
 def chosen(text, **changes):
     """Return options that are the translator's, except for `changes`."""
-    return SearchOptions.columns(len(text), **changes)
+    return option_tensors(len(text), **changes)
 
 
 def check_rows(found, expected, rows):

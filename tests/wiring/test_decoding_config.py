@@ -13,7 +13,7 @@ import luong_keras.inference.search_runner as search_runner
 import luong_keras.inference.translation_graph as translation_graph
 from luong_keras.config import AttentionConfig, DecodingConfig, ModelConfig
 from luong_keras.decoding.constrained_beam import PhraseProgress
-from luong_keras.inference.request_options import SearchOptions
+from luong_keras.inference.request_options import option_tensors
 from luong_keras.inference.search_options import BEAM_OPTIONS
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.text.word_tokenizer import WordTokenizer
@@ -85,7 +85,7 @@ def name_and_attributes(thing):
 
 def options_for(count, **changes):
     """Return search options that are unset, except for the changes."""
-    return SearchOptions.columns(count, **changes)
+    return option_tensors(count, **changes)
 
 
 NORMALISED = ("LengthPenalty", {"exponent": 0.0, "form": "power"})
@@ -317,7 +317,7 @@ def test_options_per_sentence_reach_the_beam(translators, searches):
         n_best=tf.constant([0, 1, 3, 9]),
     )
     # Like a signature with only these options.
-    options = SearchOptions(*options[: len(BEAM_OPTIONS)])
+    options = {name: options[name] for name in BEAM_OPTIONS}
     translators(settings).translate_batch(tf.constant(LINES), options)
     (arguments,) = searches
     chosen_beam = {
