@@ -283,7 +283,8 @@ def open_decompressed(path: Path) -> Iterator[BinaryIO]:
     """Open a file to read its decompressed bytes.
 
     Args:
-        path: The file; compressed if its name ends in one of `SUFFIXES`.
+        path: The file, which may be a pipe; compressed if its name ends in
+            one of `SUFFIXES`. `-` is standard input.
 
     Yields:
         The bytes, as a file.
@@ -293,9 +294,12 @@ def open_decompressed(path: Path) -> Iterator[BinaryIO]:
         ValueError: If the compressed data is damaged or truncated.
         ImportError: If the package that decompresses it is not installed.
     """
-    if not path.is_file():
+    if str(path) == "-":
+        path = Path("/dev/stdin")
+    if path.is_dir() or not path.exists():
+        problem = "is a folder" if path.is_dir() else "does not exist"
         raise FileNotFoundError(
-            f"There is no file {path}. Expected UTF-8 text, one sentence a "
+            f"{path} {problem}. Expected UTF-8 text, one sentence a "
             "line, plain or compressed (`.gz`, `.xz`, `.zst`, `.bz2`)."
         )
     suffix = path.suffix.lower()

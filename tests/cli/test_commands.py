@@ -131,6 +131,24 @@ def standard_input(content):
     return io.TextIOWrapper(io.BytesIO(content))
 
 
+@pytest.mark.parametrize("name", ["-", "/dev/fd/{}"])
+def test_pipes_are_translated(call, translator, name):
+    """As a shell passes the output of a command: `<(zcat text.gz)`."""
+    sources = [source for source, _ in PAIRS]
+    reading, writing = os.pipe()
+    os.write(writing, "".join(f"{source}\n" for source in sources).encode())
+    os.close(writing)
+    standard_input = os.dup(0)
+    os.dup2(reading, 0)
+    try:
+        translations = call("translate", name.format(reading))
+    finally:
+        os.dup2(standard_input, 0)
+        os.close(standard_input)
+        os.close(reading)
+    assert translations == translator.translate(sources)
+
+
 @pytest.mark.slow
 def test_files_and_standard_input_are_translated(
     call, translator, tmp_path, monkeypatch
