@@ -112,5 +112,8 @@ def run_config(folder: str | Path, resolve_paths: bool = True) -> RunConfig:
     try:
         config = config_from_dict(values)
     except ValueError as error:
-        raise ValueError(f"{run.config}: {error}") from None
+        raise ValueError(
+            f"{run.config}: {error} If another version of luong_keras began "
+            "the run, use that version."
+        ) from None
     return with_absolute_word_lists(config, run) if resolve_paths else config

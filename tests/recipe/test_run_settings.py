@@ -70,6 +70,17 @@ def test_runs_continue_with_the_original_or_the_saved_settings(
     assert copy_word_lists(RunConfig(), run) == RunConfig()
 
 
+def test_runs_of_other_versions_are_refused(run):
+    write_config(RunConfig(), run)
+    values = json.loads(run.config.read_text())
+    values["training"]["averaged"] = "last"
+    run.config.write_text(json.dumps(values))
+    with pytest.raises(
+        ValueError, match="averaged: .* If another version of luong_keras"
+    ):
+        run_config(run.path)
+
+
 def test_training_copies_the_shortlist(run, elsewhere):
     decoding = DecodingConfig(
         dictionary=str(elsewhere), shortlist=str(elsewhere)
