@@ -174,20 +174,26 @@ def raw_lines(path: Path) -> Iterator[bytes]:
 
 
 def _check_first_line(line: bytes, is_only: bool, path: Path) -> None:
-    """Check that a text is not UTF-16 or UTF-32 and has line feeds."""
+    """Check that a text is not compressed or UTF-16, and has line feeds."""
+    if line.startswith(_COMPRESSED):
+        raise ValueError(
+            f"{path} is compressed. Expected: UTF-8 text, or a file whose name "
+            f"tells its compression ({', '.join(SUFFIXES)}). Rename the file, "
+            "or decompress it first, as in zcat text.gz | luong-keras …"
+        )
     marks = b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff"
     # Without a mark: every other byte of UTF-16 Latin text is 0.
     if line.startswith(marks) or 3 * line.count(b"\0") > len(line):
         raise ValueError(
             f"{path} is written in UTF-16 or UTF-32. Expected: UTF-8. Convert "
-            f"it: iconv -f UTF-16 -t UTF-8 < {path}"
+            "it: iconv -f UTF-16 -t UTF-8 FILE > NEW"
         )
     if is_only and line.rstrip(b"\r\n").count(b"\r") > 1:
         raise ValueError(
             f"The lines of {path} end only with a carriage return, as on "
             "old Macs, so the whole text reads as one line. "
             "Expected: UTF-8 text with line feeds. Convert it: tr "
-            f"'\\r' '\\n' < {path}"
+            "'\\r' '\\n' < FILE > NEW"
         )
 
 
@@ -264,6 +270,8 @@ _OPENERS: dict[str, Callable[[Path], Any]] = {
     ".bz2": bz2.open,
 }
 SUFFIXES = tuple(_OPENERS)
+# The first bytes of gzip, xz, zstd and bzip2.
+_COMPRESSED = b"\x1f\x8b", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"BZh91AY"
 
 
 def without_compression(path: str | Path) -> str:

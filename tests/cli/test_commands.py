@@ -1,6 +1,7 @@
 """Commands that read a run, on an untrained run."""
 
 import collections
+import gzip
 import io
 import json
 import math
@@ -167,6 +168,7 @@ def test_files_and_standard_input_are_translated(
         (b"a\nb\xffc\n", "Line 2 of standard input is not UTF-8"),
         ("a".encode("utf-16"), "standard input is written in UTF-16"),
         ("a\nb\n".encode("utf-16-le"), "standard input is written in UTF-16"),
+        (gzip.compress(b"a\nb\n"), "standard input is compressed. Expected"),
         (b"a\rb\rc\r", "The lines of standard input end only with a carriage"),
     ]:
         monkeypatch.setattr("sys.stdin", standard_input(wrong))

@@ -1,6 +1,8 @@
 """Parallel text files."""
 
+import bz2
 import gzip
+import lzma
 
 import pytest
 
@@ -103,6 +105,14 @@ def test_other_encodings_are_refused(tmp_path, encoding, mark):
     path.write_bytes(f"{mark}a\tb\nc\td\n".encode(encoding))
     message = r"a\.tsv is written in UTF-16 or UTF-32\. Expected: UTF-8"
     with pytest.raises(ValueError, match=message):
+        pairs_of_file(path)
+
+
+@pytest.mark.parametrize("module", [gzip, bz2, lzma])
+def test_compressed_text_of_another_name_is_refused(tmp_path, module):
+    path = tmp_path / "a.tsv"
+    path.write_bytes(module.compress(b"a\tb\nc\td\n"))
+    with pytest.raises(ValueError, match=r"a\.tsv is compressed.*\.gz, \.xz"):
         pairs_of_file(path)
 
 
