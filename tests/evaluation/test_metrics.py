@@ -204,6 +204,10 @@ def test_user_defined_metrics_are_registered():
         (lambda: find_metric("ter:zh"), ValueError, "no variants"),
         (lambda: find_metric("bleu:"), ValueError, "a variant after the colon"),
         (lambda: register_metric(len, "bleu"), ValueError, "none of auto, b"),
+        *(
+            (lambda name=name: register_metric(len, name), ValueError, name)
+            for name in ("perplexity", "aer", "weights", "word_perplexity")
+        ),
         (lambda: register_metric(lambda a, b: 1), ValueError, "'<lambda>'"),
         (lambda: register_metric(3), TypeError, "Received: 3"),
         (lambda: Metric("m", len, "up"), ValueError, "mode='up'"),

@@ -94,9 +94,9 @@ def register_metric(metric: Metric | Score, name: str | None = None) -> str:
         The value of `training.metric` that selects the metric.
 
     Raises:
-        ValueError: For a name that is not an identifier, that is the name of a
-            metric of this library, or that differs from the name of a
-            `Metric`.
+        ValueError: For a name that is not an identifier, that a metric or
+            another result of this library has, or that differs from the name
+            of a `Metric`.
         TypeError: For an object that is neither a `Metric` nor callable.
 
     Example:
@@ -119,12 +119,11 @@ def register_metric(metric: Metric | Score, name: str | None = None) -> str:
             "`name` is only for functions: a Metric has a name. Received: "
             f"name={name!r} and {metric.name!r}. Leave `name` out."
         )
-    if not metric.name.isidentifier() or metric.name in (AUTO, *BUILT_IN):
+    if not metric.name.isidentifier() or metric.name in _TAKEN:
         raise ValueError(
             "The name of a metric must be an identifier, and none of "
-            f"{', '.join((AUTO, *BUILT_IN))}. Received: {metric.name!r}. Pass "
-            "a name for a function without one: "
-            "register_metric(function, 'my_metric')."
+            f"{', '.join(_TAKEN)}. Received: {metric.name!r}. Pass another "
+            "name: register_metric(function, 'my_metric')."
         )
     registered = metric
     _FACTORIES[metric.name] = lambda target: registered
@@ -132,6 +131,15 @@ def register_metric(metric: Metric | Score, name: str | None = None) -> str:
 
 
 BUILT_IN = tuple(_FACTORIES)
+_TAKEN = (
+    *(AUTO, *BUILT_IN),
+    # Other scores and facts in the results of a run.
+    *("bleu_lowercase", "bleu_tokenized", "bleu_word_for_word"),
+    *("bleu_by_length", "perplexity", "aer", "set", "sentences", "weights"),
+    *("translations", "decoding", "baseline", "compared"),
+    # Other values in its logs, there with `val_`.
+    *("word_perplexity", "word_count", "hits_accuracy"),
+)
 
 
 def find_metric(setting: str, target: Target = Target()) -> Metric:  # noqa: B008
