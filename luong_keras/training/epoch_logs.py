@@ -18,7 +18,8 @@ def find_result(
 ) -> Any:
     """Find a result, whose key may begin with the name of a model output.
 
-    If several keys fit, the shortest is taken.
+    If several keys fit, the shortest is taken. The result of the validation
+    has the key of the training result, with `val_` before it.
 
     Args:
         logs: The logs of a batch or an epoch.
@@ -36,10 +37,8 @@ def find_result(
         3.0
     """
     for key in sorted(logs, key=len):
-        metric = key.removeprefix("val_")
-        is_requested = (metric != key) == validation
-        if is_requested and (metric == name or metric.endswith(f"_{name}")):
-            return logs[key]
+        if not key.startswith("val_") and f"_{key}".endswith(f"_{name}"):
+            return logs.get(f"val_{key}" if validation else key)
     return None
 
 

@@ -106,6 +106,17 @@ def test_files_have_one_line_per_epoch(capsys):
     assert "BLEU 10.00, best 20.00" in second and "rate 0.01" in second
 
 
+def test_scores_named_after_a_perplexity_are_not_shown_as_one(capsys):
+    class Logs(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            logs.update(word_perplexity=5.0, val_word_perplexity=6.0)
+            logs["val_lm_perplexity"] = 99.0
+
+    train([Logs(), TrainingProgress("val_lm_perplexity", title="LM")], 1)
+    line = capsys.readouterr().out
+    assert "perplexity 5, validation 6, LM 99.00," in line
+
+
 def test_tokens_are_counted_by_the_default_name_of_the_metric(
     capsys, monkeypatch
 ):
