@@ -17,7 +17,7 @@ from luong_keras.training.weight_files import (
     write_mean,
 )
 
-_EPOCHS_OF_ZERO = 3
+_EPOCHS_UNTIL_REPORT = 3
 _NAME = re.compile(r"epoch-(\d+)\.weights\.h5")
 
 
@@ -27,8 +27,8 @@ class BestWeights(BestEpoch):
     If epochs have the same value, the one with the lower `val_loss` is better.
     The file is replaced atomically. The best value is saved with the run, so a
     resumed run does not overwrite better weights. If the best value is still 0
-    while the loss fell, the callback prints a line after the third epoch and at
-    the end.
+    while the loss fell, or all values are NaN, the callback prints a line after
+    the third epoch and at the end.
 
     Args:
         path: The file, ending in `.weights.h5`.
@@ -71,16 +71,24 @@ class BestWeights(BestEpoch):
         if self.improved(logs):
             save_weights(self._saved_model or self.model, self.path)
             self.by_loss = self.best == before
-        if epoch + 1 == _EPOCHS_OF_ZERO:
-            self._report_zero(epoch + 1)
+        if epoch + 1 == _EPOCHS_UNTIL_REPORT:
+            self._report_useless(epoch + 1)
         self._epochs = epoch + 1
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Warn about a metric that was 0 in every epoch."""
-        if self._epochs not in (0, _EPOCHS_OF_ZERO):
-            self._report_zero(self._epochs)
+        """Warn about a metric that was 0 or NaN in every epoch."""
+        if self._epochs not in (0, _EPOCHS_UNTIL_REPORT):
+            self._report_useless(self._epochs)
 
-    def _report_zero(self, epochs: int) -> None:
+    def _report_useless(self, epochs: int) -> None:
+        if self.best is None:
+            print(
+                f"\n{self.monitor} has been NaN in all {epochs} epochs, so "
+                f"there is no best epoch and no {self.path.name}. Correct the "
+                "metric, or take the last weights "
+                "(training.final_weights=last).",
+                flush=True,
+            )
         if self.best == 0 and self.mode == "max" and self.by_loss:
             print(
                 f"\n{self.monitor} has been 0 in all {epochs} epochs while "

@@ -1,4 +1,5 @@
 import json
+import math
 import re
 import signal
 import time
@@ -173,10 +174,12 @@ def test_ties_are_decided_by_the_lower_loss(tmp_path, mode, sign, stop):
         ([0, 0, 0, 0], [4, 5, 6, 7], []),
         ([0, 1, 0, 0], [4, 3, 2, 1], []),
         ([5, 5, 5, 5], [4, 3, 2, 1], []),
+        ([math.nan] * 4, [4, 3, 2, 1], [3, 4]),
+        ([math.nan, 5, math.nan, 5], [4, 3, 2, 1], []),
     ],
 )
 @pytest.mark.parametrize("stop", [None, 3])
-def test_scores_that_stay_0_are_reported(
+def test_scores_that_stay_0_or_nan_are_reported(
     tmp_path, capsys, scores, losses, reported, stop
 ):
     best = BestWeights(tmp_path / "best.weights.h5")
@@ -190,7 +193,7 @@ def test_scores_that_stay_0_are_reported(
         best.on_epoch_end(epoch, {"val_bleu": score, "val_loss": loss})
     best.on_train_end()
     printed = capsys.readouterr().out
-    found = re.findall(r"val_bleu has been 0 in all (\d) epochs", printed)
+    found = re.findall(r"val_bleu has been \w+ in all (\d) epochs", printed)
     assert [int(number) for number in found] == reported
 
 
