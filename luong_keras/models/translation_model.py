@@ -27,11 +27,13 @@ from luong_keras.ops.backends import rows
 from luong_keras.ops.batch_compaction import PerSentence
 from luong_keras.ops.devices import resolve_precision
 
+# Classes and names. Keras numbers the names that it gives, but patterns of
+# `training.frozen` must fit the paths of every model of a process.
 _CELLS = {
-    ("luong", "lstm"): InputFeedingLSTMCell,
-    ("luong", "gru"): InputFeedingGRUCell,
-    ("bahdanau", "lstm"): BahdanauLSTMCell,
-    ("bahdanau", "gru"): BahdanauGRUCell,
+    ("luong", "lstm"): (InputFeedingLSTMCell, "input_feeding_lstm_cell"),
+    ("luong", "gru"): (InputFeedingGRUCell, "input_feeding_gru_cell"),
+    ("bahdanau", "lstm"): (BahdanauLSTMCell, "bahdanau_lstm_cell"),
+    ("bahdanau", "gru"): (BahdanauGRUCell, "bahdanau_gru_cell"),
 }
 
 
@@ -177,8 +179,10 @@ class TranslationModel:
         if config.initial_range is not None:
             options["kernel_initializer"] = self._make_initializer(None)
             options["recurrent_initializer"] = self._make_initializer(None)
-        return _CELLS[config.decoder, config.recurrence](
+        cell, name = _CELLS[config.decoder, config.recurrence]
+        return cell(
             config.units,
+            name=name,
             attention=self._make_attention(config.attention),
             use_bias=config.use_bias,
             attentional_bias=config.attentional_bias,
@@ -190,6 +194,7 @@ class TranslationModel:
         if attention.kind == "none":
             return None
         options = {
+            "name": "luong_attention",
             "score_mode": attention.score_mode,
             "use_scale": attention.use_scale,
             "kernel_initializer": self._make_initializer("glorot_uniform"),
@@ -198,6 +203,7 @@ class TranslationModel:
         if attention.score_mode == "concat":
             options["concat_form"] = attention.concat_form
         if attention.kind == "local":
+            options["name"] = "local_attention"
             return LocalAttention(
                 attention.alignment,
                 attention.half_width,

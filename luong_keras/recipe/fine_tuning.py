@@ -298,10 +298,14 @@ def freeze(model: keras.Model, patterns: Sequence[str]) -> None:
             or fnmatch.fnmatchcase(weight.path, f"{pattern}/*")
         ]
         if not matches:
-            names = sorted({weight.path.split("/")[0] for weight in weights})
+            paths = [weight.path for weight in weights]
+            part = pattern.split("/")[0]
+            names = [path for path in paths if path.startswith(f"{part}/")]
+            names = names or sorted({path.split("/")[0] for path in paths})
             raise ValueError(
-                "A pattern of training.frozen must fit weights, which are in "
-                f"{', '.join(names)}. Received: {pattern!r}."
+                "A pattern of training.frozen must fit weights or parts of "
+                f"the model. Expected: one of {', '.join(names)}. Received: "
+                f"{pattern!r}."
                 f"{did_you_mean(pattern, names)}"
             )
         for weight in matches:

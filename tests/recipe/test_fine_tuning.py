@@ -12,10 +12,12 @@ import tensorflow as tf
 
 from luong_keras.cli.main import main
 from luong_keras.config import RunConfig, TrainingConfig
-from luong_keras.config.values import config_to_dict, with_values
+from luong_keras.config.values import config_to_dict, override, with_values
 from luong_keras.data.corpus_writer import write_corpus
+from luong_keras.models.translation_model import TranslationModel
 from luong_keras.presets import PRESETS
 from luong_keras.recipe.fine_tuning import (
+    freeze,
     inherited_settings,
     prepare_initial_weights,
     print_unknown_tokens,
@@ -202,6 +204,30 @@ def test_frozen_weights_do_not_change(base):
     moved = {n for n in after if not np.array_equal(before[n], after[n])}
     assert moved and not any("encoder" in name for name in moved)
     assert any("cell" in name for name in moved)
+
+
+@pytest.mark.parametrize(
+    "settings, pattern",
+    [
+        ([], "decoder/input_feeding_lstm_cell/local_attention"),
+        (
+            ["attention.kind=global"],
+            "*lstm_cell/luong_attention",
+        ),
+        (["recurrence=gru"], "decoder/input_feeding_gru_cell"),
+        (["decoder=bahdanau", "attention.kind=global"], "*/bahdanau_lstm_cell"),
+    ],
+)
+def test_patterns_of_frozen_weights_fit_every_model(settings, pattern):
+    """Keras numbers the names of layers that were not named before."""
+    sizes = ["units=4", "embedding_size=4", "source_vocabulary_size=9"]
+    settings = [*sizes, "target_vocabulary_size=9", *settings]
+    config = override(PRESETS["paper"], [f"model.{s}" for s in settings]).model
+    for _ in range(2):
+        model = TranslationModel(config).model
+        freeze(model, [pattern])
+        with pytest.raises(ValueError, match="one of .*decoder/.*_kernel, .*"):
+            freeze(model, ["decoder/wrong"])
 
 
 @pytest.mark.parametrize(
