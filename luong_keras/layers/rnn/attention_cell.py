@@ -56,7 +56,7 @@ class AttentionCell(CellWeights):
                 else None
             ),
             "feeding_kernel": (
-                cast(self.feeding_kernel) if self.needs_context else None
+                cast(self.feeding_kernel) if self.attends_in_loop else None
             ),
             "attentional_kernel": (
                 cast(self.attentional_kernel)[-self.units :]
@@ -118,7 +118,7 @@ class AttentionCell(CellWeights):
             projected = product(
                 fed_vector, weights["feeding_kernel"], projected
             )
-        new_states = self.recur(weights, projected, states, masks)
+        new_states = self.run_layers(weights, projected, states, masks)
         vector, alignments = self.attend(
             weights,
             self.top_hidden(new_states),
@@ -129,7 +129,7 @@ class AttentionCell(CellWeights):
         )
         return [*new_states, vector], alignments
 
-    def recur(self, weights, projected, states, dropout_masks):
+    def run_layers(self, weights, projected, states, dropout_masks):
         """Run only the recurrent layers of one step."""
         new_states = []
         size = self.states_per_layer
@@ -241,7 +241,7 @@ class AttentionCell(CellWeights):
         check_mask_names(masks, [*names, *others])
 
     @property
-    def needs_context(self):
+    def attends_in_loop(self):
         """True if the recurrence of a step depends on attention."""
         return self.input_feeding
 

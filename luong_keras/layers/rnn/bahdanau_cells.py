@@ -42,7 +42,7 @@ class _BahdanauPath:
         )
 
     @property
-    def needs_context(self):
+    def attends_in_loop(self):
         return True
 
     def _value_kernel(self):
@@ -73,7 +73,7 @@ class _BahdanauPath:
         gates = self.num_gates * self.units
         gates_context, vector_context = ops.split(context, [gates], axis=-1)
         projected = projected + gates_context
-        new_states = self.recur(weights, projected, states, masks)
+        new_states = self.run_layers(weights, projected, states, masks)
         vector = self.attentional_vector(
             weights, vector_context, self.top_hidden(new_states)
         )

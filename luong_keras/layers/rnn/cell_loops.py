@@ -40,7 +40,7 @@ class Sequence(NamedTuple):
 def run(cell, sequence):
     """Return the vectors h̃ (B, T, U), alignments or None, and last states."""
     shared = cell.loop_weights(), cell.project_memory(sequence.memory)
-    if cell.needs_context:
+    if cell.attends_in_loop:
         return _attend_in_loop(cell, sequence, shared)
     return _attend_after_loop(cell, sequence, shared)
 
@@ -77,7 +77,7 @@ def _attend_after_loop(cell, sequence, shared):
     weights, memory = shared
 
     def step(weights, projected, states, position, masks):
-        return cell.recur(weights, projected, states, masks)
+        return cell.run_layers(weights, projected, states, masks)
 
     (top_states,), last_states = _run_loop(
         step, weights, sequence.states[:-1], [cell.top_index], cell, sequence
