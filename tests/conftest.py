@@ -1,6 +1,7 @@
 import gc
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 import filelock
@@ -128,6 +129,15 @@ def _results_as_arrays():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(torch.Tensor, "__array__", read)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _temporary_files(tmp_path_factory):
+    """Keep the files of examples, which nobody removes, with the others."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("temporary")
+        patch.setattr(tempfile, "tempdir", str(folder))
         yield
 
 
