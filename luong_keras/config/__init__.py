@@ -12,7 +12,7 @@ from luong_keras.config.data import (
 )
 from luong_keras.config.decoding import AlignmentStep, DecodingConfig
 from luong_keras.config.model import AttentionConfig, ModelConfig, Precision
-from luong_keras.config.run import Optimizer, RunConfig, TrainingConfig
+from luong_keras.config.training import Optimizer, RunConfig, TrainingConfig
 
 __all__ = [
     "AlignmentStep",

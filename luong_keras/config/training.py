@@ -1,4 +1,4 @@
-"""Settings of training, and of a whole run."""
+"""Settings of training, and of a whole run: its four sections."""
 
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
