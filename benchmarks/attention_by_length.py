@@ -17,7 +17,7 @@ from speed.command_line import make_parser
 from luong_keras import Translator
 from luong_keras.data import load_datasets
 from luong_keras.evaluation import bleu_by_length, plot_length_analysis
-from luong_keras.recipe.run_settings import run_config
+from luong_keras.recipe.stored_settings import run_config
 
 
 def main() -> None:

@@ -183,7 +183,7 @@ def large_of_kind(kind, path, folder, arguments) -> None:
 
 
 def run_large(config, run, count, stages) -> None:
-    """Run the parts of `luong_keras.recipe.run`, one by one."""
+    """Run the parts of `luong_keras.recipe.stages`, one by one."""
     datasets, corpus = stages(
         "check, hold out, cache", lambda: prepare_text(config, run), count
     )

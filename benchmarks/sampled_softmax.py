@@ -57,7 +57,7 @@ def prepared(options):
     """Return the run's settings without dropout, a batch and the weights."""
     from luong_keras.data.evaluation_batches import EvaluationBatches
     from luong_keras.recipe.preparation import read_prepared_text
-    from luong_keras.recipe.run_settings import run_config
+    from luong_keras.recipe.stored_settings import run_config
     from luong_keras.text.loading import load_tokenizer
     from luong_keras.tokenizers import preprocessors
     from luong_keras.training import RunFolder

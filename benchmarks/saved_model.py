@@ -20,7 +20,7 @@ from speed.command_line import make_parser
 from luong_keras import Translator
 from luong_keras.data import load_datasets
 from luong_keras.evaluation import corpus_bleu
-from luong_keras.recipe.run_settings import run_config
+from luong_keras.recipe.stored_settings import run_config
 from luong_keras.serving import SavedModelSession, export_saved_model
 from luong_keras.serving.saved_model_checks import NEAR_TIE
 from luong_keras.serving.saved_model_session import read_meta_graph

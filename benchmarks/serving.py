@@ -32,7 +32,7 @@ from speed.worker import pin, resident_megabytes
 
 from luong_keras import Translator
 from luong_keras.data import load_datasets
-from luong_keras.recipe.run_settings import run_config
+from luong_keras.recipe.stored_settings import run_config
 from luong_keras.serving import export_saved_model
 
 SHIPPED = Path(__file__).parents[1] / "export" / "batching.config"

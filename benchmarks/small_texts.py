@@ -64,7 +64,7 @@ def row(path: Path, folder: Path, keep: int) -> str:
 
     from luong_keras import RunConfig, Translator
     from luong_keras.recipe.decisions import run_metric
-    from luong_keras.recipe.run_settings import run_config
+    from luong_keras.recipe.stored_settings import run_config
 
     config: RunConfig = run_config(run)
     pairs = [line.split("\t")[:2] for line in parts["test"]]

@@ -28,8 +28,8 @@ from luong_keras.recipe.data_arguments import (
     text_settings,
 )
 from luong_keras.recipe.fine_tuning import parent_files
-from luong_keras.recipe.run import run_recipe
-from luong_keras.recipe.run_reading import load_run
+from luong_keras.recipe.loading import load_run
+from luong_keras.recipe.stages import run_recipe
 from luong_keras.serving.export import export_saved_model
 from luong_keras.serving.limits import ServingLimits
 from luong_keras.training.run_folder import RunFolder

@@ -41,7 +41,7 @@ def exports(monkeypatch):
         folder.mkdir(parents=True)
         return folder
 
-    monkeypatch.setattr("luong_keras.recipe.run.export_saved_model", export)
+    monkeypatch.setattr("luong_keras.recipe.stages.export_saved_model", export)
     return folders
 
 

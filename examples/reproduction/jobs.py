@@ -31,7 +31,7 @@ from luong_keras.evaluation.translation_scores import (
 )
 from luong_keras.inference.translation import Translation
 from luong_keras.recipe import Evaluation, run_recipe
-from luong_keras.report.run_record import RunRecord, read_run
+from luong_keras.report.contents import RunRecord, read_run
 from luong_keras.special_tokens import UNK
 from reproduction.plan import Plan, Row, read_plan, with_folders
 from reproduction.record import Record, comparable_settings, write_record

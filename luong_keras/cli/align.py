@@ -18,7 +18,7 @@ from luong_keras.config import AlignmentStep, RunConfig
 from luong_keras.data.text_files import read_given_pairs
 from luong_keras.files.atomic_file import atomic_path
 from luong_keras.progress import with_bar
-from luong_keras.recipe.run_settings import run_config
+from luong_keras.recipe.stored_settings import run_config
 from luong_keras.tables import pluralize
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from tyro.conf import (
 from luong_keras.cli.parsing import Option, check_run_dirs
 from luong_keras.cli.settings_flags import SearchFlags, override_search
 from luong_keras.progress import bar_of_lines
-from luong_keras.recipe.run_settings import run_config
+from luong_keras.recipe.stored_settings import run_config
 from luong_keras.serving.limits import ServingLimits
 
 

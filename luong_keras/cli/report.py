@@ -8,7 +8,7 @@ from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from luong_keras.cli.parsing import Option
 from luong_keras.config.checks import at_least
-from luong_keras.recipe.run_settings import run_config
+from luong_keras.recipe.stored_settings import run_config
 from luong_keras.training.run_folder import RunFolder
 
 

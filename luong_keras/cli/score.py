@@ -9,7 +9,7 @@ from tyro.conf import Positional
 
 from luong_keras.cli.parsing import Option
 from luong_keras.data.text_files import read_given_pairs
-from luong_keras.recipe.run_settings import run_config
+from luong_keras.recipe.stored_settings import run_config
 from luong_keras.tables import pluralize
 from luong_keras.truncation import cut_pairs
 

@@ -312,7 +312,7 @@ def run(call: Call) -> int:
             "command in a new process."
         )
     from luong_keras.recipe import devices
-    from luong_keras.recipe.run import run_recipe
+    from luong_keras.recipe.stages import run_recipe
 
     if call.backend == "jax":
         if call.config.model.precision == "float64":

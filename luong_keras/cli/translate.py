@@ -25,7 +25,7 @@ from luong_keras.data.parallel_text import (
     read_lines_beside,
 )
 from luong_keras.progress import output_bar
-from luong_keras.recipe.run_settings import run_config
+from luong_keras.recipe.stored_settings import run_config
 from luong_keras.text.threads import share_cores
 from luong_keras.truncation import TruncationInParts
 

@@ -1,3 +1,3 @@
 from .evaluation import Evaluation as Evaluation
 from .evaluation import write_results as write_results
-from .run import run_recipe as run_recipe
+from .stages import run_recipe as run_recipe

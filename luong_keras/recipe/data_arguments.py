@@ -26,7 +26,7 @@ from luong_keras.data.text_files import (
 from luong_keras.files.atomic_file import atomic_path
 from luong_keras.presets import PRESETS, TINY_PAIRS, for_user_text, preset_for
 from luong_keras.recipe.fine_tuning import inherited_settings
-from luong_keras.recipe.run_settings import run_config
+from luong_keras.recipe.stored_settings import run_config
 from luong_keras.tables import pluralize
 from luong_keras.training.run_folder import OTHER_TEXT, RunFolder
 

@@ -21,7 +21,7 @@ from luong_keras.evaluation.metrics.registry import (
 )
 from luong_keras.ops.devices import resolve_precision
 from luong_keras.recipe.data_arguments import language_settings
-from luong_keras.recipe.run_settings import run_config
+from luong_keras.recipe.stored_settings import run_config
 from luong_keras.training.run_folder import RunFolder
 
 _LANGUAGES = ("source_language", "target_language")

@@ -26,7 +26,7 @@ from luong_keras.config.values import (
 )
 from luong_keras.files.atomic_file import atomic_path, read_json, write_json
 from luong_keras.files.path_checks import no_link
-from luong_keras.recipe.run_settings import run_config
+from luong_keras.recipe.stored_settings import run_config
 from luong_keras.special_tokens import UNK_ID
 from luong_keras.suggestions import did_you_mean
 from luong_keras.training.run_folder import RunFolder

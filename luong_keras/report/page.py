@@ -21,7 +21,7 @@ from luong_keras.files.atomic_file import write_text
 from luong_keras.missing_package import needs
 from luong_keras.progress import progress_bar
 from luong_keras.report.charts import Chart, Curve, bars, curves
-from luong_keras.report.run_record import (
+from luong_keras.report.contents import (
     RunRecord,
     align,
     examples,

@@ -14,7 +14,7 @@ from luong_keras.cli.main import main
 from luong_keras.config import RunConfig
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.recipe.resumption import write_config
-from luong_keras.recipe.run_settings import run_config
+from luong_keras.recipe.stored_settings import run_config
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator
 

@@ -19,7 +19,7 @@ from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.data.datasets import Datasets
 from luong_keras.evaluation.translation_scores import paired_test
 from luong_keras.recipe.aligned_text import file_links
-from luong_keras.recipe.run_reading import load_run
+from luong_keras.recipe.loading import load_run
 from luong_keras.serving.limits import ServingLimits
 from luong_keras.special_tokens import SPECIAL_TOKENS
 from luong_keras.text.word_tokenizer import WordTokenizer

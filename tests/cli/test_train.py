@@ -290,11 +290,11 @@ def test_assignments_end_where_a_file_begins():
 
 
 def test_settings_reach_the_recipe(monkeypatch):
-    from luong_keras.recipe import run
+    from luong_keras.recipe import stages
 
     calls = []
     monkeypatch.setattr(
-        run,
+        stages,
         "run_recipe",
         lambda *given: calls.append(given) or True,
     )
@@ -334,24 +334,24 @@ def test_a_wrong_duration_is_refused_before_anything_is_announced(capsys):
 def test_exit_status_shows_whether_the_run_can_continue(
     ended, flags, status, monkeypatch
 ):
-    from luong_keras.recipe import run
+    from luong_keras.recipe import stages
 
     def run_recipe(*given):
         if isinstance(ended, Exception):
             raise ended
         return ended
 
-    monkeypatch.setattr(run, "run_recipe", run_recipe)
+    monkeypatch.setattr(stages, "run_recipe", run_recipe)
     argv = ["train", "pairs.tsv", "--run-dir", "here", *flags]
     assert main(argv) == status
 
 
 def test_parallel_microbatches_share_the_cores(monkeypatch):
-    from luong_keras.recipe import run
+    from luong_keras.recipe import stages
     from luong_keras.text import threads
 
     name = "TF_NUM_INTRAOP_THREADS"
-    monkeypatch.setattr(run, "run_recipe", lambda *given: True)
+    monkeypatch.setattr(stages, "run_recipe", lambda *given: True)
     monkeypatch.setattr(threads, "available_cores", lambda: 8)
     monkeypatch.setenv(name, "")
     for settings, share in (

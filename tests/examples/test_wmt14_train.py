@@ -186,7 +186,7 @@ def test_a_finished_run_continues_for_more_epochs(
         exported.append(folder)
         return folder
 
-    monkeypatch.setattr("luong_keras.recipe.run.export_saved_model", export)
+    monkeypatch.setattr("luong_keras.recipe.stages.export_saved_model", export)
     folder = tmp_path / "run"
     fewer = ["--set", "training.epochs=1", "decoding.beam_size=1"]
     run_here([*command[:-1], *fewer, command[-1]], folder)
@@ -227,7 +227,7 @@ def test_an_interrupted_run_has_the_same_averages(
     command, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(
-        "luong_keras.recipe.run.export_saved_model", lambda t, f, **_: f
+        "luong_keras.recipe.stages.export_saved_model", lambda t, f, **_: f
     )
     settings = [
         "training.average_epochs=2",

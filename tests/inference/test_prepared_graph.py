@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from luong_keras.config import DataConfig, DecodingConfig
 from luong_keras.inference.request_options import option_tensors
-from luong_keras.recipe import run_reading
+from luong_keras.recipe import loading
 from luong_keras.special_tokens import EOS
 from luong_keras.text.preprocessing import Preprocessor, preprocessors
 from luong_keras.text.word_tokenizer import WordTokenizer
@@ -79,7 +79,7 @@ def translator_of(monkeypatch, eager):
             for words in (SOURCE_WORDS, TARGET_WORDS)
         ]
         monkeypatch.setattr(
-            run_reading,
+            loading,
             "_load_single_run",
             lambda *_, **__: (model, pair, config),
         )

@@ -551,7 +551,7 @@ MUTATIONS = [
     ),
     Mutation(
         "the best weights scored whatever is asked for",
-        "recipe/run_reading.py",
+        "recipe/loading.py",
         "run.weights(weights or config.training.final_weights)",
         'run.weights(weights or "best")',
         ("tests/cli/test_commands.py",),
@@ -1397,7 +1397,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a run of precision auto decided by its model alone",
-        "recipe/run.py",
+        "recipe/stages.py",
         "    config = decide_precision(config)\n",
         "",
         ("tests/recipe/test_length_limit.py",),
@@ -1506,7 +1506,7 @@ MUTATIONS = [
     ),
     Mutation(
         "scores of a run as JSON",
-        "recipe/run.py",
+        "recipe/stages.py",
         "print(format_results(results))",
         "print(results)",
         ("tests/test_translator.py",),

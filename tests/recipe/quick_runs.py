@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from luong_keras.recipe import stages
+
 
 @contextlib.contextmanager
 def quick_runs():
@@ -17,8 +19,8 @@ def quick_runs():
         return folder
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("luong_keras.recipe.run.export_saved_model", export)
-        patch.setattr("luong_keras.recipe.run.plot_alignment", lambda *_: None)
+        patch.setattr(stages, "export_saved_model", export)
+        patch.setattr(stages, "plot_alignment", lambda *_: None)
         tf.config.run_functions_eagerly(True)
         try:
             yield

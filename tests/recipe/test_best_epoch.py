@@ -9,7 +9,7 @@ import pytest
 from luong_keras.cli.main import main
 from luong_keras.evaluation import Metric
 from luong_keras.evaluation.metrics import registry
-from luong_keras.recipe.run_settings import run_config
+from luong_keras.recipe.stored_settings import run_config
 from luong_keras.report.page import write_page
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator

@@ -7,8 +7,8 @@ import pytest
 
 from luong_keras.cli.main import main
 from luong_keras.recipe import decisions
-from luong_keras.recipe import run as recipe
-from luong_keras.recipe.run_settings import run_config
+from luong_keras.recipe import stages as recipe
+from luong_keras.recipe.stored_settings import run_config
 from luong_keras.text.loading import load_tokenizer
 
 pytestmark = pytest.mark.tensorflow

@@ -15,7 +15,7 @@ import os
 import pytest
 
 from luong_keras.presets import PRESETS
-from luong_keras.recipe import run as recipe
+from luong_keras.recipe import stages as recipe
 from luong_keras.training.run_folder import RunFolder
 
 pytestmark = pytest.mark.tensorflow

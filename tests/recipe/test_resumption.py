@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from luong_keras.config import RunConfig
 from luong_keras.config.values import config_to_dict, override
-from luong_keras.recipe import decisions, resumption
+from luong_keras.recipe import decisions, sessions
 from luong_keras.recipe.decisions import decide_precision, restore_decisions
 from luong_keras.recipe.devices import ONE_DEVICE
 from luong_keras.recipe.resumption import (
@@ -20,9 +20,9 @@ from luong_keras.recipe.resumption import (
     is_finished,
     mark_finished,
     print_epochs,
-    session,
     write_config,
 )
+from luong_keras.recipe.sessions import describe_machine, session
 from luong_keras.training.run_folder import RunFolder
 
 
@@ -229,7 +229,7 @@ def lines(path):
 def test_killed_sessions_are_recorded(tmp_path, monkeypatch):
     path = tmp_path / "sessions.jsonl"
     steps = iter(range(1, 100))
-    monkeypatch.setattr(resumption, "_RECORD_SECONDS", 0)
+    monkeypatch.setattr(sessions, "_RECORD_SECONDS", 0)
     with session(path, ONE_DEVICE, lambda: next(steps)) as note:
         note()
         (first,) = lines(path)
@@ -252,7 +252,7 @@ def test_machines_are_described_without_metadata_of_packages(monkeypatch):
 
     # As with tensorflow-cpu, which installs the package `tensorflow`.
     monkeypatch.setattr(importlib.metadata, "version", missing)
-    software = resumption.describe_machine(ONE_DEVICE)["software"]
+    software = describe_machine(ONE_DEVICE)["software"]
     assert f"tensorflow {tf.__version__}" in software
 
 

@@ -12,7 +12,7 @@ from luong_keras.config import (
     SentencePieceConfig,
 )
 from luong_keras.config.values import with_values
-from luong_keras.recipe import run as recipe
+from luong_keras.recipe import stages as recipe
 from luong_keras.recipe.preparation import prepare_text
 from luong_keras.recipe.vocabularies import (
     prepare_tokenizers,

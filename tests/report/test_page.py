@@ -9,14 +9,14 @@ import pytest
 from luong_keras.cli.main import main
 from luong_keras.evaluation.translation_scores import corpus_bleu, sentence_chrf
 from luong_keras.report import page as page_module
-from luong_keras.report.page import write_page
-from luong_keras.report.run_record import (
+from luong_keras.report.contents import (
     Alignment,
     examples,
     pieces,
     read_run,
     settings,
 )
+from luong_keras.report.page import write_page
 from tests.report.made_up_run import BAD, GOOD, PAIRS, made_up_run
 
 

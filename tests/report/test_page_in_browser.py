@@ -3,8 +3,8 @@
 import pytest
 
 from luong_keras.report import page as page_module
+from luong_keras.report.contents import Alignment
 from luong_keras.report.page import write_page
-from luong_keras.report.run_record import Alignment
 from tests.browser_pages import IN_BROWSER, check_at_all_sizes
 from tests.report.made_up_run import BAD, GOOD, made_up_run
 

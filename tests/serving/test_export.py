@@ -23,7 +23,7 @@ from luong_keras.config.values import config_from_dict
 from luong_keras.files.folder_lock import lock_folder
 from luong_keras.inference import word_lists
 from luong_keras.inference.translation import ABSENT_SCORE
-from luong_keras.recipe.run import run_recipe
+from luong_keras.recipe.stages import run_recipe
 from luong_keras.serving.export import (
     LINES,
     RoundedWeights,

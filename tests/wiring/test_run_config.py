@@ -15,8 +15,7 @@ import pytest
 import luong_keras.cli.train as command_line
 import luong_keras.data.public_sets as public_sets
 import luong_keras.recipe.preparation as preparation
-import luong_keras.recipe.run as recipe
-import luong_keras.recipe.run as recipe_run
+import luong_keras.recipe.stages as recipe
 import luong_keras.recipe.training as training_part
 import luong_keras.recipe.vocabularies as vocabularies
 from luong_keras.config import (
@@ -357,10 +356,10 @@ def test_final_weights_are_loaded_for_scoring_and_export(monkeypatch, tmp_path):
         loaded.append((folder, weights))
         raise InterruptedError
 
-    monkeypatch.setattr(recipe_run, "load_run", record)
+    monkeypatch.setattr(recipe, "load_run", record)
     config = configured({"training": {"final_weights": "last"}})
     with pytest.raises(InterruptedError):
-        recipe_run.score_and_export(None, config, RunFolder(tmp_path))
+        recipe.score_and_export(None, config, RunFolder(tmp_path))
     assert loaded == [(tmp_path, "last")]
 
 

@@ -14,7 +14,7 @@ from luong_keras.recipe.resumption import (
     mark_finished,
     write_config,
 )
-from luong_keras.recipe.run_settings import copy_word_lists, run_config
+from luong_keras.recipe.stored_settings import copy_word_lists, run_config
 from luong_keras.text.loading import load_tokenizer
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
@@ -209,7 +209,7 @@ def test_the_folder_itself_can_be_a_link(tmp_path, monkeypatch):
 def test_given_decoding_settings_need_no_files_of_the_folder(
     run, elsewhere, monkeypatch
 ):
-    from luong_keras.recipe import run_reading
+    from luong_keras.recipe import loading
 
     write_config(settings("/etc/passwd"), run)
     calls = []
@@ -218,9 +218,9 @@ def test_given_decoding_settings_need_no_files_of_the_folder(
         calls.append(resolve_paths)
         raise InterruptedError
 
-    monkeypatch.setattr(run_reading, "_load_single_run", stop)
+    monkeypatch.setattr(loading, "_load_single_run", stop)
     given = dataclasses.replace(DecodingConfig(), dictionary=str(elsewhere))
     for decoding in (given, None):
         with pytest.raises(InterruptedError):
-            run_reading.load_run(run.path, decoding=decoding)
+            loading.load_run(run.path, decoding=decoding)
     assert calls == [False, True]

@@ -1,4 +1,4 @@
-"""Loading of trained runs."""
+"""Loading of trained runs: models, tokenizers and search."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from luong_keras.config import DecodingConfig, Precision
 from luong_keras.models.translation_model import TranslationModel
-from luong_keras.recipe.run_settings import run_config
+from luong_keras.recipe.stored_settings import run_config
 from luong_keras.text.loading import load_tokenizer
 from luong_keras.text.preprocessing import Preprocessor, preprocessors
 from luong_keras.text.tokenizer import Tokenizer

@@ -1,4 +1,4 @@
-"""The recipe of a run: preparation, training, scores and export.
+"""Stages of a run: preparation, training, scores and export.
 
 `run_recipe` locks the folder, `_run_stages` prepares the text, `train` compiles
 the model and calls `luong_keras.fit`, and `score_and_export` ends the run.
@@ -49,6 +49,7 @@ from luong_keras.recipe.fine_tuning import (
     prepare_initial_weights,
     print_unknown_tokens,
 )
+from luong_keras.recipe.loading import load_run
 from luong_keras.recipe.preparation import prepare_text, read_prepared_text
 from luong_keras.recipe.resumption import (
     check_resumable,
@@ -57,8 +58,7 @@ from luong_keras.recipe.resumption import (
     print_epochs,
     write_config,
 )
-from luong_keras.recipe.run_reading import load_run
-from luong_keras.recipe.run_settings import copy_word_lists
+from luong_keras.recipe.stored_settings import copy_word_lists
 from luong_keras.recipe.training import PreparedRun, train, training_batches
 from luong_keras.recipe.vocabularies import (
     check_symbols,

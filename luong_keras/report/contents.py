@@ -1,4 +1,4 @@
-"""Record of a run, read from its folder, and its example sentences."""
+"""Contents of a page: the records of runs, and example sentences."""
 
 import difflib
 import json
@@ -17,7 +17,7 @@ from luong_keras.evaluation.translation_scores import sentence_chrf
 from luong_keras.files.json_lines import read_json_lines
 from luong_keras.files.path_checks import no_link
 from luong_keras.progress import clock, format_rounded
-from luong_keras.recipe.run_settings import run_config
+from luong_keras.recipe.stored_settings import run_config
 from luong_keras.training.epoch_logs import JsonLinesLog
 from luong_keras.training.run_folder import RunFolder
 
@@ -282,7 +282,7 @@ def align(
     """
     from luong_keras.inference.text_translator import TextTranslator
     from luong_keras.recipe.evaluation import with_progress
-    from luong_keras.recipe.run_reading import load_run
+    from luong_keras.recipe.loading import load_run
 
     all_examples = [example for group in groups for example in group.examples]
     for place, run in enumerate(runs):

@@ -1,6 +1,6 @@
-"""The settings of a run and its word lists, read without Keras.
+"""Settings of a run and its word lists, as its folder has them.
 
-The word lists of a run, a dictionary and a shortlist, are in its folder.
+The word lists are a dictionary and a shortlist. No module of Keras is needed.
 """
 
 from pathlib import Path
