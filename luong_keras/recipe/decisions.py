@@ -29,14 +29,12 @@ _SCRIPT_LINES = 1000  # lines of each source from which the script is detected
 
 
 def restore_decisions(config: RunConfig, run: RunFolder) -> RunConfig:
-    """Return settings with the decisions of a resumed run.
+    """Return settings with the decisions of a run that has begun.
 
     These are the languages, the sizes of the vocabularies, which may be
     smaller than the settings, the precision, the metric, and the maximum
     length of translations.
     """
-    if not run.config.exists():
-        return config
     old = run_config(run.path, resolve_paths=False)
     values: dict[str, Any] = {
         f"data.{name}": getattr(config.data, name) or getattr(old.data, name)
@@ -61,7 +59,7 @@ def decide_precision(config: RunConfig) -> RunConfig:
     return with_values(config, {"model.precision": precision})
 
 
-def decide_languages(config: RunConfig, run: RunFolder) -> RunConfig:
+def decide_languages(config: RunConfig) -> RunConfig:
     """Return settings with languages that are detected from the text.
 
     Named data sets and files with language suffixes have known languages. For
@@ -72,7 +70,7 @@ def decide_languages(config: RunConfig, run: RunFolder) -> RunConfig:
     """
     data = config.data
     languages = [data.source_language, data.target_language]
-    if None not in languages or run.config.exists():
+    if None not in languages:
         return config
     is_prefix = isinstance(data.train, str) and not is_columns(data.train)
     if data.dataset != "files" or is_prefix:
@@ -105,18 +103,13 @@ def decide_languages(config: RunConfig, run: RunFolder) -> RunConfig:
     return with_values(config, language_settings(*languages))
 
 
-def decide_metric(
-    config: RunConfig, run: RunFolder, references: Sequence[str]
-) -> RunConfig:
+def decide_metric(config: RunConfig, references: Sequence[str]) -> RunConfig:
     """Return settings with the metric of the run.
 
     Args:
         config: The settings, with the languages.
-        run: The folder of the run; a run that has begun keeps its metric.
         references: The references of the validation.
     """
-    if run.config.exists():
-        return config
     metric, message = choose_metric(
         config.training.metric, target_of(config.data, references)
     )

@@ -120,8 +120,6 @@ def prepare_initial_weights(config: RunConfig, run: RunFolder) -> None:
         ValueError: If settings that the weights depend on differ from those
             of the parent; each is named.
     """
-    if run.config.exists():
-        return
     if config.training.init_from is None:
         # An earlier call with a parent was stopped before its run began.
         if run.parent.exists():

@@ -45,7 +45,7 @@ _DEFAULTS = config_to_dict(RunConfig())
 
 
 def check_resumable(config: RunConfig, run: RunFolder) -> None:
-    """Check that an existing run can continue with these settings.
+    """Check that a run that has begun can continue with these settings.
 
     Args:
         config: The settings, with the choices of the run.
@@ -55,8 +55,6 @@ def check_resumable(config: RunConfig, run: RunFolder) -> None:
         ValueError: If it cannot, with the full name of each setting that
             differs.
     """
-    if not run.config.exists():
-        return
     run.check_config(config_to_dict(config), MAY_CHANGE, _DEFAULTS)
     trained = trained_epochs(run)
     if config.training.epochs < trained:

@@ -184,19 +184,24 @@ def _prepare_run(config: RunConfig, run: RunFolder) -> PreparedRun:
     A setting may depend on those decided before it. Those of the first part
     need no text, so that a mistake stops a run before its text is read.
     """
-    config = restore_decisions(config, run)
-    config = decide_precision(config)
-    check_resumable(config, run)
-    _check_train_size(config.data, run)
-    prepare_initial_weights(config, run)
+    begins = not run.config.exists()
+    if begins:
+        config = decide_precision(config)
+        _check_train_size(config.data)
+        prepare_initial_weights(config, run)
+    else:
+        config = restore_decisions(config, run)
+        check_resumable(config, run)
     run_metric(config)  # An invalid metric fails before the text is read.
     config = copy_word_lists(config, run)
-    config = decide_languages(config, run)
+    if begins:
+        config = decide_languages(config)
     check_symbols(config.data)
     datasets, corpus = prepare_text(config, run)
-    references = [target for _, target in datasets.dev]
-    config = decide_metric(config, run, references)
-    print_rewritten_references(references, config, run)
+    if begins:
+        references = [target for _, target in datasets.dev]
+        config = decide_metric(config, references)
+        print_rewritten_references(references, config)
     tokenizers = prepare_tokenizers(corpus, config, run)
     config = fit_vocabulary_sizes(config, *tokenizers)
     count_lengths(corpus, tokenizers, config)
@@ -208,12 +213,13 @@ def _prepare_run(config: RunConfig, run: RunFolder) -> PreparedRun:
     return PreparedRun(config, datasets, tokenizers, batches)
 
 
-def _check_train_size(data: DataConfig, run: RunFolder) -> None:
-    """Refuse `data.train_size` in a new run that would ignore it."""
-    if data.dataset == "phrasebook" or run.config.exists():
-        return
+def _check_train_size(data: DataConfig) -> None:
+    """Refuse `data.train_size` in a run that would ignore it."""
     # All pairs are the default, and the value of the preset demo.
-    if data.train_size not in (None, phrasebook.TRAIN_SIZE):
+    if data.dataset != "phrasebook" and data.train_size not in (
+        None,
+        phrasebook.TRAIN_SIZE,
+    ):
         raise ValueError(
             "data.train_size is a number of pairs of the built-in corpus. "
             "Expected: train_size=None, or dataset='phrasebook'. Received: "

@@ -202,7 +202,7 @@ def sampled_lines(
 
 
 def print_rewritten_references(
-    references: Sequence[str], config: RunConfig, run: RunFolder
+    references: Sequence[str], config: RunConfig
 ) -> None:
     """Print how many references the default normalization would rewrite.
 
@@ -212,12 +212,10 @@ def print_rewritten_references(
     Args:
         references: The references of the validation.
         config: The settings, with the languages.
-        run: The folder of the run; a run that has begun prints nothing.
     """
     data, rule = config.data, SentencePieceConfig().normalization
     if (
-        run.config.exists()
-        or data.tokenizer != "sentencepiece"
+        data.tokenizer != "sentencepiece"
         or data.sentencepiece.normalization != rule
     ):
         return

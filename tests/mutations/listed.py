@@ -1398,7 +1398,7 @@ MUTATIONS = [
     Mutation(
         "a run of precision auto decided by its model alone",
         "recipe/stages.py",
-        "    config = decide_precision(config)\n",
+        "        config = decide_precision(config)\n",
         "",
         ("tests/recipe/test_length_limit.py",),
     ),

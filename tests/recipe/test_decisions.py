@@ -24,10 +24,10 @@ def jsonl(names, pairs):
     )
 
 
-def decided(folder, **settings):
+def decided(**settings):
     values = {f"data.{name}": value for name, value in settings.items()}
     config = with_values(RunConfig(), {"data.dataset": "files", **values})
-    return decide_languages(config, RunFolder(folder / "run")).data
+    return decide_languages(config).data
 
 
 @pytest.mark.parametrize(("kind", "write"), [("csv", csv), ("jsonl", jsonl)])
@@ -46,7 +46,7 @@ def test_later_files_are_read_in_the_direction_of_the_first(
         path.write_text(write(columns, pairs))
         paths[name] = str(path)
     train = (paths["train"], paths["more"])
-    data = decided(tmp_path, train=train, dev=paths["dev"], test=paths["test"])
+    data = decided(train=train, dev=paths["dev"], test=paths["test"])
     assert (data.source_language, data.target_language) == ("fr", "en")
     found = load_datasets(data)
     assert found.dev == found.test == PAIRS
@@ -83,7 +83,7 @@ def test_other_columns_or_settings_name_the_languages(
 ):
     path = tmp_path / "train.csv"
     path.write_text(csv(names, PAIRS))
-    data = decided(tmp_path, train=str(path), **settings)
+    data = decided(train=str(path), **settings)
     assert (data.source_language, data.target_language) == languages
 
 
@@ -95,6 +95,6 @@ def test_other_columns_or_settings_name_the_languages(
         {"train": "corpus/train"},  # for corpus/train.de and corpus/train.en
     ],
 )
-def test_named_data_sets_and_prefixes_have_known_languages(settings, tmp_path):
-    data = decided(tmp_path, target_language="en", **settings)
+def test_named_data_sets_and_prefixes_have_known_languages(settings):
+    data = decided(target_language="en", **settings)
     assert (data.source_language, data.target_language) == ("de", "en")

@@ -189,17 +189,17 @@ def test_automatic_precision_is_decided_once(run, tmp_path, monkeypatch):
         lambda precision: next(measured) if precision == "auto" else precision,
     )
     fresh = RunFolder(tmp_path / "fresh")
-    decided = decide_precision(restore_decisions(auto, fresh))
+    decided = decide_precision(auto)
     assert decided.model.precision == "mixed_bfloat16"
     fresh.path.mkdir()
     write_config(decided, fresh)
     # Another machine would choose float32.
-    again = decide_precision(restore_decisions(auto, fresh))
+    again = restore_decisions(auto, fresh)
     assert again == decided
     check_resumable(again, fresh)
     # A run with another precision keeps it.
-    assert decide_precision(restore_decisions(auto, run)) == RunConfig()
-    assert decide_precision(restore_decisions(decided, run)) == decided
+    assert restore_decisions(auto, run) == RunConfig()
+    assert restore_decisions(decided, run) == decided
     with pytest.raises(ValueError, match="precision: 'float32' → 'mixed_bfl"):
         check_resumable(decided, run)
 
@@ -207,7 +207,6 @@ def test_automatic_precision_is_decided_once(run, tmp_path, monkeypatch):
 def test_decisions_of_a_run_are_kept(tmp_path):
     run = RunFolder(tmp_path / "begun")
     config = override(RunConfig(), ["data.dataset=files"])
-    assert restore_decisions(config, run) == config
     decided = ["data.target_language=zh", "training.metric=bleu:char"]
     write_config(override(config, decided), run)
     for metric in ("auto", "bleu", "bleu:char"):

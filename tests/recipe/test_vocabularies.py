@@ -231,12 +231,9 @@ def test_contradictory_settings_are_refused(command, flags, message):
         ),
     ],
 )
-def test_a_rule_that_keeps_all_references_is_offered(
-    references, rule, tmp_path, capsys
-):
+def test_a_rule_that_keeps_all_references_is_offered(references, rule, capsys):
     data = DataConfig("files", tokenizer="sentencepiece")
-    run = RunFolder(tmp_path)
-    print_rewritten_references(references, RunConfig(data=data), run)
+    print_rewritten_references(references, RunConfig(data=data))
     printed = capsys.readouterr().out
     assert printed.endswith(f"data.sentencepiece.normalization={rule}\n")
 
@@ -251,11 +248,11 @@ def test_a_rule_that_keeps_all_references_is_offered(
     ],
 )
 def test_references_changed_by_the_subwords_are_reported(
-    settings, line, tmp_path, capsys
+    settings, line, capsys
 ):
     subwords = {"data.dataset": "files", "data.tokenizer": "sentencepiece"}
     config = with_values(RunConfig(), subwords | settings)
     references = [" ein  Satz, ß.", "真的吗？ A", "น้ำ"]
-    print_rewritten_references(references, config, RunFolder(tmp_path))
+    print_rewritten_references(references, config)
     printed = capsys.readouterr().out
     assert line in printed and bool(line) == bool(printed)
