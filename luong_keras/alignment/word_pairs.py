@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from typing import NamedTuple
 
-from luong_keras.alignment.links import Link
+from luong_keras.alignment.links import Link, check_links
 
 AlignedSentences = tuple[Sequence[str], Sequence[str], Iterable[Link]]
 
@@ -59,14 +59,9 @@ def aligned_word_pairs(
     """
     counts: Counter[tuple[str, str]] = Counter()
     for number, (source, target, links) in enumerate(sentences, start=1):
+        links = list(links)
+        check_links(links, (len(source), len(target)), f"pair {number}")
         for i, j in links:
-            if not (0 <= i < len(source) and 0 <= j < len(target)):
-                raise ValueError(
-                    f"A link must lie inside its sentences. Received: {i}-{j} "
-                    f"in pair {number}, which has {len(source)} source and "
-                    f"{len(target)} target words. Check that text and "
-                    "alignments have the same lines and direction."
-                )
             if (source_words is None or source[i] in source_words) and (
                 target_words is None or target[j] in target_words
             ):

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from luong_keras.alignment.aer import LinkScores, parse_alignments
-from luong_keras.alignment.links import Link, parse_links
+from luong_keras.alignment.links import Link, check_links, parse_links
 from luong_keras.alignment.symmetrization import METHODS, symmetrize
 from luong_keras.alignment.word_pairs import AlignedSentences
 from luong_keras.data.corpus import Corpus
-from luong_keras.data.parallel_text import read_lines
+from luong_keras.data.parallel_text import read_lines, read_lines_beside
 from luong_keras.data.sources.source_kinds import PlacedPair
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.inference.word_links import (
@@ -145,9 +145,8 @@ class GoldLinks:
             )
         gold = self._gold[self._lines_read]
         self._lines_read += 1
-        for i, j in sorted(gold.possible):
-            if i >= line.lengths[0] or j >= line.lengths[1]:
-                raise ValueError(self._outside_message((i, j), line))
+        where = f"line {self._lines_read} of {self._path} ({line.place})"
+        check_links(gold.possible, line.lengths, where, self._one_based)
         for name, links in _links_by_method(line).items():
             self.scores.setdefault(name, LinkScores()).add(links, gold)
 
@@ -159,18 +158,6 @@ class GoldLinks:
                 f"Received: {pluralize(len(self._gold), 'line')} in "
                 f"{self._path}, and {pluralize(self._lines_read, 'pair')}."
             )
-
-    def _outside_message(self, link: Link, line: AlignedLine) -> str:
-        base = int(self._one_based)
-        received = f"{link[0] + base}-{link[1] + base}"
-        maximum = [length - 1 + base for length in line.lengths]
-        hint = "" if base else ", and whether the file counts from 1"
-        return (
-            f"A link in line {self._lines_read} of {self._path} leads outside "
-            f"its sentences ({line.place}). Expected: positions up to "
-            f"{maximum[0]} and {maximum[1]}. Received: {received}. Check that "
-            f"the files have the same lines, words and direction{hint}."
-        )
 
 
 def _links_by_method(line: AlignedLine) -> Mapping[str, Set[Link]]:
@@ -263,14 +250,10 @@ def file_links(
         ValueError: If the numbers of lines differ; if a link is malformed or
             outside its sentences, with the number of its line.
     """
-    sides = [list(read_lines(path)) for path in (source, target)]
-    word_links = parse_links(read_lines(links))
-    if not len(sides[0]) == len(sides[1]) == len(word_links):
-        raise ValueError(
-            "Expected: as many lines in all three files. Received: "
-            f"{len(sides[0])} in {source}, {len(sides[1])} in {target} and "
-            f"{len(word_links)} in {links}."
-        )
+    source_lines = list(read_lines(source))
+    target_lines = read_lines_beside(target, len(source_lines))
+    word_links = parse_links(read_lines_beside(links, len(source_lines)))
+    sides = source_lines, target_lines
     tokens = [
         _tokenize(tokenizer, lines)
         for tokenizer, lines in zip(tokenizers, sides, strict=True)
@@ -281,13 +264,8 @@ def file_links(
         pairs, start=1
     ):
         words = [line.split() for line in lines]
-        if any(i >= len(words[0]) or j >= len(words[1]) for i, j in pair_links):
-            raise ValueError(
-                f"A link in line {number} of {links} leads outside its "
-                f"sentences. Expected: positions below {len(words[0])} and "
-                f"{len(words[1])}. Received: {pair_links}. Check that the "
-                "files have the same lines and direction."
-            )
+        lengths = len(words[0]), len(words[1])
+        check_links(pair_links, lengths, f"line {number} of {links}")
         places = [
             nearest_word_positions(*pair)
             for pair in ((source_tokens, words[0]), (target_tokens, words[1]))

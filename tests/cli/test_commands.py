@@ -378,10 +378,12 @@ def test_lexicon_of_given_links(call, tmp_path):
     }
     (tmp_path / "links").write_text("0-0\n2-0\n")
     (error,) = call(*given, tmp_path / "links", status=2)
-    assert "A link in line 2" in error and "below 2 and 2" in error
+    assert (
+        "A link in line 2" in error and "up to 1 and 1. Received: 2-0" in error
+    )
     (tmp_path / "links").write_text("0-0\n")
     (error,) = call(*given, tmp_path / "links", status=2)
-    assert "2 in" in error and "1 in" in error
+    assert "each of the 2 sentences" in error and "1 line in" in error
     (error,) = call("lexicon", tmp_path / "en", status=2)
     assert "--links with a source and a target file, or neither" in error
     (error,) = call("lexicon", "--min-count", 0, status=2)
