@@ -1,13 +1,13 @@
 """Stages of a run: preparation, training, scores and export.
 
-`run_recipe` locks the folder, `_run_stages` prepares the text, `train` compiles
-the model and calls `luong_keras.fit`, and `score_and_export` ends the run.
+`run_recipe` calls them: `_prepare_run` prepares the text, `train` compiles the
+model and calls `luong_keras.fit`, and `score_and_export` ends the run.
 """
 
 import contextlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import keras
@@ -117,65 +117,54 @@ def run_recipe(
     # Otherwise TensorFlow returns the memory of each step to the system.
     os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
     run = RunFolder(no_pattern(run_dir))
-    with contextlib.ExitStack() as stack:
+    access = lock_folder(run.path) if devices.writes else _silence()
+    with access, report_lost_processes(devices):
+        keras.utils.set_random_seed(config.training.seed)
+        begins = devices.writes and not run.config.exists()
         if devices.writes:
-            stack.enter_context(lock_folder(run.path))
-        else:
-            null = stack.enter_context(open(os.devnull, "w"))
-            stack.enter_context(contextlib.redirect_stdout(null))
-        stack.enter_context(report_lost_processes(devices))
-        return _run_stages(
-            config, run, deadline, devices, callbacks, train_only
-        )
+            prepared = _prepare_run(config, run)
+        # The other processes read what the first one has written.
+        devices.wait("prepared")
+        if not devices.writes:
+            prepared = _read_prepared_run(config, run)
+        config = prepared.config
+        _print_batches(prepared.batches, devices)
+        print_epochs(config, run)
+        with devices.scope():
+            translation_model = TranslationModel(
+                config.model,
+                config.training.label_smoothing,
+                config.training.sampled_softmax,
+            )
+            load_initial_weights(translation_model, run)
+            try:
+                freeze(translation_model.model, config.training.frozen)
+            except ValueError:
+                if begins:  # The next call may give other patterns.
+                    run.data.unlink()
+                    run.config.unlink()
+                raise
+            translation_model.model.summary()
+            if not train(
+                translation_model, prepared, run, devices, deadline, callbacks
+            ):
+                return False
+        if devices.on_jax or train_only:
+            return True
+        if is_finished(config, run):
+            print(f"{run.path} is finished: scored in results.jsonl, exported")
+            return True
+        score_and_export(prepared.datasets, config, run)
+        mark_finished(config, run)
+        print(run.tree())
+        return True
 
 
-def _run_stages(
-    config: RunConfig,
-    run: RunFolder,
-    deadline: float | None,
-    devices: Devices,
-    callbacks: Sequence[keras.callbacks.Callback],
-    train_only: bool,
-) -> bool:
-    keras.utils.set_random_seed(config.training.seed)
-    begins = devices.writes and not run.config.exists()
-    if devices.writes:
-        prepared = _prepare_run(config, run)
-    # The other processes read what the first one has written.
-    devices.wait("prepared")
-    if not devices.writes:
-        prepared = _read_prepared_run(config, run)
-    config = prepared.config
-    _print_batches(prepared.batches, devices)
-    print_epochs(config, run)
-    with devices.scope():
-        translation_model = TranslationModel(
-            config.model,
-            config.training.label_smoothing,
-            config.training.sampled_softmax,
-        )
-        load_initial_weights(translation_model, run)
-        try:
-            freeze(translation_model.model, config.training.frozen)
-        except ValueError:
-            if begins:  # The next call may give other patterns.
-                run.data.unlink()
-                run.config.unlink()
-            raise
-        translation_model.model.summary()
-        if not train(
-            translation_model, prepared, run, devices, deadline, callbacks
-        ):
-            return False
-    if devices.on_jax or train_only:
-        return True
-    if is_finished(config, run):
-        print(f"{run.path} is finished: scored in results.jsonl, exported")
-        return True
-    score_and_export(prepared.datasets, config, run)
-    mark_finished(config, run)
-    print(run.tree())
-    return True
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Print nothing, in a process whose output another process prints."""
+    with open(os.devnull, "w") as null, contextlib.redirect_stdout(null):
+        yield
 
 
 def _prepare_run(config: RunConfig, run: RunFolder) -> PreparedRun:
