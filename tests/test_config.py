@@ -233,7 +233,7 @@ def test_values_outside_the_choices_are_refused(kind):
     assert len(defaults) >= 4
     for name, default in defaults.items():
         with pytest.raises(
-            ValueError, match=f"{name} must be one of .*{default}"
+            ValueError, match=f"`{name}` must be one of .*{default}"
         ):
             kind(**{name: "nonsense"})
     with pytest.raises(ValueError, match="Did you mean sampling"):

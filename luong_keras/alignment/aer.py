@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from luong_keras.alignment.links import Link, marked_links
-from luong_keras.config.checks import check_choice
+from luong_keras.config import AlignmentStep
+from luong_keras.config.checks import check_choice, choices_of
 
 
 class AlignmentLinks(NamedTuple):
@@ -184,7 +185,7 @@ def best_links(
         >>> sorted(best_links(np.array([[0.2, 0.8], [0.9, 0.1]]), 2, 2))
         [(0, 1), (1, 0)]
     """
-    check_choice(("produces", "reads"), step=step)
+    check_choice(choices_of(AlignmentStep), step=step)
     weights = np.asarray(weights)
     shape = (target_length, source_length)
     if weights.ndim != 2 or any(

@@ -7,10 +7,15 @@ import types
 import typing
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from luong_keras.cli.parsing import Option, given_flags
-from luong_keras.config import DecodingConfig, RunConfig
+from luong_keras.config import (
+    DecodingConfig,
+    LengthPenaltyForm,
+    RunConfig,
+    SearchKind,
+)
 from luong_keras.config.values import LEAVES, SHORT_NAMES, describe_type
 from luong_keras.suggestions import did_you_mean
 
@@ -124,7 +129,7 @@ class SearchFlags:
     beam_size: Option[int | None] = None
     # beam: the best hypotheses; sampling: random samples, one per sentence, or
     # the number given by --beam-size or translate's --n-best
-    search: Option[Literal["beam", "sampling"] | None] = None
+    search: Option[SearchKind | None] = None
     # with --search sampling: below 1 probable words become more probable
     temperature: Option[float | None] = None
     # with --search sampling: draw from this many most probable words
@@ -137,7 +142,7 @@ class SearchFlags:
     # 0: sum of log-probabilities, 1: their mean
     length_penalty: Option[float | None] = None
     # power: length**x; google: ((5 + length) / 6)**x
-    length_penalty_form: Option[Literal["power", "google"] | None] = None
+    length_penalty_form: Option[LengthPenaltyForm | None] = None
     # penalty for source words that get no attention, such as 0.2
     coverage_penalty: Option[float | None] = None
     # no translation repeats a sequence of this many words

@@ -10,7 +10,12 @@ from luong_keras.config.data import (
     FilterConfig,
     SentencePieceConfig,
 )
-from luong_keras.config.decoding import AlignmentStep, DecodingConfig
+from luong_keras.config.decoding import (
+    AlignmentStep,
+    DecodingConfig,
+    LengthPenaltyForm,
+    SearchKind,
+)
 from luong_keras.config.model import AttentionConfig, ModelConfig, Precision
 from luong_keras.config.training import Optimizer, RunConfig, TrainingConfig
 
@@ -20,10 +25,12 @@ __all__ = [
     "DataConfig",
     "DecodingConfig",
     "FilterConfig",
+    "LengthPenaltyForm",
     "ModelConfig",
     "Optimizer",
     "Precision",
     "RunConfig",
+    "SearchKind",
     "SentencePieceConfig",
     "TrainingConfig",
 ]

@@ -34,12 +34,7 @@ class Settings:
                     f"Received: {name}={value!r}."
                 )
         for name, choices in _choices_by_setting(type(self)).items():
-            choice = getattr(self, name)
-            if choice not in choices:
-                raise ValueError(
-                    f"{name} must be one of {choices}. Received: {choice!r}."
-                    f"{did_you_mean(str(choice), map(str, choices))}"
-                )
+            check_choice(choices, **{name: getattr(self, name)})
         self._check()
 
     def _check(self) -> None:

@@ -10,6 +10,8 @@ from luong_keras.config.checks import Settings, check_at_least
 # The maximum length if neither a run nor its user sets one.
 LIBRARY_RATIO, LIBRARY_OFFSET = 2.0, 20.0
 AlignmentStep: TypeAlias = Literal["produces", "reads"]
+SearchKind: TypeAlias = Literal["beam", "sampling"]
+LengthPenaltyForm: TypeAlias = Literal["power", "google"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class DecodingConfig(Settings):
     # search (the authors' program)
     stack_keeps: Literal["best", "first"] = "best"
     # "beam": the best hypotheses; "sampling": beam_size independent samples
-    search: Literal["beam", "sampling"] = "beam"
+    search: SearchKind = "beam"
     # sampling: the number by which the logits are divided
     temperature: float = 1.0
     # sampling: draw from this many most probable words; from all if None
@@ -41,7 +43,7 @@ class DecodingConfig(Settings):
     # 0: plain sum of log-probabilities; 1: their mean (score / length**x)
     length_penalty: float = 0.0
     # form of the divisor: length**x, or ((5 + length) / 6)**x (Wu et al. 2016)
-    length_penalty_form: Literal["power", "google"] = "power"
+    length_penalty_form: LengthPenaltyForm = "power"
     # penalty for source words without attention (Wu et al. 2016 use 0.2)
     coverage_penalty: float = 0.0
     # no translation repeats a sequence of this many words, at most 8; no such

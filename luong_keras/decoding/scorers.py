@@ -10,7 +10,8 @@ import functools
 import numpy as np
 from keras import ops, tree
 
-from luong_keras.config.checks import check_choice
+from luong_keras.config import LengthPenaltyForm
+from luong_keras.config.checks import check_choice, choices_of
 from luong_keras.decoding.argument_checks import (
     check_counts,
     check_integer,
@@ -20,8 +21,6 @@ from luong_keras.decoding.argument_checks import (
 )
 from luong_keras.decoding.top_words import gather_beams
 from luong_keras.ops.batch_compaction import PerSentence, column
-
-LENGTH_PENALTIES = ("power", "google")
 
 
 class Scorer(PerSentence):
@@ -113,7 +112,7 @@ class LengthPenalty(Scorer):
     per_sentence = ("exponent",)
 
     def __init__(self, exponent, form="power"):
-        check_choice(LENGTH_PENALTIES, form=form)
+        check_choice(choices_of(LengthPenaltyForm), form=form)
         check_numbers(
             "0 or more: with a negative one a longer hypothesis may rank "
             "higher after the search has stopped",
