@@ -316,7 +316,7 @@ class FinishedHypotheses(NamedTuple):
     """Finished hypotheses, (B, P) each, the best first.
 
     Attributes:
-        ranking: Scores that rank the hypotheses; `NEVER` in an empty place.
+        ranking: Scores that rank the hypotheses; `NEVER` in an empty slot.
         parent: Live slot of the hypothesis that `</s>` ended.
         end: Step that chose `</s>`, which is also the number of words.
     """
@@ -334,7 +334,7 @@ def merge_finished(
 ) -> FinishedHypotheses:
     """Merge `finished` into a pool; keep the best `size`, (B, size) each.
 
-    `sizes` (B,) may leave fewer places to a sentence.
+    `sizes` (B,) may leave fewer slots to a sentence.
     """
     merged = [
         ops.concatenate(pair, axis=-1)
@@ -357,8 +357,8 @@ def have_room(pool: FinishedHypotheses, finishes, size):
     """Return a mask of the candidates (B, N) for which the pool has room."""
     num_taken = ops.cast(pool.ranking > NEVER / 2, "int32")
     num_taken = ops.sum(num_taken, axis=-1, keepdims=True)
-    places = ops.cumsum(ops.cast(finishes, "int32"), axis=-1)
-    return num_taken + places <= size
+    numbers = ops.cumsum(ops.cast(finishes, "int32"), axis=-1)
+    return num_taken + numbers <= size
 
 
 def mask_finished(unfinished, scores):

@@ -53,25 +53,25 @@ class PhraseProgress(PerSentence):
             batch = ops.shape(words)[0]
             words = ops.zeros((batch, 1, 1), dtype="int32")
             self.lengths = words[..., 0]
-        places = ops.arange(ops.shape(words)[2], dtype="int32")
-        inside = places < self.lengths[..., None]
+        indices = ops.arange(ops.shape(words)[2], dtype="int32")
+        inside = indices < self.lengths[..., None]
         self.words = ops.where(inside, words, -1)
-        self.borders = self._border_mask(self.words, places)
+        self.borders = self._border_mask(self.words, indices)
 
     @staticmethod
-    def _border_mask(words, places):
+    def _border_mask(words, indices):
         """Return a boolean mask (B, P, L, L) of the borders of each phrase.
 
         [i, m] is True if the first m words of a phrase end its first i words.
         """
-        i, m = places[:, None, None], places[None, :, None]
+        i, m = indices[:, None, None], indices[None, :, None]
         index = ops.clip(
-            i - m + places, 0, ops.shape(words)[2] - 1
+            i - m + indices, 0, ops.shape(words)[2] - 1
         )  # (i, m, j)
         batch, count, size = ops.shape(words)
         ends = ops.take(words, ops.reshape(index, (-1,)), axis=2)
         ends = ops.reshape(ends, (batch, count, size, size, size))
-        is_same = (ends == words[:, :, None, None]) | (places >= m)
+        is_same = (ends == words[:, :, None, None]) | (indices >= m)
         return ops.all(is_same, axis=-1) & (i >= m)[..., 0]
 
     def check(self, position, vocabulary_size):
@@ -81,18 +81,18 @@ class PhraseProgress(PerSentence):
 
     def advance(self, progress, words):
         """Return the progress (B, K, P) after the words (B, K)."""
-        places = ops.arange(ops.shape(self.words)[2], dtype="int32")
+        indices = ops.arange(ops.shape(self.words)[2], dtype="int32")
         # (B, K, P, L): [m] is True if the hypothesis ends with the first m
         # words of the phrase, which the new word may continue.
-        is_here = progress[..., None, None] == places[:, None]
+        is_here = progress[..., None, None] == indices[:, None]
         is_begun = ops.any(is_here & self.borders[:, None], axis=-2)
         is_next = is_begun & (self.words[:, None] == words[..., None, None])
-        return ops.max(ops.where(is_next, places + 1, 0), axis=-1)
+        return ops.max(ops.where(is_next, indices + 1, 0), axis=-1)
 
     def next_words(self, progress):
         """Return the next word of each phrase, (B, K, P); -1 at its end."""
-        places = ops.arange(ops.shape(self.words)[2], dtype="int32")
-        is_here = progress[..., None] == places
+        indices = ops.arange(ops.shape(self.words)[2], dtype="int32")
+        is_here = progress[..., None] == indices
         return ops.max(ops.where(is_here, self.words[:, None], -1), axis=-1)
 
 
@@ -249,16 +249,16 @@ class ConstrainedBeam(Beam):
         is_active = ~ends & (candidates.totals > NEVER / 2)
         bank = ops.where(is_active, ops.sum(candidates.more[0], axis=-1), -1)
         n = ops.shape(bank)[1]
-        places = ops.arange(n, dtype="int32")
+        indices = ops.arange(n, dtype="int32")
         _, count, size = ops.shape(self.phrases.words)
         banks = ops.arange(count * size + 1, dtype="int32")
         members = ops.cast(bank[:, :, None] == banks, "int32")
         # The rank of each candidate within its bank.
         rank = ops.sum(members * ops.cumsum(members, axis=1), axis=-1) - 1
-        # The others come last. Ranks beyond the beam's size have no place, and
+        # The others come last. Ranks beyond the beam's size have no slot, and
         # would exceed int32 in a large beam.
         fits = is_active & (rank < self.num_hypotheses)
-        priority = ops.where(fits, rank * n + places, self.num_hypotheses * n)
+        priority = ops.where(fits, rank * n + indices, self.num_hypotheses * n)
         _, order = largest(-priority, self.num_hypotheses)
         totals = ops.where(is_active, candidates.totals, NEVER)
         (live,) = gather_beams([totals], order)
@@ -269,6 +269,6 @@ class ConstrainedBeam(Beam):
 
 def _repeated_mask(words):
     """Return a mask of the words (B, K, P) that also occur further left."""
-    places = ops.arange(ops.shape(words)[-1], dtype="int32")
+    indices = ops.arange(ops.shape(words)[-1], dtype="int32")
     is_same = words[..., :, None] == words[..., None, :]
-    return ops.any(is_same & (places[None, :] < places[:, None]), axis=-1)
+    return ops.any(is_same & (indices[None, :] < indices[:, None]), axis=-1)

@@ -180,8 +180,8 @@ class ModelStep(PerSentence):
                     "`step.first_states(states, batch, max_steps)` does."
                 )
             prefix, *states = states
-            places = ops.arange(ops.shape(prefix)[-1], dtype="int32")
-            decoder_ids = ops.where(places == position, decoder_ids, prefix)
+            positions = ops.arange(ops.shape(prefix)[-1], dtype="int32")
+            decoder_ids = ops.where(positions == position, decoder_ids, prefix)
             prefix_states = [decoder_ids]
         decoder_ids, flat_states = tree.map_structure(
             _flatten_beams, (decoder_ids, list(states))
@@ -255,8 +255,8 @@ class ModelStep(PerSentence):
                 "gets all ids so far."
             )
         if has_steps:
-            place = position if self.reads_prefix else 0
-            output = ops.take(output, place, axis=1)
+            step = position if self.reads_prefix else 0
+            output = ops.take(output, step, axis=1)
         return ops.reshape(output, (*ops.shape(ids), ops.shape(output)[-1]))
 
     def _to_logits(self, outputs, check_scale):

@@ -251,12 +251,12 @@ class NoRepeatedNgrams(Scorer):
             self.size = check_integer("size", size)
 
     def start(self, batch, source_length, max_steps):
-        # -1, which is not a word id, fills the places after the last word.
+        # -1, which is not a word id, fills the positions after the last word.
         return [ops.full((batch, 1, max_steps + 1), -1, dtype="int32")]
 
     def add(self, states, words, position):
-        places = ops.arange(ops.shape(states[0])[2], dtype="int32")
-        return [ops.where(places == position, words[..., None], states[0])]
+        positions = ops.arange(ops.shape(states[0])[2], dtype="int32")
+        return [ops.where(positions == position, words[..., None], states[0])]
 
     def suppressed(self, states, position, vocabulary_size):
         # (B, K, T), with `position` words in each row.
@@ -264,13 +264,13 @@ class NoRepeatedNgrams(Scorer):
         if is_first(position):
             return None  # no words to repeat
         batch, k, count = ops.shape(words)
-        places = ops.arange(count, dtype="int32")
+        positions = ops.arange(count, dtype="int32")
         size = ops.reshape(ops.cast(self.size, "int32"), (-1, 1, 1))
         max_size = self.size if isinstance(self.size, int) else self.MAX_SIZE
-        # Last places of earlier n-grams that begin with the last n - 1 words,
-        # which are `back` words before.
+        # The last positions of earlier n-grams that begin with the last n - 1
+        # words, which are `back` words before.
         back = ops.arange(1, max_size, dtype="int32")[:, None]
-        before = places - back  # (n - 1, T)
+        before = positions - back  # (n - 1, T)
         earlier = ops.take(
             words, ops.reshape(ops.maximum(before, 0), (-1,)), axis=2
         )
@@ -278,7 +278,7 @@ class NoRepeatedNgrams(Scorer):
         last = ops.take(words, ops.maximum(position - back, 0)[:, 0], axis=2)
         is_same = (earlier == last[..., None]) & (before >= 0)
         is_same = (is_same & (position >= back)) | (size[..., None] <= back)
-        repeats = ops.all(is_same, axis=2) & (places < position) & (size > 0)
+        repeats = ops.all(is_same, axis=2) & (positions < position) & (size > 0)
         return mark_words(ops.where(repeats, words, -1), vocabulary_size)
 
 

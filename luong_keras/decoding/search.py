@@ -170,7 +170,7 @@ class _SearchLoop(PerSentence):
         "scorers",
         "min_lengths",
         "max_lengths",
-        "places",
+        "indices",
     )
 
     def __init__(self, step, strategy, scorers, limits, max_steps, special_ids):
@@ -181,7 +181,7 @@ class _SearchLoop(PerSentence):
         self.max_steps = max_steps
         self.bos_id, self.eos_id, self.pad_id = special_ids
         # Indices of the sentences in the whole batch; None for all.
-        self.places = None
+        self.indices = None
 
     def run(self, states):
         loop_state, weights = self._run_first_step(states)
@@ -209,7 +209,7 @@ class _SearchLoop(PerSentence):
         """
         batch = ops.shape(loop_state.unfinished)[0]
         loop = copy.copy(self)
-        loop.places = ops.arange(batch, dtype="int32")
+        loop.indices = ops.arange(batch, dtype="int32")
 
         def body(t, loop_state, history):
             (rows,) = ops.nonzero(loop_state.unfinished)
@@ -229,7 +229,7 @@ class _SearchLoop(PerSentence):
         """
         unfinished = loop_state.unfinished
         inside = t < self.max_steps
-        if self.places is None:
+        if self.indices is None:
             return ops.logical_and(inside, ops.any(unfinished))
         share = ops.mean(ops.cast(unfinished, "float32"))
         return ops.logical_and(inside, share >= LEAST_SHARE)
@@ -327,21 +327,21 @@ class _SearchLoop(PerSentence):
             active_mask, new_states, scorer_states
         )
         loop_state = _LoopState.from_output(output, scorer_states, states)
-        return t + 1, loop_state, write_rows(history, t, rows, self.places)
+        return t + 1, loop_state, write_rows(history, t, rows, self.indices)
 
 
-def write_rows(buffers, t, rows, places=None):
-    """Write rows (R, ...) of step t into buffers (T, B, ...) at `places` (R,).
+def write_rows(buffers, t, rows, indices=None):
+    """Write rows (R, ...) of step t into buffers (T, B, ...) at `indices` (R,).
 
-    Without `places` R is B. The buffers keep their dtypes. A buffer without
+    Without `indices` R is B. The buffers keep their dtypes. A buffer without
     columns is returned unchanged: TensorFlow refuses to write empty rows.
     """
     t = ops.convert_to_tensor(t, "int32")
-    if places is None:
+    if indices is None:
         index = ops.reshape(t, (1, 1))
         rows = [row[None] for row in rows]
     else:
-        index = ops.stack([ops.zeros_like(places) + t, places], axis=-1)
+        index = ops.stack([ops.zeros_like(indices) + t, indices], axis=-1)
     return tuple(
         buffer
         if buffer.shape[-1] == 0

@@ -235,8 +235,8 @@ class IndependentSampler(DecodingStrategy):
     def finalize(self, state: StepState, strategy_state) -> FinalHypotheses:
         _, lengths = strategy_state
         maximum = state.max_lengths[:, None]
-        places = ops.arange(self.num_hypotheses, dtype="int32")
-        slots = ops.zeros_like(lengths) + places
+        ranks = ops.arange(self.num_hypotheses, dtype="int32")
+        slots = ops.zeros_like(lengths) + ranks
         # Hypotheses that end before the limit also have the symbol `</s>`.
         symbols = ops.minimum(lengths + 1, ops.maximum(maximum, 1))
         ranking = state.final(state.scores, slots, symbols)
@@ -247,7 +247,7 @@ class IndependentSampler(DecodingStrategy):
         if self.counts is not None:
             counts = self.counts[:, None]
         # A sentence without room for a word has one hypothesis.
-        is_counted = is_counted & (places < ops.where(maximum > 0, counts, 1))
+        is_counted = is_counted & (ranks < ops.where(maximum > 0, counts, 1))
         ranking = ops.where(is_counted, ranking, -float("inf"))
         lengths = ops.where(is_counted, lengths, 0)
         ends = ops.where(is_counted, ends, -1)

@@ -8,7 +8,7 @@ from keras import backend, ops, tree
 
 from luong_keras.ops import masking
 from luong_keras.ops.backends import rows_of_each
-from luong_keras.ops.masking import PLACE_DTYPE
+from luong_keras.ops.masking import INDEX_DTYPE
 
 # A finite substitute for -inf: its sums with real scores stay ordered.
 NEVER = -1e30
@@ -87,10 +87,10 @@ def top_k(values, k):
     values = ops.reshape(values, (-1, blocks, BLOCK))
     _, top_blocks = largest(ops.max(values, axis=-1), k)
     # In the order of the vocabulary, to find the first of equal values.
-    top_blocks = ops.sort(ops.cast(top_blocks, PLACE_DTYPE), axis=-1)
+    top_blocks = ops.sort(ops.cast(top_blocks, INDEX_DTYPE), axis=-1)
     candidates = rows_of_each(values, top_blocks)
     top_values, index = largest(ops.reshape(candidates, (-1, k * BLOCK)), k)
-    index = ops.cast(index, PLACE_DTYPE)
+    index = ops.cast(index, INDEX_DTYPE)
     (block,) = gather_beams([top_blocks], index // BLOCK)
     index = ops.reshape(block * BLOCK + index % BLOCK, (-1, hypotheses, k))
     top_values = ops.reshape(top_values, (-1, hypotheses, k))
@@ -98,7 +98,7 @@ def top_k(values, k):
 
 
 def largest(values, count):
-    """Compute `ops.top_k`, with equal values in the order of their places.
+    """Compute `ops.top_k`, with equal values in the order of their indices.
 
     On torch, `ops.top_k` returns equal values in any order.
 
@@ -107,19 +107,19 @@ def largest(values, count):
         count: The number of values to return, at most N.
 
     Returns:
-        The values and their int32 places, (..., count) each.
+        The values and their int32 indices, (..., count) each.
 
     Example:
         >>> import numpy as np
-        >>> _, places = largest(np.array([1.0, 3.0, 2.0, 3.0, 3.0]), 4)
-        >>> np.array(places).tolist()
+        >>> _, indices = largest(np.array([1.0, 3.0, 2.0, 3.0, 3.0]), 4)
+        >>> np.array(indices).tolist()
         [1, 3, 4, 2]
     """
     if backend.backend() != "torch":
         return ops.top_k(values, count)
     values = ops.convert_to_tensor(values)
-    places = ops.argsort(-values, axis=-1)[..., :count]
-    return ops.take_along_axis(values, places, axis=-1), places
+    indices = ops.argsort(-values, axis=-1)[..., :count]
+    return ops.take_along_axis(values, indices, axis=-1), indices
 
 
 def gather_beams(tensors, order):

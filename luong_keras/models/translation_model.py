@@ -341,7 +341,7 @@ class TranslationModel:
         It takes `ids` (B, K), `states` (a list of (B, K, U)) and the 0-based
         `position`, and returns logits (B, K, V), the new states and the
         attention weights (B, K, S), zeros without attention. With `words`
-        (C,), a shortlist of ids, the logits are (B, K, C) and `ids` are places
+        (C,), a shortlist of ids, the logits are (B, K, C) and `ids` are indices
         in the shortlist.
         """
         return DecodingStep(self, memory, mask, words)
@@ -355,7 +355,7 @@ class DecodingStep(PerSentence):
         memory: (B, S, M).
         mask: (B, S).
         words: (C,) ids of a shortlist, or None for all words. With a
-            shortlist, the step reads and scores places in it.
+            shortlist, the step reads and scores indices of it.
     """
 
     per_sentence = ("projected_memory", "mask")

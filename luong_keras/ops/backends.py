@@ -4,7 +4,7 @@ import keras
 from keras import backend, ops
 
 from luong_keras.missing_package import private_name
-from luong_keras.ops.masking import PLACE_DTYPE, all_places
+from luong_keras.ops.masking import INDEX_DTYPE, all_indices
 
 
 def enable_float64(enabled: bool = True) -> None:
@@ -75,22 +75,22 @@ def dropout(x, rate, seed_generator, noise_shape=None):
     )
 
 
-def rows(table, places):
-    """Return the rows of `table` (V, ...) at `places` (...): (..., ...).
+def rows(table, indices):
+    """Return the rows of `table` (V, ...) at `indices` (...): (..., ...).
 
-    `places` are integers from 0. `keras.ops.take` reads the whole variable:
+    `indices` are integers from 0. `keras.ops.take` reads the whole variable:
     TensorFlow copies it once an optimizer has changed only some of its rows.
     """
     if backend.backend() != "tensorflow":
-        return ops.take(table, places, axis=0)
+        return ops.take(table, indices, axis=0)
     import tensorflow as tf
 
     value = table.value if isinstance(table, keras.Variable) else table
-    return tf.gather(value, places)
+    return tf.gather(value, indices)
 
 
-def rows_of_each(x, places):
-    """Return the rows of each `x` (B, S, ...) at its `places` (B, ...).
+def rows_of_each(x, indices):
+    """Return the rows of each `x` (B, S, ...) at its `indices` (B, ...).
 
     Whole rows are gathered; on TensorFlow `keras.ops.take_along_axis` would
     gather number by number, and needs tens of operations.
@@ -104,27 +104,27 @@ def rows_of_each(x, places):
     if backend.backend() == "tensorflow":
         import tensorflow as tf
 
-        return tf.gather(x, places, batch_dims=1)
+        return tf.gather(x, indices, batch_dims=1)
     batch, count, *sizes = ops.shape(x)
     # A size of -1 is undefined beside an empty axis.
     flat = ops.reshape(x, (batch * count, *sizes))
-    places = ops.cast(places, PLACE_DTYPE)
-    first = all_places(batch) * ops.cast(count, PLACE_DTYPE)
-    first = ops.reshape(first, (-1, *[1] * (len(places.shape) - 1)))
-    return rows(flat, places + first)
+    indices = ops.cast(indices, INDEX_DTYPE)
+    first = all_indices(batch) * ops.cast(count, INDEX_DTYPE)
+    first = ops.reshape(first, (-1, *[1] * (len(indices.shape) - 1)))
+    return rows(flat, indices + first)
 
 
-def take_last(x, places):
+def take_last(x, indices):
     """Compute `keras.ops.take_along_axis` along the last axis.
 
-    `x` (..., N) and `places` (..., M) have the same leading axes. TensorFlow
+    `x` (..., N) and `indices` (..., M) have the same leading axes. TensorFlow
     needs one operation, and not the tens of `keras.ops.take_along_axis`.
     """
     if backend.backend() == "tensorflow":
         import tensorflow as tf
 
-        return tf.gather(x, places, batch_dims=len(x.shape) - 1)
-    return ops.take_along_axis(x, places, axis=-1)
+        return tf.gather(x, indices, batch_dims=len(x.shape) - 1)
+    return ops.take_along_axis(x, indices, axis=-1)
 
 
 def sum_equal_rows(slices):

@@ -168,7 +168,7 @@ class _Words:
 
     def _run_worker(self, worker, weights):
         """Return the results of one worker's chunks; zeros for other words."""
-        # One more row takes the results of places without a word.
+        # One more row takes the results of padding.
         rows = self.num_words + 1
         width = self.vectors.shape[-1]
         zeros = [

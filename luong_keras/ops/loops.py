@@ -24,8 +24,8 @@ def stacking_loop(body, carry, xs, num_stacked, num_kept=0, reverse=False):
         xs: Dict of tensors (T, ...) and of results that a loop has kept.
         num_stacked: The number of tensors in `ys`, of the dtype of the carry.
         num_kept: The number of tensors in `zs`, likewise.
-        reverse: Whether to start at the last step; the results stay at the
-            places of their steps.
+        reverse: Whether to start at the last step; the results stay in
+            the order of the steps.
 
     Returns:
         The last carry; `ys` of all steps, (T, ...); `zs` of all steps, in a

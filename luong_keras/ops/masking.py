@@ -1,8 +1,8 @@
-"""Masks, the softmax that respects them, and places in padded rows.
+"""Masks, the softmax that respects them, and indices in padded rows.
 
 A mask is boolean and True means "use". A sentence spans its first True to its
 last, whichever side is padded. A False between them is a hole: it keeps its
-position, has weight 0 and is not a word. Places count from the beginning of a
+position, has weight 0 and is not a word. Indices count from the beginning of a
 padded row, positions from the first word of its sentence.
 """
 
@@ -12,15 +12,15 @@ from keras import backend, ops
 
 # TensorFlow computes int32 on the host, even if it has a GPU. Loop counters
 # stay int32, because the host needs them anyway.
-PLACE_DTYPE = "int64" if backend.backend() == "tensorflow" else "int32"
+INDEX_DTYPE = "int64" if backend.backend() == "tensorflow" else "int32"
 
 
 class Span(NamedTuple):
-    """First places and lengths of sentences, integers (...) each.
+    """First indices and lengths of sentences, integers (...) each.
 
     Attributes:
-        first: The place of the first word; 0 in an empty row.
-        length: S, the number of places from the first word to the last.
+        first: The index of the first word; 0 in an empty row.
+        length: S, the number of positions from the first word to the last.
     """
 
     first: Any
@@ -38,19 +38,19 @@ def upcast(x):
     return ops.cast(x, wider_dtype(x.dtype))
 
 
-def all_places(length):
-    """Return the places of a row, 0 to `length` - 1."""
+def all_indices(length):
+    """Return the indices of a row, 0 to `length` - 1."""
     # JAX 0.5 needs both ends of a range of symbolic length.
-    return ops.arange(0, length, dtype=PLACE_DTYPE)
+    return ops.arange(0, length, dtype=INDEX_DTYPE)
 
 
 def span(mask):
     """Return the `Span` of each sentence of a mask (..., S)."""
-    places = all_places(mask.shape[-1] or ops.shape(mask)[-1])
-    size = ops.cast(ops.shape(mask)[-1], PLACE_DTYPE)
+    indices = all_indices(mask.shape[-1] or ops.shape(mask)[-1])
+    size = ops.cast(ops.shape(mask)[-1], INDEX_DTYPE)
     mask = ops.cast(mask, "bool")
-    end = ops.max(ops.where(mask, places + 1, 0), axis=-1)
-    first = size - ops.max(ops.where(mask, size - places, 0), axis=-1)
+    end = ops.max(ops.where(mask, indices + 1, 0), axis=-1)
+    first = size - ops.max(ops.where(mask, size - indices, 0), axis=-1)
     # In an empty row `first` is after the end.
     first = ops.minimum(first, end)
     return Span(first, end - first)

@@ -75,8 +75,8 @@ def gather_windows(rows, positions):
     """
 
     def gather(x):
-        batch, blocks, places = ops.shape(positions)
-        shape = (batch * blocks, places, ops.shape(x)[-1])
+        batch, blocks, width = ops.shape(positions)
+        shape = (batch * blocks, width, ops.shape(x)[-1])
         return ops.reshape(rows_of_each(x, positions), shape)
 
     windows = gather(rows)
@@ -305,7 +305,7 @@ class _Rows:
             for factor in (by_row, by_width)
         )
         if first is not None:
-            first = ops.cast(_merge_steps(first), masking.PLACE_DTYPE)
+            first = ops.cast(_merge_steps(first), masking.INDEX_DTYPE)
         return by_row, by_width, first
 
 
@@ -360,12 +360,12 @@ def spread_windows(windows, first, length):
 def _add_windows(windows, first, length):
     """Add windows (B, T, W, ...) to zeros (B, S, ...), from `first` on."""
     batch, _, width, *inner = ops.shape(windows)
-    row = masking.all_places(batch)
-    row = row * ops.cast(length, masking.PLACE_DTYPE)
-    place = ops.reshape(row, (-1, 1, 1)) + first
-    place = place + masking.all_places(width)
+    row = masking.all_indices(batch)
+    row = row * ops.cast(length, masking.INDEX_DTYPE)
+    index = ops.reshape(row, (-1, 1, 1)) + first
+    index = index + masking.all_indices(width)
     sums = ops.scatter(
-        ops.reshape(place, (-1, 1)),
+        ops.reshape(index, (-1, 1)),
         ops.reshape(windows, (-1, *inner)),
         (batch * length, *inner),
     )

@@ -120,7 +120,7 @@ def reverse_within_mask(x, mask):
     if mask is None:
         return ops.flip(x, axis=1)
     first, length = (ops.expand_dims(n, -1) for n in masking.span(mask))
-    steps = masking.all_places(ops.shape(x)[1])
+    steps = masking.all_indices(ops.shape(x)[1])
     inside = ops.logical_and(steps >= first, steps < first + length)
     index = ops.where(inside, 2 * first + length - 1 - steps, steps)
     return rows_of_each(x, index)

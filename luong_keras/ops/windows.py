@@ -2,7 +2,7 @@
 
 Luong, Pham and Manning (2015), section 3.2. Positions are 0-based and in
 natural word order. A sentence of S words has the positions 0 ... S - 1; if it
-is padded on the left, position 0 is not the first place of its row.
+is padded on the left, position 0 is not the first index of its row.
 """
 
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from luong_keras.ops import masking
-from luong_keras.ops.masking import PLACE_DTYPE, all_places
+from luong_keras.ops.masking import INDEX_DTYPE, all_indices
 from luong_keras.ops.products import product
 
 ALIGNMENTS = ("monotonic", "predictive")
@@ -23,7 +23,7 @@ class Window(NamedTuple):
     Attributes:
         aligned_position: p_t, (B, T), real if it is predicted; counted from
             the first word of the sentence.
-        centre: The place of floor(p_t) in the row, (B, T) int.
+        centre: The index of floor(p_t) in the row, (B, T) int.
         mask: Boolean (B, T, S), True inside the window and the sentence.
         gaussian: exp(-(s - p_t)^2 / (2 sigma^2)) (eq. 10), (B, T, S), outside
             the window too.
@@ -57,8 +57,8 @@ class AlignedPosition(NamedTuple):
 
     Attributes:
         aligned_position: p_t, (B, T), counted from a sentence's first word.
-        centre: The place of floor(p_t) in the row, (B, T).
-        first: The place of each sentence's first word, (B,).
+        centre: The index of floor(p_t) in the row, (B, T).
+        first: The index of each sentence's first word, (B,).
         mask: Boolean (B, S) or None.
     """
 
@@ -74,8 +74,8 @@ def sentence_span(value, mask):
         return masking.span(mask)
     batch, source_length = ops.shape(value)[0], ops.shape(value)[1]
     return masking.Span(
-        ops.zeros((batch,), dtype=PLACE_DTYPE),
-        ops.full((batch,), source_length, dtype=PLACE_DTYPE),
+        ops.zeros((batch,), dtype=INDEX_DTYPE),
+        ops.full((batch,), source_length, dtype=INDEX_DTYPE),
     )
 
 
@@ -86,8 +86,8 @@ def monotonic_position(step, lengths, clamp=True):
     program keeps it at the last word. `step` (..., T) int, `lengths` (B,)
     int; the result (B, T) int.
     """
-    last = ops.expand_dims(ops.cast(lengths, PLACE_DTYPE) - 1, -1)
-    step = ops.cast(step, PLACE_DTYPE)
+    last = ops.expand_dims(ops.cast(lengths, INDEX_DTYPE) - 1, -1)
+    step = ops.cast(step, INDEX_DTYPE)
     if clamp:
         return ops.minimum(step, ops.maximum(last, 0))
     return step + ops.zeros_like(last)
@@ -109,10 +109,10 @@ def predictive_position(query, lengths, position_kernel, position_vector):
 
 def floor_position(aligned_position, lengths):
     """Return floor(p_t) as int (B, T), at most S - 1 (a sigmoid may be 1)."""
-    last = ops.maximum(ops.cast(lengths, PLACE_DTYPE) - 1, 0)
-    # The window's place has no gradient; only the Gaussian has one.
+    last = ops.maximum(ops.cast(lengths, INDEX_DTYPE) - 1, 0)
+    # The position of the window has no gradient; only the Gaussian has one.
     floor = ops.floor(ops.stop_gradient(aligned_position))
-    return ops.minimum(ops.cast(floor, PLACE_DTYPE), ops.expand_dims(last, -1))
+    return ops.minimum(ops.cast(floor, INDEX_DTYPE), ops.expand_dims(last, -1))
 
 
 def window_indices(centre, half_width, source_length, blocks=SINGLE):
@@ -127,10 +127,10 @@ def window_indices(centre, half_width, source_length, blocks=SINGLE):
         width = min(width, source_length)
     else:
         width = ops.minimum(width, source_length)
-    first = ops.cast(centre[:, :: blocks.size], PLACE_DTYPE) - half_width
+    first = ops.cast(centre[:, :: blocks.size], INDEX_DTYPE) - half_width
     first = ops.minimum(first, source_length - width)
     first = ops.expand_dims(ops.maximum(first, 0), -1)
-    return first + all_places(width)
+    return first + all_indices(width)
 
 
 def cut_into_blocks(x, size):

@@ -372,8 +372,8 @@ MUTATIONS = [
     Mutation(
         "the logits of the first position of a prefix",
         "decoding/model_step.py",
-        "place = position if self.reads_prefix else 0",
-        "place = 0",
+        "step = position if self.reads_prefix else 0",
+        "step = 0",
         OWN_MODELS,
         "greedy and prefix",
     ),
@@ -1101,8 +1101,8 @@ MUTATIONS = [
     Mutation(
         "windows go back to their positions one too late",
         "ops/products.py",
-        "place = ops.reshape(row, (-1, 1, 1)) + first",
-        "place = ops.reshape(row, (-1, 1, 1)) + first + 1",
+        "index = ops.reshape(row, (-1, 1, 1)) + first",
+        "index = ops.reshape(row, (-1, 1, 1)) + first + 1",
         SCAN,
         "rows_and_windows",
     ),
@@ -1149,9 +1149,9 @@ MUTATIONS = [
     Mutation(
         "the steps of a smaller batch are written at the wrong sentences",
         "decoding/search.py",
-        "write_rows(history, t, rows, self.places)",
-        "write_rows(history, t, rows, None if self.places is None else "
-        "ops.arange(ops.shape(self.places)[0], dtype='int32'))",
+        "write_rows(history, t, rows, self.indices)",
+        "write_rows(history, t, rows, None if self.indices is None else "
+        "ops.arange(ops.shape(self.indices)[0], dtype='int32'))",
         FINISHED,
     ),
     Mutation(
@@ -1177,7 +1177,7 @@ MUTATIONS = [
         FINISHED,
     ),
     Mutation(
-        "a shortlist reads places as ids",
+        "a shortlist reads indices as ids",
         "models/translation_model.py",
         "            ids = ops.take(self.words, ids)\n",
         "            pass\n",
@@ -1450,10 +1450,10 @@ MUTATIONS = [
         ("tests/ops/test_backends.py",),
     ),
     Mutation(
-        "places that TensorFlow keeps on the host",
+        "indices that TensorFlow keeps on the host",
         "ops/masking.py",
-        'PLACE_DTYPE = "int64" if',
-        'PLACE_DTYPE = "int32" if',
+        'INDEX_DTYPE = "int64" if',
+        'INDEX_DTYPE = "int32" if',
         ("tests/models/test_gpu_kernels.py",),
         "goes_through_the_host",
     ),

@@ -131,7 +131,7 @@ def test_gathered_windows_are_spread_to_their_positions():
     np.testing.assert_allclose(rows[1], source[0, 5:7], rtol=1e-6)
     np.testing.assert_allclose(rows[2], source[1, 2:4], rtol=1e-6)
     values = np.arange(1.0, 9.0, dtype="float32").reshape(2, 2, 2)
-    first = positions[..., :1].astype(masking.PLACE_DTYPE)
+    first = positions[..., :1].astype(masking.INDEX_DTYPE)
     dense = to_numpy(products.spread_windows(values, first, 7))
     assert dense[0].tolist() == [[1, 2, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 3, 4]]
     assert dense[1].tolist() == [[0, 0, 5, 6, 0, 0, 0], [0, 0, 0, 7, 8, 0, 0]]

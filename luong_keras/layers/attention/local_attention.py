@@ -244,7 +244,7 @@ class LocalAttention(LuongAttention):
 
     def _read_all(self, query, keys, value, aligned, dropout_mask, training):
         """Return the context and weights from the whole source."""
-        positions = masking.all_places(ops.shape(value)[1])
+        positions = masking.all_indices(ops.shape(value)[1])
         window = self._window_at(aligned, positions)
         weights = windows.local_weights(
             self._scores(query, keys),
@@ -294,11 +294,11 @@ class LocalAttention(LuongAttention):
         if self.alignment == "predictive":
             return None
         if position is not None:
-            position = ops.cast(position, masking.PLACE_DTYPE)
+            position = ops.cast(position, masking.INDEX_DTYPE)
             is_single = len(query.shape) == 2 and len(position.shape) == 1
             return ops.expand_dims(position, -1) if is_single else position
         check_single_step(query)
-        steps = masking.all_places(ops.shape(query)[1])
+        steps = masking.all_indices(ops.shape(query)[1])
         if query_mask is None:
             return steps
         first = masking.span(query_mask).first[:, None]
@@ -312,7 +312,7 @@ class LocalAttention(LuongAttention):
         The arguments are those of a call. The layer must be built.
         """
         position = self._step_position(query, position, query_mask)
-        positions = masking.all_places(ops.shape(value)[1])
+        positions = masking.all_indices(ops.shape(value)[1])
         aligned = self._align(query, value, value_mask, position)
         return self._window_at(aligned, positions)
 

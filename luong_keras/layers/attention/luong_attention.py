@@ -284,7 +284,7 @@ class LuongAttention(CheckedLayer):
         return raw_scores * self.scale if self.use_scale else raw_scores
 
     def _location_weights(self, location_scores, value, value_mask):
-        positions = masking.all_places(ops.shape(value)[1])[None]
+        positions = masking.all_indices(ops.shape(value)[1])[None]
         if value_mask is not None:
             positions = positions - masking.span(value_mask).first[:, None]
         inside = positions < location_scores.shape[-1]
@@ -386,7 +386,7 @@ class LuongAttention(CheckedLayer):
 def _at_positions(location_scores, positions):
     """Return the scores (B, T, P) of positions 0 ... P - 1 at others, (B, S).
 
-    Places without a scored position get the value of another one, which the
+    Positions without a score get the value of another one, which the
     caller masks.
     """
     index = ops.clip(positions, 0, location_scores.shape[-1] - 1)
