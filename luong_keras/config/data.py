@@ -65,10 +65,10 @@ class SentencePieceConfig(Settings):
                 f"{self.character_coverage}."
             )
         symbols = self.user_defined_symbols
-        for place, symbol in enumerate(symbols):
+        for index, symbol in enumerate(symbols):
             if (
                 symbol in SPECIAL_TOKENS
-                or symbol in symbols[:place]
+                or symbol in symbols[:index]
                 # No white space, even in SentencePiece's form, or byte.
                 or not re.fullmatch(r"(?!<0x..>$)[^\s\u2581]+", symbol)
             ):

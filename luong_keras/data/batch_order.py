@@ -59,7 +59,7 @@ class Mixture:
         >>> mixture = Mixture([2, 6], [3, 1], seed=1)
         >>> mixture.shares.tolist()
         [6, 2]
-        >>> drawn = mixture.places(0, 8, epoch=0)
+        >>> drawn = mixture.pairs(0, 8, epoch=0)
         >>> sorted(np.bincount(drawn, minlength=8)[:2].tolist())
         [3, 3]
     """
@@ -87,30 +87,30 @@ class Mixture:
         self.seed = seed
         self.shares = _round_shares(int(self.counts.sum()), self.weights)
 
-    def places(self, start: int, stop: int, epoch: int) -> np.ndarray:
-        """Compute the pairs at a range of places in an epoch.
+    def pairs(self, start: int, stop: int, epoch: int) -> np.ndarray:
+        """Compute the pairs at a range of positions in an epoch.
 
         Args:
-            start: The first place, from 0.
-            stop: The place after the last one, at most the number of pairs.
+            start: The first position, from 0.
+            stop: The position after the last one, at most the number of pairs.
             epoch: The epoch, from 0.
 
         Returns:
             (stop - start,) int64 array, the numbers of the pairs.
         """
         total = int(self.counts.sum())
-        shuffled = shuffled_places(
+        shuffled = shuffled_indices(
             np.arange(start, stop), total, (self.seed, epoch)
         )
         starts = np.cumsum(self.shares) - self.shares
         source = np.searchsorted(starts, shuffled, side="right") - 1
-        # A source without a share starts at the same place as the next one:
+        # A source without a share starts at the same position as the next one:
         # side="right" finds the last of them, which has a share.
-        place = epoch * self.shares[source] + shuffled - starts[source]
-        passes, place = np.divmod(place, self.counts[source])
+        index = epoch * self.shares[source] + shuffled - starts[source]
+        passes, index = np.divmod(index, self.counts[source])
         # The seeds of sources never coincide with the seed of the epoch.
         seeds = np.stack([self.seed + ((source + 1) << 32), passes], -1)
-        pairs = shuffled_places(place, self.counts[source], seeds)
+        pairs = shuffled_indices(index, self.counts[source], seeds)
         return pairs + (np.cumsum(self.counts) - self.counts)[source]
 
 
@@ -132,8 +132,8 @@ def _round_shares(total: int, weights: Sequence[float]) -> np.ndarray:
 _FIRST_SEED = 498247692  # the first of the operation's three seeds
 
 
-def shuffled_places(
-    places: np.ndarray,
+def shuffled_indices(
+    positions: np.ndarray,
     counts: int | np.ndarray,
     seeds: tuple[int, int] | np.ndarray,
 ) -> np.ndarray:
@@ -142,7 +142,7 @@ def shuffled_places(
     The ranges are not shuffled as a whole.
 
     Args:
-        places: (n,) integer array, the positions.
+        positions: (n,) integer array.
         counts: The length of the range, or (n,) integer array, the length of
             the range of each position.
         seeds: Two integers, or (n, 2) integer array; each pair of integers
@@ -152,14 +152,14 @@ def shuffled_places(
         (n,) int64 array, the elements at these positions.
 
     Example:
-        >>> whole = shuffled_places(np.arange(10), 10, (1, 0))
+        >>> whole = shuffled_indices(np.arange(10), 10, (1, 0))
         >>> sorted(whole.tolist()) == list(range(10))
         True
-        >>> part = shuffled_places(np.array([4, 5]), 10, (1, 0))
+        >>> part = shuffled_indices(np.array([4, 5]), 10, (1, 0))
         >>> part.tolist() == whole[4:6].tolist()
         True
     """
-    if not places.size:  # The operation does not accept an empty range.
+    if not positions.size:  # The operation does not accept an empty range.
         return np.zeros(0, np.int64)
     seeds = np.array(seeds, np.int64)
     first_seeds = np.full((*seeds.shape[:-1], 1), _FIRST_SEED, np.int64)
@@ -167,7 +167,7 @@ def shuffled_places(
         # `tf.random.experimental.index_shuffle` calls this operation, but does
         # not accept several seeds, because of their shape.
         return tf.raw_ops.RandomIndexShuffle(
-            index=tf.constant(places, tf.int64),
+            index=tf.constant(positions, tf.int64),
             seed=tf.constant(np.concatenate([first_seeds, seeds], -1)),
             max_index=tf.constant(counts - 1, tf.int64),
             rounds=4,

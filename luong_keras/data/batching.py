@@ -11,7 +11,7 @@ import numpy as np
 from luong_keras.config.checks import at_least, check_choice
 from luong_keras.data.batch_order import (
     Mixture,
-    shuffled_places,
+    shuffled_indices,
     sorted_batches,
 )
 from luong_keras.data.corpus import Corpus
@@ -173,19 +173,19 @@ class TrainingBatches:
             lines = self._pairs.lines[start:stop]
             return sorted_batches(lines, keys, self.batch_size)
         if self._mixture is not None:
-            places = self._mixture.places(start, stop, epoch)
+            positions = self._mixture.pairs(start, stop, epoch)
         else:
-            places = shuffled_places(
+            positions = shuffled_indices(
                 np.arange(start, stop), count, (self.seed, epoch)
             )
         keys.append(self._pairs.source_lengths)
         batches = sorted_batches(
-            self._pairs.lines[places], keys, self.batch_size
+            self._pairs.lines[positions], keys, self.batch_size
         )
         # The seeds of epochs are not negative, so the two never coincide.
         seed = (-1 - self.seed, epoch * self.pools_per_epoch + pool)
-        order = shuffled_places(np.arange(len(batches)), len(batches), seed)
-        return [batches[place] for place in order]
+        order = shuffled_indices(np.arange(len(batches)), len(batches), seed)
+        return [batches[index] for index in order]
 
     def lines(self, step: int) -> np.ndarray:
         """Compute the lines of the corpus in the batch of a step.
@@ -201,9 +201,9 @@ class TrainingBatches:
     def _lines_from(self, step: int) -> Iterator[np.ndarray]:
         """Yield the lines of the batch of a step and of all later ones."""
         while True:
-            epoch, place = divmod(step, self.steps_per_epoch)
-            pool, place = divmod(place, self.pool_batches)
-            batches = self.pool_lines(epoch, pool)[place:]
+            epoch, index = divmod(step, self.steps_per_epoch)
+            pool, index = divmod(index, self.pool_batches)
+            batches = self.pool_lines(epoch, pool)[index:]
             yield from batches
             step += len(batches)
 

@@ -328,16 +328,16 @@ def held_out_pairs(
     # More different pairs than this do not make the parts larger.
     max_hashes = MAX_PAIRS / SHARE
     hashes: set[int] = set()
-    # Pairs that may have the smallest hashes, with their first places and the
+    # Pairs that may have the smallest hashes, with their first indices and the
     # hashes of their text before the preparation.
     candidates: dict[int, tuple[int, tuple[str, str], set[int]]] = {}
     limit = 1 << 64
     chunks = checked_chunks(pairs, preprocess, filters, processes)
-    for place, (pair, result) in enumerate(
+    for index, (pair, result) in enumerate(
         itertools.chain.from_iterable(chunks)
     ):
         if isinstance(result, str):
-            first = getattr(pair, "place", place + 1), format_pair(pair)
+            first = getattr(pair, "place", index + 1), format_pair(pair)
             left_out.setdefault(result, [0, *first])[0] += 1
             continue
         digest = result[2]
@@ -346,7 +346,7 @@ def held_out_pairs(
         if digest >= limit:
             continue
         if digest not in candidates:
-            candidates[digest] = place, (pair[0], pair[1]), set()
+            candidates[digest] = index, (pair[0], pair[1]), set()
         candidates[digest][2].add(pair_hash(*pair))
         if len(candidates) > 2 * maximum:
             candidates = dict(sorted(candidates.items())[:maximum])

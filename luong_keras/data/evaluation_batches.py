@@ -25,7 +25,7 @@ class EvaluationBatches:
     """Batches of sentences of similar length, longest first.
 
     Each sentence is in one batch. Iterating yields dicts of arrays: `indices`
-    (B,), int64, the places of the sentences in `sources`; `source` (B, S),
+    (B,), int64, the indices of the sentences in `sources`; `source` (B, S),
     int32, padded on the right to at least one column, even if all sentences
     are empty; and, with `targets`, `target_in` and `target_out` (B, T) as in
     `TrainingBatches`.

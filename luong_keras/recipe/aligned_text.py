@@ -208,11 +208,11 @@ def model_links(
         for tokenizer in (trained.source_tokenizer, trained.target_tokenizer)
     ]
     count = min(maximum, len(corpus))
-    places = np.arange(count) * len(corpus) // max(count, 1)
+    numbers = np.arange(count) * len(corpus) // max(count, 1)
     cut = 0
     with progress_bar("aligning words", count) as advance:
         for start in range(0, count, CHUNK):
-            lines = corpus.lines(places[start : start + CHUNK])
+            lines = corpus.lines(numbers[start : start + CHUNK])
             sources, targets = (
                 [line.decode() for line in side] for side in lines
             )
@@ -266,7 +266,7 @@ def file_links(
         words = [line.split() for line in lines]
         lengths = len(words[0]), len(words[1])
         check_links(pair_links, lengths, f"line {number} of {links}")
-        places = [
+        positions = [
             nearest_word_positions(*pair)
             for pair in ((source_tokens, words[0]), (target_tokens, words[1]))
         ]
@@ -276,8 +276,8 @@ def file_links(
             _replace_unknown(target_tokens, vocabularies[1]),
             [
                 (i, j)
-                for i, first in enumerate(places[0])
-                for j, second in enumerate(places[1])
+                for i, first in enumerate(positions[0])
+                for j, second in enumerate(positions[1])
                 if (first, second) in linked_words
             ],
         )

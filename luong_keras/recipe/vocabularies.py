@@ -9,7 +9,7 @@ import numpy as np
 from luong_keras.config import DataConfig, RunConfig
 from luong_keras.config.data import SentencePieceConfig
 from luong_keras.config.values import with_values
-from luong_keras.data.batch_order import shuffled_places
+from luong_keras.data.batch_order import shuffled_indices
 from luong_keras.data.corpus import SIDES, Corpus
 from luong_keras.data.token_ids import select_pairs, token_ids
 from luong_keras.files.atomic_file import write_text
@@ -22,6 +22,7 @@ from luong_keras.text.sentencepiece_tokenizer import (
     SentencePieceTokenizer,
     VocabularySizeError,
 )
+from luong_keras.text.threads import batches_of
 from luong_keras.text.tokenizer import Tokenizer
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
@@ -188,17 +189,14 @@ def sampled_lines(
         for side in sides:
             yield from corpus.side_lines(side)
         return
-    indices = np.sort(
-        shuffled_places(np.arange(maximum), len(sides) * count, _SAMPLE_SEED)
+    chosen = np.sort(
+        shuffled_indices(np.arange(maximum), len(sides) * count, _SAMPLE_SEED)
     )
-    for number, side in enumerate(sides):
-        first, last = np.searchsorted(
-            indices, [number * count, (number + 1) * count]
-        )
-        places = indices[first:last] - number * count
-        for start in range(0, len(places), _LINES_PER_CALL):
-            lines = corpus.side(side, places[start : start + _LINES_PER_CALL])
-            yield from (line.decode() for line in lines)
+    for index, side in enumerate(sides):
+        start, stop = index * count, (index + 1) * count
+        numbers = chosen[(chosen >= start) & (chosen < stop)] - start
+        for part in batches_of(numbers, _LINES_PER_CALL):
+            yield from (line.decode() for line in corpus.side(side, part))
 
 
 def print_rewritten_references(

@@ -188,12 +188,10 @@ def _add_legend(axes: Axes, names: Sequence[str]) -> None:
         text.set_text(name)
 
 
-def _add_tooltip(
-    axes: Axes, x: float, y: float, place: str, label: str
-) -> None:
+def _add_tooltip(axes: Axes, x: float, y: float, name: str, label: str) -> None:
     """Add an invisible point whose tooltip shows its numbers."""
     (mark,) = axes.plot(x, y, marker="o", markersize=12, alpha=0)
-    mark.set_gid(f"point {place} {label}")
+    mark.set_gid(f"point {name} {label}")
 
 
 def _finish_chart(
@@ -240,10 +238,10 @@ def _adapt_svg(svg: str, title: str, key: str) -> str:
 def _number_table(
     x_name: str, series: Sequence[Curve], format_x: Callable[[float], str]
 ) -> tuple[list[str], list[list[str]]]:
-    places = sorted({x for curve in series for x, _ in curve.points})
+    xs = sorted({x for curve in series for x, _ in curve.points})
     columns = [dict(curve.points) for curve in series]
     rows = [
         [format_x(x), *(f"{c[x]:.4g}" if x in c else "–" for c in columns)]
-        for x in places
+        for x in xs
     ]
     return [x_name, *(curve.name for curve in series)], rows

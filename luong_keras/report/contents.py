@@ -230,9 +230,9 @@ def examples(runs: Sequence[RunRecord], count: int) -> list[Group]:
         titles = (f"Better in {runs[1].name}", f"Better in {runs[0].name}")
         note = "Ordered by the difference in sentence chrF."
     lengths = [len(source) for source in runs[0].sources]
-    places = range(len(rank))
-    high = sorted(places, key=lambda i: (-rank[i], -lengths[i]))[:count]
-    low = sorted(places, key=lambda i: (rank[i], -lengths[i]))[:count]
+    indices = range(len(rank))
+    high = sorted(indices, key=lambda i: (-rank[i], -lengths[i]))[:count]
+    low = sorted(indices, key=lambda i: (rank[i], -lengths[i]))[:count]
     if len(runs) == 2:
         high = [i for i in high if rank[i] > 0]
         low = [i for i in low if rank[i] < 0]
@@ -285,7 +285,7 @@ def align(
     from luong_keras.recipe.loading import load_run
 
     all_examples = [example for group in groups for example in group.examples]
-    for place, run in enumerate(runs):
+    for index, run in enumerate(runs):
         if run.config.model.attention.kind == "none" or not all_examples:
             continue
         weights = run.results.get("weights")
@@ -298,7 +298,7 @@ def align(
         for example, nbest in zip(all_examples, nbest_lists, strict=True):
             best = nbest[0]
             if max(len(best.tokens), len(best.source_tokens)) <= longest:
-                example.translations[place].alignment = Alignment(
+                example.translations[index].alignment = Alignment(
                     best.source_tokens,
                     best.tokens,
                     np.rint(100 * best.alignments).astype(int).tolist(),
@@ -306,19 +306,19 @@ def align(
 
 
 def _make_example(
-    runs: Sequence[RunRecord], scores: Sequence[Sequence[float]], place: int
+    runs: Sequence[RunRecord], scores: Sequence[Sequence[float]], index: int
 ) -> Example:
     first = runs[0]
-    reference = first.references[place]
+    reference = first.references[index]
     translations = [
         RunTranslation(
             run.name,
-            pieces(run.translations[place], reference),
-            scores_of_run[place],
+            pieces(run.translations[index], reference),
+            scores_of_run[index],
         )
         for run, scores_of_run in zip(runs, scores, strict=True)
     ]
-    return Example(place + 1, first.sources[place], reference, translations)
+    return Example(index + 1, first.sources[index], reference, translations)
 
 
 def _split_text(text: str) -> list[str]:

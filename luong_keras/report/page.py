@@ -142,7 +142,7 @@ def _read_runs(folders: Sequence[str | Path]) -> list[RunRecord]:
 def _score_rows(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
     """Return one row per score, with the values of all runs."""
     rows: dict[str, dict[str, Any]] = {}
-    for place, run in enumerate(runs):
+    for index, run in enumerate(runs):
         if not run.translations:
             continue
         with progress_bar(f"BLEU, chrF and TER of {run.name}"):
@@ -169,7 +169,7 @@ def _score_rows(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
                 title,
                 {"name": title, "values": ["–"] * len(runs), "signatures": []},
             )
-            row["values"][place] = text
+            row["values"][index] = text
             if signature and signature not in row["signatures"]:
                 row["signatures"].append(signature)
     return list(rows.values())
@@ -239,7 +239,7 @@ def _epoch_charts(runs: Sequence[RunRecord]) -> list[Chart]:
         *_CURVES,
     ):
         series = []
-        for place, run in enumerate(runs):
+        for index, run in enumerate(runs):
             for number, (key, name) in enumerate(parts):
                 if len(runs) > 1:
                     name = (
@@ -249,7 +249,7 @@ def _epoch_charts(runs: Sequence[RunRecord]) -> list[Chart]:
                     )
                 points = run.epoch_values(key)
                 if points:
-                    series.append(Curve(name, points, place, bool(number)))
+                    series.append(Curve(name, points, index, bool(number)))
         if series:
             key = f"chart-{len(charts)}"
             charts.append(curves(title, "epoch", y_name, series, key))
@@ -259,7 +259,7 @@ def _epoch_charts(runs: Sequence[RunRecord]) -> list[Chart]:
 def _length_chart(runs: Sequence[RunRecord]) -> Chart | None:
     series: list[Curve] = []
     groups: list[str] = []
-    for place, run in enumerate(runs):
+    for index, run in enumerate(runs):
         if not run.translations:
             continue
         length_groups = bleu_by_source_length(
@@ -274,7 +274,7 @@ def _length_chart(runs: Sequence[RunRecord]) -> Chart | None:
         ]
         name = run.name if len(runs) > 1 else "BLEU"
         points = [(float(i), g.bleu) for i, g in enumerate(length_groups)]
-        series.append(Curve(name, points, place))
+        series.append(Curve(name, points, index))
     if not series:
         return None
     x_name = "source words; below, the number of sentences"

@@ -78,12 +78,12 @@ def test_a_source_continues_across_epochs(corpus):
 
 def test_sources_and_epochs_have_different_orders():
     mixture = Mixture([50, 50], [1, 1], seed=1)
-    found = [mixture.places(0, 100, epoch).tolist() for epoch in range(3)]
+    found = [mixture.pairs(0, 100, epoch).tolist() for epoch in range(3)]
     sources = [[p for p in places if p < 50] for places in found]
     other = [[p - 50 for p in places if p >= 50] for places in found]
     assert len({tuple(o) for o in (*sources, *other, range(50))}) == 7
     assert (
-        Mixture([50, 50], [1, 1], seed=2).places(0, 100, 0).tolist()
+        Mixture([50, 50], [1, 1], seed=2).pairs(0, 100, 0).tolist()
         != (found[0])
     )
 
@@ -92,7 +92,7 @@ def test_each_pass_over_a_source_is_reshuffled():
     # A pass of the first source is two epochs long.
     mixture = Mixture([100, 100], [1, 3], seed=1)
     halves = [
-        frozenset(p for p in mixture.places(0, 200, epoch) if p < 100)
+        frozenset(p for p in mixture.pairs(0, 200, epoch) if p < 100)
         for epoch in range(6)
     ]
     assert all(len(half) == 50 for half in halves)

@@ -57,8 +57,8 @@ class Columns:
     """The two columns of a table, and how they were found.
 
     Attributes:
-        source: The place of the source column, from 0.
-        target: The place of the target column, from 0.
+        source: The index of the source column, from 0.
+        target: The index of the target column, from 0.
         header: Whether the first line of a file names the columns.
         note: A message for the user about the columns, or None.
         count: The maximum number of columns of a line; None for any number.
@@ -84,7 +84,7 @@ def find_columns(
         origin: The name of the table, for the message.
 
     Returns:
-        The places of the columns, from 0.
+        The indices of the columns, from 0.
 
     Raises:
         ValueError: If a column does not exist, or both are the same.
@@ -93,15 +93,15 @@ def find_columns(
         >>> find_columns(["id", "en", "de"], ("de", "2"), "x.csv")
         (2, 1)
     """
-    places = []
+    indices = []
     # `names` may be a line of data that contains one of the numbers.
     all_named = {*columns} <= {*names}
     for column in columns:
         is_number = column.isdecimal() and 1 <= int(column) <= len(names)
         if is_number and not all_named:
-            places.append(int(column) - 1)
+            indices.append(int(column) - 1)
         elif column in names:
-            places.append(list(names).index(column))
+            indices.append(list(names).index(column))
         else:
             hint = did_you_mean(column, names)
             raise ValueError(
@@ -109,12 +109,12 @@ def find_columns(
                 f"{_format_names(names)}, or their numbers from 1, as "
                 f"data.columns. Received: {list(columns)}.{hint}"
             )
-    if places[0] == places[1]:
+    if indices[0] == indices[1]:
         raise ValueError(
             f"data.columns must be two columns. Received: {list(columns)}, "
             f"which is one column of {origin}."
         )
-    return places[0], places[1]
+    return indices[0], indices[1]
 
 
 def guess_columns(
@@ -127,7 +127,7 @@ def guess_columns(
         languages: As those of `RequestedColumns`.
 
     Returns:
-        The places of the columns, from 0; None if the names do not tell.
+        The indices of the columns, from 0; None if the names do not tell.
 
     Example:
         >>> guess_columns(["id", "sentence_en", "German"], ("en", "de"))
@@ -144,10 +144,10 @@ def guess_columns(
         (_language_names(*languages), _language_names(*languages[::-1])),
     ):
         matches = [
-            [place for place, word in enumerate(words) if word in side]
+            [index for index, word in enumerate(words) if word in side]
             for side in (source, target)
         ]
-        if all(len(places) == 1 for places in matches):
+        if all(len(indices) == 1 for indices in matches):
             return matches[0][0], matches[1][0]
     # Two other languages, in the order of the columns.
     codes = list(map(column_language, names))
@@ -167,16 +167,16 @@ def choose_columns(
         origin: The name of the table, for messages.
 
     Returns:
-        The places of the columns, from 0, and the results of
+        The indices of the columns, from 0, and the results of
         `describe_columns`.
 
     Raises:
         ValueError: If the columns do not exist, or cannot be guessed.
     """
     if requested.columns is not None:
-        places = find_columns(names, requested.columns, origin)
-        return *places, *describe_columns(
-            names, places, origin, "as data.columns says"
+        indices = find_columns(names, requested.columns, origin)
+        return *indices, *describe_columns(
+            names, indices, origin, "as data.columns says"
         )
     guess = guess_columns(names, requested.languages)
     reason = "guessed by their names"
@@ -194,13 +194,13 @@ def choose_columns(
 
 
 def describe_columns(
-    names: Sequence[str], places: tuple[int, int], origin: str, reason: str
+    names: Sequence[str], indices: tuple[int, int], origin: str, reason: str
 ) -> tuple[str, tuple[str, str] | None]:
     """Describe which columns were chosen, and how.
 
     Args:
         names: The names of all columns.
-        places: The places of the source and the target column, from 0.
+        indices: The indices of the source and the target column, from 0.
         origin: The name of the table.
         reason: How the columns were chosen.
 
@@ -214,7 +214,7 @@ def describe_columns(
         ("x.csv: source = 'French', target = 'English' (guessed)", ('fr', 'en'))
         >>> describe_columns(["a", "b"], (0, 1), "x.csv", "guessed")[1]
     """
-    source, target = (names[place] for place in places)
+    source, target = (names[index] for index in indices)
     note = f"{origin}: source = {source!r}, target = {target!r} ({reason})"
     from_code, to_code = column_language(source), column_language(target)
     if from_code is None or to_code is None or from_code == to_code:

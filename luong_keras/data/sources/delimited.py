@@ -61,17 +61,17 @@ def _choose_columns(
     name, count = path.name, len(cells)
     guess = guess_columns(cells, requested.languages)
     if (columns := requested.columns) is not None:
-        places = find_columns(cells, columns, name)
+        indices = find_columns(cells, columns, name)
         # A single cell that equals a requested number makes no header.
         numbers = all(map(str.isdecimal, columns))
         header = not numbers or {*columns} <= {*cells} or guess is not None
         names = cells if header else [str(i + 1) for i in range(count)]
         note, languages = describe_columns(
-            names, places, name, "as data.columns says"
+            names, indices, name, "as data.columns says"
         )
         if not header:
-            note += f"; {_describe_first_pair(cells, places)}"
-        return Columns(*places, header, note, count, languages)
+            note += f"; {_describe_first_pair(cells, indices)}"
+        return Columns(*indices, header, note, count, languages)
     if guess is not None:
         note, languages = describe_columns(
             cells, guess, name, "guessed by the first line"
@@ -94,8 +94,8 @@ def _choose_columns(
     return Columns(0, 1, note=pair_note, count=2)
 
 
-def _describe_first_pair(cells: list[str], places: tuple[int, int]) -> str:
-    source, target = (cells[place][:40] for place in places)
+def _describe_first_pair(cells: list[str], indices: tuple[int, int]) -> str:
+    source, target = (cells[index][:40] for index in indices)
     return f"no header, so its first line is a pair, {source!r} → {target!r}"
 
 

@@ -21,7 +21,7 @@ def read_frame(
     source, target, note, languages = choose_columns(
         names, requested, "the DataFrame"
     )
-    sides = (frame.iloc[:, place] for place in (source, target))
+    sides = (frame.iloc[:, index] for index in (source, target))
     fields = Fields((source,), (target,), note, languages)
     return zip(*sides, strict=True), fields
 

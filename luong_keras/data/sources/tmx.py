@@ -53,10 +53,10 @@ def open_tmx(path: Path, requested: RequestedColumns) -> TextSource:
             f"{', '.join(names) or 'no unit'}. Set data.source_language and "
             "data.target_language, or data.columns."
         )
-    places = names.index(codes[0]), names.index(codes[1])
+    indices = names.index(codes[0]), names.index(codes[1])
     return TextSource(
         functools.partial(_read_tmx, path, languages),
-        *describe_columns(names, places, path.name, reason),
+        *describe_columns(names, indices, path.name, reason),
     )
 
 
@@ -173,8 +173,8 @@ def _wmt_segments(document: Any) -> Iterator[tuple[int, dict[str, str]]]:
     for side in document.iterchildren("src", "ref"):
         name = side.get("lang", side.tag)
         for number, segment in enumerate(side.iter("seg"), start=1):
-            place = segment.get("id", str(number))
-            _, texts = units.setdefault(place, (segment.sourceline, {}))
+            unit = segment.get("id", str(number))
+            _, texts = units.setdefault(unit, (segment.sourceline, {}))
             texts.setdefault(name, one_line("".join(_text_runs(segment))))
     yield from units.values()
 
