@@ -2,7 +2,7 @@
 
     python benchmarks/sampled_softmax.py RUN --sampled 50 100 200 400
 
-On a trained run's development text, without dropout: the mean loss of a token
+On a trained run's validation text, without dropout: the mean loss of a token
 over the whole vocabulary, and the mean and the deviation over drawings of its
 estimate from that many words; the ratio of the lengths of both gradients of the
 output layer, and the cosine between them. To measure the saved time:

@@ -248,7 +248,7 @@ def _check_pairs(arguments: Evaluate, data: DataConfig) -> None:
     flags += ["--part dev"] if arguments.part == "dev" else []
     if len(flags) > (not arguments.files):
         raise ValueError(
-            "Files, the run's development pairs and another test set exclude "
+            "Files, the run's validation pairs and another test set exclude "
             f"each other. Received: {' '.join(flags)}"
             f"{' and files' if arguments.files else ''}. Leave all but one out."
         )

@@ -1,4 +1,4 @@
-"""The training, development and test pairs that a configuration names."""
+"""The training, validation and test pairs that a configuration names."""
 
 import dataclasses
 import itertools
@@ -37,7 +37,7 @@ class Datasets:
     Attributes:
         train: A function that returns an iterable over the training pairs.
         train_key: A fingerprint of the training pairs.
-        dev: The development pairs, which choose the best epoch.
+        dev: The validation pairs, which choose the best epoch.
         test: The test pairs, scored once.
         test_links: The gold alignments of the test pairs, one line per pair
             such as `0-0 1p2`, or None.
@@ -160,7 +160,7 @@ def _load_files(
 
 
 def _check_evaluation_pair(pair: PlacedPair, part: str) -> tuple[str, str]:
-    """Check a development or test pair, and return its sentences."""
+    """Check a validation or test pair, and return its sentences."""
     result = check_pair(*pair)
     if isinstance(result, str):
         raise ValueError(

@@ -67,7 +67,7 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
 def _count_repeated(
     datasets: Datasets, corpus: Corpus, config: DataConfig
 ) -> None:
-    """Count the development and test pairs that the training text has."""
+    """Count the validation and test pairs that the training text has."""
     preprocess = preprocessors(config)
     prepared = {
         part: {
@@ -139,7 +139,7 @@ def _write_pairs(datasets: Datasets, run: RunFolder) -> None:
 
 
 def evaluation_pairs(config: DataConfig, run: RunFolder) -> Datasets:
-    """Return the development and test pairs, from the run folder if kept.
+    """Return the validation and test pairs, from the run folder if kept.
 
     Raises:
         ValueError: If a file of these pairs has changed.
@@ -157,7 +157,7 @@ def _read_datasets(corpus: Corpus, run: RunFolder) -> Datasets:
 
 
 def _read_pairs(run: RunFolder) -> dict[str, Any]:
-    """Read the development and test pairs of a run folder."""
+    """Read the validation and test pairs of a run folder."""
     dev, test = _read_rows(run.dev, 2), _read_rows(run.test, 3)
     links = [link for *_, link in test if link is not None]
     return {

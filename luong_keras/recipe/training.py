@@ -162,7 +162,7 @@ class PreparedRun(NamedTuple):
 
     Attributes:
         config: The settings, with those that the text decides.
-        datasets: The training, development and test pairs.
+        datasets: The training, validation and test pairs.
         tokenizers: The source and the target tokenizer.
         batches: The training batches.
     """
@@ -209,7 +209,9 @@ def train(
     stop = StopOnSignal(
         deadline=deadline, agree=devices.any if devices.world > 1 else None
     )
-    dev = validation_batches(tokenizers, datasets.dev, config, devices)
+    validation_data = validation_batches(
+        tokenizers, datasets.dev, config, devices
+    )
     started = time.perf_counter()
     with contextlib.ExitStack() as stack:
         validation, logs = validation_callbacks(
@@ -226,7 +228,7 @@ def train(
                 TrainingProgress(
                     metric.key,
                     count="count",
-                    validation_batches=int(dev.cardinality()),
+                    validation_batches=int(validation_data.cardinality()),
                     mode=metric.mode,
                     title=metric.title or metric.name,
                 )
@@ -248,7 +250,7 @@ def train(
             snapshot_path=run.snapshot,
             snapshot_steps=training.snapshot_steps,
             writes_snapshots=devices.writes,
-            validation_data=dev,
+            validation_data=validation_data,
             callbacks=[
                 keras.callbacks.LambdaCallback(
                     on_train_begin=lambda logs: check_same_start(model, devices)
@@ -335,15 +337,15 @@ def describe_batch(batches: TrainingBatches, step: int) -> str:
     )
 
 
-def validation_batches(tokenizers, dev, config, devices=ONE_DEVICE):
-    """Return batches of the development pairs, for validation."""
+def validation_batches(tokenizers, pairs, config, devices=ONE_DEVICE):
+    """Return batches of the validation pairs."""
     prepare = [function or str for function in preprocessors(config.data)]
     batches = EvaluationBatches(
-        [prepare[0](source) for source, _ in dev],
+        [prepare[0](source) for source, _ in pairs],
         tokenizers[0],
         config.training.batch_size,
         config.decoding.max_source_length,
-        [prepare[1](target) for _, target in dev],
+        [prepare[1](target) for _, target in pairs],
         tokenizers[1],
     )
     share = rows_of_process(devices, widths=FEW_WIDTHS)

@@ -32,7 +32,7 @@ from luong_keras.with_tensorflow import tf
 def validation_callbacks(
     translation_model,
     tokenizers,
-    dev: Sequence[tuple[str, str]],
+    pairs: Sequence[tuple[str, str]],
     config: RunConfig,
     run: RunFolder,
     devices: Devices,
@@ -47,7 +47,7 @@ def validation_callbacks(
         The validation callback, and the callbacks that log an epoch after all
         other callbacks; none of the latter in other processes.
     """
-    sources, references = zip(*dev, strict=True)
+    sources, references = zip(*pairs, strict=True)
     if metric.score is None:
         metric = run_metric(config, references, "bleu")
     assert metric.score is not None

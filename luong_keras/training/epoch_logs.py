@@ -117,7 +117,7 @@ class TokensPerSecond(keras.callbacks.Callback):
 
 
 class TranslationValidation(keras.callbacks.Callback):
-    """Callback that translates and scores the development set after each epoch.
+    """Callback that translates and scores the validation set after each epoch.
 
     It adds the score to the logs for callbacks later in the list, such as the
     history, TensorBoard, `BestWeights` and `JsonLinesLog`.

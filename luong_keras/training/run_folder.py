@@ -81,7 +81,7 @@ class RunFolder:
         "a hash of the data and settings that determine the batches",
     )
     corpus = _Content("corpus", "the checked training text")
-    dev = _Content("dev.jsonl", "the development pairs")
+    dev = _Content("dev.jsonl", "the validation pairs")
     test = _Content("test.jsonl", "the test pairs")
     source_vocabulary = _Content(
         "source_vocabulary.json", "the source tokenizer"

@@ -1,4 +1,4 @@
-"""Development and test pairs held out of the training text."""
+"""Validation and test pairs held out of the training text."""
 
 import random
 
