@@ -6,7 +6,6 @@ parent, because the weights are meaningful only with them.
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import fnmatch
 import hashlib
@@ -27,16 +26,13 @@ from luong_keras.config.values import (
 from luong_keras.files.atomic_file import atomic_path, read_json, write_json
 from luong_keras.files.path_checks import no_link
 from luong_keras.recipe.stored_settings import run_config
-from luong_keras.special_tokens import UNK_ID
 from luong_keras.suggestions import did_you_mean
 from luong_keras.training.run_folder import RunFolder
 
 if TYPE_CHECKING:
     import keras
 
-    from luong_keras.data.corpus import Corpus
     from luong_keras.models.translation_model import TranslationModel
-    from luong_keras.text.tokenizer import Tokenizer
 
 _LANGUAGES = ("data.source_language", "data.target_language")
 # The settings of the parent that a run has, too: those of the model, and those
@@ -200,40 +196,6 @@ def parent_files(
     return {
         f"{_PARENT_FOLDER}/{name}": content for name, content in files.items()
     }
-
-
-def print_unknown_tokens(
-    corpus: Corpus, tokenizers: Sequence[Tokenizer], config: RunConfig
-) -> None:
-    """Print the share of tokens that the parent's vocabularies lack."""
-    import numpy as np
-
-    from luong_keras.data.corpus import SIDES
-    from luong_keras.data.token_ids import token_ids
-
-    if config.training.init_from is None:
-        return
-    subwords = config.data.tokenizer == "sentencepiece"
-    for side, tokenizer in zip(SIDES, tokenizers, strict=True):
-        ids = token_ids(corpus, side, tokenizer)
-        if not (count := ids.count(UNK_ID)):
-            continue
-        lines = corpus.side(side, np.arange(min(len(corpus), 10_000)))
-        unknown = tokenizer.encode(lines).flat_values.numpy() == UNK_ID
-        tokens = tokenizer.tokens(lines).flat_values.numpy()[unknown]
-        common = collections.Counter(tokens.tolist()).most_common(5)
-        share = count / ids.lengths.sum()
-        amount = f"{share:.1%}" if share >= 0.001 else f"{count:,}"
-        examples = ", ".join(repr(token.decode()) for token, _ in common)
-        print(
-            f"{amount} of the {side} tokens are unknown to the parent, which "
-            f"can neither read nor write them{': ' * bool(common)}{examples}. "
-            + (
-                "A parent with data.sentencepiece.byte_fallback knows all."
-                if subwords
-                else "data.new_words adds words."
-            )
-        )
 
 
 def load_initial_weights(

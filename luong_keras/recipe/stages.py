@@ -47,7 +47,6 @@ from luong_keras.recipe.fine_tuning import (
     load_initial_weights,
     parent_files,
     prepare_initial_weights,
-    print_unknown_tokens,
 )
 from luong_keras.recipe.loading import load_run
 from luong_keras.recipe.preparation import prepare_text, read_prepared_text
@@ -67,6 +66,7 @@ from luong_keras.recipe.vocabularies import (
     fit_vocabulary_sizes,
     prepare_tokenizers,
     print_rewritten_references,
+    print_unknown_tokens,
 )
 from luong_keras.serving.export import export_saved_model, next_version
 from luong_keras.serving.saved_model_checks import CHECKS

@@ -1,5 +1,6 @@
 """The vocabularies of a run, and the token ids of its text."""
 
+import collections
 import dataclasses
 import json
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,7 @@ from luong_keras.files.atomic_file import write_text
 from luong_keras.files.path_checks import no_link, safe_join
 from luong_keras.missing_package import needs
 from luong_keras.progress import progress_bar, with_bar
+from luong_keras.special_tokens import UNK_ID
 from luong_keras.text.loading import load_tokenizer
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.text.sentencepiece_tokenizer import (
@@ -242,6 +244,35 @@ def print_rewritten_references(
             "characters that the subwords rewrite, so no translation has them: "
             f"{rewritten[0][0][:40]!r} becomes {rewritten[0][1][:40]!r}. To "
             f"keep them: --set data.sentencepiece.normalization={keeping}"
+        )
+
+
+def print_unknown_tokens(
+    corpus: Corpus, tokenizers: Sequence[Tokenizer], config: RunConfig
+) -> None:
+    """Print the share of tokens that the parent's vocabularies lack."""
+    if config.training.init_from is None:
+        return
+    subwords = config.data.tokenizer == "sentencepiece"
+    for side, tokenizer in zip(SIDES, tokenizers, strict=True):
+        ids = token_ids(corpus, side, tokenizer)
+        if not (count := ids.count(UNK_ID)):
+            continue
+        lines = corpus.side(side, np.arange(min(len(corpus), 10_000)))
+        unknown = tokenizer.encode(lines).flat_values.numpy() == UNK_ID
+        tokens = tokenizer.tokens(lines).flat_values.numpy()[unknown]
+        common = collections.Counter(tokens.tolist()).most_common(5)
+        share = count / ids.lengths.sum()
+        amount = f"{share:.1%}" if share >= 0.001 else f"{count:,}"
+        examples = ", ".join(repr(token.decode()) for token, _ in common)
+        print(
+            f"{amount} of the {side} tokens are unknown to the parent, which "
+            f"can neither read nor write them{': ' * bool(common)}{examples}. "
+            + (
+                "A parent with data.sentencepiece.byte_fallback knows all."
+                if subwords
+                else "data.new_words adds words."
+            )
         )
 
 

@@ -20,9 +20,9 @@ from luong_keras.recipe.fine_tuning import (
     freeze,
     inherited_settings,
     prepare_initial_weights,
-    print_unknown_tokens,
 )
 from luong_keras.recipe.stored_settings import run_config
+from luong_keras.recipe.vocabularies import print_unknown_tokens
 from luong_keras.serving import export as export_module
 from luong_keras.special_tokens import SPECIAL_TOKENS
 from luong_keras.text.word_tokenizer import WordTokenizer
