@@ -54,6 +54,7 @@ def search(
     strategy: DecodingStrategy,
     max_lengths,
     max_steps=None,
+    *,
     min_lengths=None,
     scorers=(),
     bos_id=BOS_ID,

@@ -129,10 +129,10 @@ def test_beam_search_matches_the_reference(
             step.states(*sentences),
             np.array(max_lengths),
             max(max_lengths),
-            np.array(min_lengths),
-            beam_size,
-            stack_size,
-            penalty,
+            min_lengths=np.array(min_lengths),
+            beam_size=beam_size,
+            stack_size=stack_size,
+            length_penalty=penalty,
         )
     )
     for row, sentence in enumerate(sentences):
@@ -263,7 +263,9 @@ def test_unknown_stack_rule_is_refused():
 @tensorflow
 def test_search_of_a_large_vocabulary_matches_the_reference():
     step = ToyStep(vocabulary_size=1500, end_logit=9.0)
-    found = as_lists(beam_search(step, step.states(3, 5), [4, 5], 5, None, 4))
+    found = as_lists(
+        beam_search(step, step.states(3, 5), [4, 5], 5, beam_size=4)
+    )
     for row, (sentence, max_length) in enumerate([(3, 4), (5, 5)]):
         check_sentence(found[row], step, sentence, max_length, 1, 4, 4, 0.0)
 
@@ -338,7 +340,7 @@ def test_maximum_length_zero_gives_an_empty_translation():
             step.states(1, 2),
             np.array([0, 3]),
             3,
-            np.array([0, 1]),
+            min_lengths=np.array([0, 1]),
             beam_size=2,
             length_penalty=1.0,
         )
@@ -364,7 +366,7 @@ def test_search_settings_per_sentence(end_logit, keeps):
             step.states(*sentences),
             np.array(max_lengths),
             max(max_lengths),
-            np.ones(6, "int32"),
+            min_lengths=np.ones(6, "int32"),
             beam_size=4,
             length_penalty=np.array(penalties, "float32"),
             beam_sizes=np.array(beams),

@@ -146,12 +146,19 @@ def test_search_without_phrases_is_a_plain_beam_search(
     size, end_logit, min_length
 ):
     step = ToyStep(8, end_logit=end_logit, seed=3)
-    arguments = step.states(*SENTENCES), [7, 4, 1, 5], 7, [min_length] * 4
-    states, *limits = arguments
-    plain = search(step, states, Beam(size, 5), *limits)
+    states = step.states(*SENTENCES)
+    limits = {
+        "max_lengths": [7, 4, 1, 5],
+        "max_steps": 7,
+        "min_lengths": [min_length] * 4,
+    }
+    plain = search(step, states, Beam(size, 5), **limits)
     no_phrases = padded([[]] * 4)
     found = search(
-        step, states, ConstrainedBeam(size, *no_phrases, stack_size=5), *limits
+        step,
+        states,
+        ConstrainedBeam(size, *no_phrases, stack_size=5),
+        **limits,
     )
     for one, other in zip(found, plain, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)

@@ -38,7 +38,11 @@ def test_every_step_takes_the_most_probable_word(size, end_logit):
     step = ToyStep(size, end_logit=end_logit)
     found = as_lists(
         greedy_search(
-            step, step.states(*SENTENCES), np.array(MAX_LENGTHS), 7, MIN_LENGTHS
+            step,
+            step.states(*SENTENCES),
+            np.array(MAX_LENGTHS),
+            7,
+            min_lengths=MIN_LENGTHS,
         )
     )
     for row, sentence in enumerate(SENTENCES):
@@ -85,15 +89,10 @@ def test_length_penalty_normalises_the_score(end_logit):
 @pytest.mark.parametrize("end_logit", [2.0, 6.0, -30.0])
 def test_greedy_search_equals_a_beam_of_one(end_logit, min_lengths):
     step = ToyStep(end_logit=end_logit, seed=2)
-    inputs = (
-        step,
-        step.states(*SENTENCES),
-        np.array(MAX_LENGTHS),
-        7,
-        min_lengths,
-    )
-    greedy = as_lists(greedy_search(*inputs))
-    beam = as_lists(beam_search(*inputs, beam_size=1))
+    inputs = (step, step.states(*SENTENCES), np.array(MAX_LENGTHS), 7)
+    options = {"min_lengths": min_lengths}
+    greedy = as_lists(greedy_search(*inputs, **options))
+    beam = as_lists(beam_search(*inputs, beam_size=1, **options))
     for ours, theirs in zip(greedy, beam, strict=True):
         assert ours[0][1] == theirs[0][1]
         np.testing.assert_allclose(ours[0][0], theirs[0][0], rtol=1e-5)

@@ -68,7 +68,7 @@ def test_one_maximum_length_is_that_of_all_sentences(strategy):
         found = search(step, states, strategy, *lengths, **options)
         return np.array(found.ids).tolist(), np.array(found.scores).tolist()
 
-    expected = translations([4, 4], 4, [2, 2])
+    expected = translations([4, 4], 4, min_lengths=[2, 2])
     for max_lengths in (4, np.int32(4), ops.convert_to_tensor(4)):
         assert translations(max_lengths, min_lengths=2) == expected
     assert translations([2, 5]) == translations([2, 5], 5)

@@ -218,7 +218,7 @@ def test_finished_sentences_leave_the_batch(decoders, name, strategy):
                 STRATEGIES[strategy](),
                 limits,
                 int(limits.max()),
-                limits - 1,
+                min_lengths=limits - 1,
             )
         )
     for one, other in zip(*results, strict=True):

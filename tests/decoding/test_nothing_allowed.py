@@ -77,8 +77,8 @@ def test_sentences_without_a_translation_have_empty_ranks(
         strategy,
         [MAX_LENGTH] * 3,
         MAX_LENGTH,
-        [min_length] * 3,
-        [*scorers, LengthPenalty(1.0)],
+        min_lengths=[min_length] * 3,
+        scorers=[*scorers, LengthPenalty(1.0)],
     )
     check_empty(found, 1)
     # The other sentences have translations with their log-probabilities.

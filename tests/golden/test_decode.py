@@ -70,7 +70,7 @@ def decode(task, run, entries, **options):
         states,
         max_lengths,
         int(max_lengths.max()),
-        np.floor((lengths + 1) * least).astype(int),
+        min_lengths=np.floor((lengths + 1) * least).astype(int),
         beam_size=beam,
         bos_id=config.bos_id,
         eos_id=config.eos_id,

@@ -55,7 +55,9 @@ def one_by_one(model, decoding, scorers=()):
             states,
             np.array([maximum]),
             maximum,
-            np.array([int((len(ids) + 1) * decoding.min_length_ratio)]),
+            min_lengths=np.array(
+                [int((len(ids) + 1) * decoding.min_length_ratio)]
+            ),
             scorers=scorers,
         )
         length = int(best.lengths[0, 0])
