@@ -117,6 +117,15 @@ class TruncatedPlaces:
             "Split these sentences, and leave these phrases out."
         )
 
+    def print(self, what: str) -> None:
+        """Print the report to standard error, if anything was cut.
+
+        Args:
+            what: The command or the step, before the report.
+        """
+        if self.any:
+            print(f"{what}: {self.message()}", file=sys.stderr)
+
     def warn(self, stacklevel: int) -> None:
         """Warn once, if anything was cut.
 

@@ -50,9 +50,7 @@ def run(arguments: Score) -> int:
         print(f"{score.log_probability:.4f}\t{words}\t{perplexity:.3f}")
     total = sum(score.log_probability for score in scores)
     words = sum(len(score.tokens) for score in scores)
-    cut = cut_pairs(scores)
-    if cut.any:
-        print(f"luong-keras score: warning: {cut.message()}", file=sys.stderr)
+    cut_pairs(scores).print("luong-keras score: warning")
     print(
         f"perplexity {math.exp(-total / words):.3f} of "
         f"{pluralize(words, 'word')} in {pluralize(len(scores), 'pair')}",

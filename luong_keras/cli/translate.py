@@ -135,11 +135,7 @@ def run(arguments: Translate) -> int:
             # Keep these translations, even if later ones fail.
             sys.stdout.flush()
             start += len(lines)
-    if cut.places.any:
-        print(
-            f"luong-keras translate: warning: {cut.places.message()}",
-            file=sys.stderr,
-        )
+    cut.places.print("luong-keras translate: warning")
     return 0
 
 

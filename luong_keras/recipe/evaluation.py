@@ -139,9 +139,7 @@ class Evaluation:
         Longer texts are cut: only the beginning counts. The number of cut
         texts is printed to standard error.
         """
-        cut = cut_pairs(scored)
-        if cut.any:
-            print(f"perplexity: {cut.message()}", file=sys.stderr)
+        cut_pairs(scored).print("perplexity")
         total = sum(reference.log_probability for reference in scored)
         words = sum(len(reference.tokens) for reference in scored)
         return float(np.exp(-total / words))
@@ -375,6 +373,5 @@ def with_progress(
         TruncationInParts() as cut,
     ):
         results = method(*columns, advance=advance)
-    if cut.places.any:
-        print(f"{what}: {cut.places.message()}", file=sys.stderr)
+    cut.places.print(what)
     return results
