@@ -47,10 +47,10 @@ def prepare_tokenizers(corpus: Corpus, config: RunConfig, run: RunFolder):
     data, model = config.data, config.model
     is_saved = all((run.path / f"{name}.json").exists() for name in names)
     inherited = config.training.init_from is not None
-    origin, origin_path = (
-        _describe_origin(corpus, config),
-        no_link(run.corpus / _ORIGIN_FILE),
-    )
+    sizes = (model.source_vocabulary_size, model.target_vocabulary_size)
+    # Everything that the vocabularies depend on.
+    origin = json.dumps([corpus.fingerprint, sizes, dataclasses.asdict(data)])
+    origin_path = no_link(run.corpus / _ORIGIN_FILE)
     if run.config.exists():
         is_current = True
     elif inherited:
@@ -64,7 +64,6 @@ def prepare_tokenizers(corpus: Corpus, config: RunConfig, run: RunFolder):
     if is_saved and is_current:
         return [load_tokenizer(run.path, name) for name in names]
     origin_path.unlink(missing_ok=True)
-    sizes = (model.source_vocabulary_size, model.target_vocabulary_size)
     sides = (["source"], ["target"])
     if data.joint_vocabulary:
         sides = (["source", "target"],) * 2
@@ -88,16 +87,6 @@ def prepare_tokenizers(corpus: Corpus, config: RunConfig, run: RunFolder):
         tokenizers.append(tokenizer)
     write_text(origin_path, origin)
     return tokenizers
-
-
-def _describe_origin(corpus: Corpus, config: RunConfig) -> str:
-    """Describe everything that the vocabularies depend on, as JSON."""
-    sizes = (
-        config.model.source_vocabulary_size,
-        config.model.target_vocabulary_size,
-    )
-    data = dataclasses.asdict(config.data)
-    return json.dumps([corpus.fingerprint, sizes, data])
 
 
 def check_symbols(data: DataConfig) -> None:
