@@ -22,14 +22,14 @@ from luong_keras.decoding.strategy import DecodingStrategy
 from luong_keras.evaluation.metrics.registry import register_metric
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.presets import PRESETS
-from luong_keras.recipe.data_arguments import (
+from luong_keras.recipe.fine_tuning import parent_files
+from luong_keras.recipe.loading import load_run
+from luong_keras.recipe.stages import run_recipe
+from luong_keras.recipe.user_text import (
     Text,
     initial_settings,
     text_settings,
 )
-from luong_keras.recipe.fine_tuning import parent_files
-from luong_keras.recipe.loading import load_run
-from luong_keras.recipe.stages import run_recipe
 from luong_keras.serving.export import export_saved_model
 from luong_keras.serving.limits import ServingLimits
 from luong_keras.training.run_folder import RunFolder

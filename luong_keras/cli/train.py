@@ -37,7 +37,7 @@ from luong_keras.data.text_files import (
     text_files,
 )
 from luong_keras.presets import PRESETS
-from luong_keras.recipe.data_arguments import initial_settings, text_settings
+from luong_keras.recipe.user_text import initial_settings, text_settings
 from luong_keras.text.threads import divide_cores
 from luong_keras.training.run_folder import RunFolder
 

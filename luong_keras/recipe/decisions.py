@@ -20,8 +20,8 @@ from luong_keras.evaluation.metrics.registry import (
     find_metric,
 )
 from luong_keras.ops.devices import resolve_precision
-from luong_keras.recipe.data_arguments import language_settings
 from luong_keras.recipe.stored_settings import run_config
+from luong_keras.recipe.user_text import language_settings
 from luong_keras.training.run_folder import RunFolder
 
 _LANGUAGES = ("source_language", "target_language")

@@ -36,9 +36,9 @@ from luong_keras.data.sources.registry import (
 from luong_keras.data.sources.source_kinds import one_line
 from luong_keras.data.text_files import read_text, text_sources
 from luong_keras.presets import PRESETS
-from luong_keras.recipe.data_arguments import text_settings
 from luong_keras.recipe.preparation import prepare_text
 from luong_keras.recipe.training import training_batches
+from luong_keras.recipe.user_text import text_settings
 from luong_keras.recipe.vocabularies import prepare_tokenizers
 from luong_keras.training.run_folder import RunFolder
 

@@ -8,8 +8,8 @@ import pytest
 from luong_keras.config import DataConfig, RunConfig
 from luong_keras.data import datasets
 from luong_keras.recipe import preparation
-from luong_keras.recipe.data_arguments import text_settings
 from luong_keras.recipe.preparation import evaluation_pairs, prepare_text
+from luong_keras.recipe.user_text import text_settings
 from luong_keras.training.run_folder import RunFolder
 
 LINES = ["a b\tx y\n", "c\tz\n", "d e\tw\n"]

@@ -1,4 +1,4 @@
-"""Settings of a run for the sentence pairs of a user."""
+"""Text of a user: the settings that name it, and the preset for it."""
 
 import dataclasses
 import filecmp

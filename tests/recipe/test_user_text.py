@@ -2,7 +2,7 @@ import pytest
 
 from luong_keras.config import DataConfig
 from luong_keras.data.datasets import load_datasets
-from luong_keras.recipe.data_arguments import text_settings
+from luong_keras.recipe.user_text import text_settings
 from luong_keras.training.run_folder import RunFolder
 
 PAIRS = [("a\tb\ncat", "eine Katze"), ["a dog", "ein Hund"]]
