@@ -89,6 +89,8 @@ def run(arguments: Align) -> int:
             arguments, arguments.reverse_run, reverse_config
         )
     lines = aligned_lines(pairs, translator, reverse, arguments.step)
+    if gold is not None:
+        lines = gold.compare(lines)
     method = arguments.symmetrize or "grow-diag-final"
     # For each note, the number of pairs and the place of the first.
     pairs_read, notes = 0, dict[str, list[Any]]()
@@ -103,10 +105,6 @@ def run(arguments: Align) -> int:
                 notes.setdefault(_TRUNCATED, [0, line.place])[0] += 1
             if not links and any(line.lengths):
                 notes.setdefault("without a link", [0, line.place])[0] += 1
-            if gold is not None:
-                gold.add(line)
-        if gold is not None:
-            gold.check_end()
     for what, (count, first) in notes.items():
         print(
             f"{count} of {pairs_read} pairs (first {first}): {what}",

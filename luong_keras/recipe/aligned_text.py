@@ -1,5 +1,6 @@
 """Links between the words or tokens of a parallel text, in bounded memory."""
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import NamedTuple
@@ -127,37 +128,33 @@ class GoldLinks:
         self._path = path
         self._one_based = one_based
         self._gold = parse_alignments(read_lines(path), one_based)
-        self._lines_read = 0
         self.scores: dict[str, LinkScores] = {}
 
-    def add(self, line: AlignedLine) -> None:
-        """Count the links of the next line.
+    def compare(self, lines: Iterable[AlignedLine]) -> Iterator[AlignedLine]:
+        """Yield the lines of a text after their links are counted.
 
         Raises:
-            ValueError: If the file has no such line, or if a gold link of
-                the line leads outside its sentences.
+            ValueError: If the file has fewer or more lines than the text, or
+                if a gold link leads outside its sentences.
         """
-        if self._lines_read == len(self._gold):
-            raise ValueError(
-                "Expected: a line of gold links for each pair of the text. "
-                f"Received: {pluralize(len(self._gold), 'line')} in "
-                f"{self._path}, and a text that continues with {line.place}."
-            )
-        gold = self._gold[self._lines_read]
-        self._lines_read += 1
-        where = f"line {self._lines_read} of {self._path} ({line.place})"
-        check_links(gold.possible, line.lengths, where, self._one_based)
-        for name, links in _links_by_method(line).items():
-            self.scores.setdefault(name, LinkScores()).add(links, gold)
-
-    def check_end(self) -> None:
-        """Raise ValueError if the file has more lines than the text."""
-        if self._lines_read < len(self._gold):
-            raise ValueError(
-                "Expected: a line of gold links for each pair of the text. "
-                f"Received: {pluralize(len(self._gold), 'line')} in "
-                f"{self._path}, and {pluralize(self._lines_read, 'pair')}."
-            )
+        pairs = itertools.zip_longest(lines, self._gold)
+        for number, (line, gold) in enumerate(pairs, start=1):
+            if line is None or gold is None:
+                text = (
+                    pluralize(number - 1, "pair")
+                    if line is None
+                    else f"a text that continues with {line.place}"
+                )
+                raise ValueError(
+                    "Expected: a line of gold links for each pair of the text. "
+                    f"Received: {pluralize(len(self._gold), 'line')} in "
+                    f"{self._path}, and {text}."
+                )
+            where = f"line {number} of {self._path} ({line.place})"
+            check_links(gold.possible, line.lengths, where, self._one_based)
+            for name, links in _links_by_method(line).items():
+                self.scores.setdefault(name, LinkScores()).add(links, gold)
+            yield line
 
 
 def _links_by_method(line: AlignedLine) -> Mapping[str, Set[Link]]:
