@@ -187,7 +187,8 @@ def sampled_lines(
         start, stop = index * count, (index + 1) * count
         numbers = chosen[(chosen >= start) & (chosen < stop)] - start
         for part in batches_of(numbers, _LINES_PER_CALL):
-            yield from (line.decode() for line in corpus.side(side, part))
+            lines = corpus.side(side, np.array(part))
+            yield from (line.decode() for line in lines)
 
 
 def print_rewritten_references(

@@ -242,11 +242,7 @@ def _epoch_charts(runs: Sequence[RunRecord]) -> list[Chart]:
         for index, run in enumerate(runs):
             for number, (key, name) in enumerate(parts):
                 if len(runs) > 1:
-                    name = (
-                        f"{run.name}, {name}"
-                        if number or len(parts) > 1
-                        else run.name
-                    )
+                    name = f"{run.name}, {name}" if len(parts) > 1 else run.name
                 points = run.epoch_values(key)
                 if points:
                     series.append(Curve(name, points, index, bool(number)))
