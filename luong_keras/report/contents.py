@@ -118,7 +118,7 @@ def read_run(folder: str | Path, name: str | None = None) -> RunRecord:
     )
 
 
-def settings(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
+def setting_rows(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
     """Return each setting with its value in each run.
 
     Returns:
@@ -144,7 +144,7 @@ def settings(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
     return rows
 
 
-def sessions(run: RunRecord) -> dict[str, Any]:
+def session_summary(run: RunRecord) -> dict[str, Any]:
     """Summarise the time and the machines of a run."""
     seconds = sum(session["seconds"] for session in run.sessions)
     machines = []
@@ -267,7 +267,7 @@ def pieces(translation: str, reference: str) -> list[Piece]:
     ]
 
 
-def align(
+def add_alignments(
     groups: Sequence[Group], runs: Sequence[RunRecord], longest: int = 40
 ) -> None:
     """Add the attention weights of the models to the examples.

@@ -23,11 +23,11 @@ from luong_keras.progress import progress_bar
 from luong_keras.report.charts import Chart, Curve, bars, curves
 from luong_keras.report.contents import (
     RunRecord,
-    align,
+    add_alignments,
     examples,
     read_run,
-    sessions,
-    settings,
+    session_summary,
+    setting_rows,
 )
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def write_page(
     scored = bool(runs[0].translations) and all(r.translations for r in runs)
     groups = examples(runs, count) if scored else []
     if alignments:
-        align(groups, runs)
+        add_alignments(groups, runs)
     page = templates.get_template("page.html").render(
         title=" and ".join(run.name for run in runs),
         runs=runs,
@@ -103,8 +103,8 @@ def write_page(
             for e in g.examples
             for s in e.translations
         ),
-        settings=settings(runs),
-        sessions=[sessions(run) for run in runs],
+        settings=setting_rows(runs),
+        sessions=[session_summary(run) for run in runs],
         version=luong_keras.__version__,
         date=datetime.date.today().isoformat(),
     )

@@ -14,7 +14,7 @@ from luong_keras.report.contents import (
     examples,
     pieces,
     read_run,
-    settings,
+    setting_rows,
 )
 from luong_keras.report.page import write_page
 from tests.report.made_up_run import BAD, GOOD, PAIRS, made_up_run
@@ -298,11 +298,11 @@ def test_frequent_words_are_compared():
 def test_alignments_are_tables(tmp_path, monkeypatch):
     made_up_run(tmp_path / "a", GOOD)
 
-    def align(groups, runs):
+    def add_alignments(groups, runs):
         first = groups[0].examples[0].translations[0]
         first.alignment = Alignment(["قطة", "dog"], ["Hund"], [[7, 93]])
 
-    monkeypatch.setattr(page_module, "align", align)
+    monkeypatch.setattr(page_module, "add_alignments", add_alignments)
     path = write_page([tmp_path / "a"], tmp_path / "x.html", 1)
     text = path.read_text()
     elements = Elements(text)
@@ -318,7 +318,7 @@ def test_alignments_are_tables(tmp_path, monkeypatch):
 def test_settings_mark_changes_and_differences(tmp_path):
     made_up_run(tmp_path / "a")
     made_up_run(tmp_path / "b", seed=7)
-    rows = settings([read_run(tmp_path / n) for n in "ab"])
+    rows = setting_rows([read_run(tmp_path / n) for n in "ab"])
     rows = {row["name"]: row for row in rows}
     assert rows["training.seed"]["values"] == ["1", "7"]
     assert rows["training.seed"]["differs"]

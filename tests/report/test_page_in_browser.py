@@ -19,13 +19,13 @@ def pages(tmp_path_factory):
     made_up_run(folder / "b", GOOD)
     patch = pytest.MonkeyPatch()
 
-    def align(groups, runs):
+    def add_alignments(groups, runs):
         for translation in groups[0].examples[0].translations:
             translation.alignment = Alignment(
                 ["قطة", "sees", "犬"], ["Hund", "."], [[7, 93, 0], [1, 2, 97]]
             )
 
-    patch.setattr(page_module, "align", align)
+    patch.setattr(page_module, "add_alignments", add_alignments)
     write_page([folder / NAME], folder / "one.html")
     write_page([folder / NAME, folder / "b"], folder / "two.html", samples=20)
     patch.undo()
