@@ -97,7 +97,8 @@ def read_lines(path: str | Path, errors: str = "strict") -> Iterator[str]:
         path: The file; compressed if its name ends in `.gz`, `.xz`, `.zst` or
             `.bz2`. In WMT's `.sgm` and `.xml` files each segment is a line;
             references and hypotheses in `.xml` files are skipped.
-        errors: As in `decode_line`.
+        errors: As in `bytes.decode`; `"surrogateescape"` keeps bytes that are
+            not UTF-8.
 
     Yields:
         Each line without its `\n` or `\r\n`.
@@ -109,8 +110,8 @@ def read_lines(path: str | Path, errors: str = "strict") -> Iterator[str]:
     """
     path = Path(path)
     lines = (
-        decode_line(line, number, path, errors)
-        for number, line in enumerate(raw_lines(path), start=1)
+        _decode_line(line, number, path, errors)
+        for number, line in enumerate(_raw_lines(path), start=1)
     )
     if not without_compression(path).lower().endswith(_SEGMENTED):
         yield from lines
@@ -152,7 +153,7 @@ def read_lines_beside(path: Path, count: int) -> list[str]:
     return lines
 
 
-def raw_lines(path: Path) -> Iterator[bytes]:
+def _raw_lines(path: Path) -> Iterator[bytes]:
     """Read the lines of a file as bytes, decompressed.
 
     Args:
@@ -207,7 +208,7 @@ def read_input_parts(size: int) -> Iterator[list[str]]:
         Lists of lines.
 
     Raises:
-        ValueError: As in `raw_lines` and `decode_line`.
+        ValueError: As in `read_lines`.
     """
     name, number, rest, chunk = Path("standard input"), 0, b"", b"\n"
     while chunk:
@@ -221,18 +222,18 @@ def read_input_parts(size: int) -> Iterator[list[str]]:
             lines = []
             for line in raw[start : start + size]:
                 number += 1
-                lines.append(decode_line(line, number, name, "strict"))
+                lines.append(_decode_line(line, number, name, "strict"))
             yield lines
 
 
-def decode_line(line: bytes, number: int, path: Path, errors: str) -> str:
-    """Decode a line of `raw_lines`.
+def _decode_line(line: bytes, number: int, path: Path, errors: str) -> str:
+    """Decode a line of `_raw_lines`.
 
     Args:
         line: The line.
         number: The number of the line, from 1.
         path: The file.
-        errors: `"strict"`, or `"surrogateescape"` to keep invalid bytes.
+        errors: As in `bytes.decode`.
 
     Returns:
         The line without its line end and without byte order marks.

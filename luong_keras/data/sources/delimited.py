@@ -9,10 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from luong_keras.data.parallel_text import (
-    decode_line,
-    raw_lines,
-)
+from luong_keras.data.parallel_text import read_lines
 from luong_keras.data.sources.columns import (
     Columns,
     RequestedColumns,
@@ -101,12 +98,9 @@ def _describe_first_pair(cells: list[str], indices: tuple[int, int]) -> str:
 
 def open_tsv(path: Path, requested: RequestedColumns) -> TextSource:
     """Open a tab-separated file; its first lines determine the columns."""
-    lines = [
-        decode_line(raw, number, path, "surrogateescape")
-        for number, raw in enumerate(
-            itertools.islice(raw_lines(path), _RECORDS_READ)
-        )
-    ]
+    lines = list(
+        itertools.islice(read_lines(path, "surrogateescape"), _RECORDS_READ)
+    )
     if _ALL_IN_QUOTES.fullmatch("\n".join([*lines, ""])):
         with contextlib.suppress(ValueError):
             # Quotes of the text, as in dialogues, may end this sooner or later.
@@ -127,8 +121,8 @@ def open_tsv(path: Path, requested: RequestedColumns) -> TextSource:
 
 def _tsv_records(path: Path, errors: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the number and the cells of each line that is not empty."""
-    for number, raw in enumerate(raw_lines(path), start=1):
-        if line := decode_line(raw, number, path, errors):
+    for number, line in enumerate(read_lines(path, errors), start=1):
+        if line:
             yield number, [_unquote(cell) for cell in line.split("\t")]
 
 
@@ -220,7 +214,7 @@ def _open_records(
 
 def _stated_delimiter(path: Path) -> str | None:
     """Return the delimiter in a first line such as `sep=;`, or None."""
-    first = decode_line(next(raw_lines(path), b""), 1, path, "replace")
+    first = next(read_lines(path, "replace"), "")
     match = re.fullmatch(r'"?sep=(.)"?', first, re.IGNORECASE)
     return match and match[1]
 
@@ -266,9 +260,9 @@ def _csv_records(
     find_delimiters = re.compile(f"{re.escape(delimiter)}( ?)").findall
 
     def lines() -> Iterator[str]:
-        for number, line in enumerate(raw_lines(path), start=1):
+        for line in read_lines(path, errors):
             # A record may have line ends inside quotes.
-            record_lines.append(decode_line(line, number, path, errors) + "\n")
+            record_lines.append(line + "\n")
             # The limit finds quotes that are not closed; a long line may pass.
             csv.field_size_limit(max(limit, len(record_lines[-1])))
             yield record_lines[-1]

@@ -1,14 +1,12 @@
 """Files of one JSON record per line."""
 
 import functools
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from luong_keras.data.parallel_text import (
-    decode_line,
-    raw_lines,
-)
+from luong_keras.data.parallel_text import read_lines
 from luong_keras.data.sources.columns import (
     Fields,
     RequestedColumns,
@@ -27,13 +25,12 @@ _LINES_SEARCHED = 20  # lines searched for the first readable record
 
 def open_json_lines(path: Path, requested: RequestedColumns) -> TextSource:
     """Open a file of records; its first record determines the fields."""
-    for number, line in enumerate(raw_lines(path), start=1):
+    lines = read_lines(path, "surrogateescape")
+    for line in itertools.islice(lines, _LINES_SEARCHED):
         try:
-            record = json.loads(decode_line(line, number, path, "strict"))
+            record = json.loads(line)
         except (ValueError, RecursionError):
-            if number < _LINES_SEARCHED:
-                continue
-            break
+            continue
         fields = choose_fields(record, requested, path.name)
         read = functools.partial(_read_json_lines, path, fields)
         return TextSource(read, fields.note, fields.languages)
@@ -49,10 +46,9 @@ def _read_json_lines(
 ) -> Iterator[PlacedPair]:
     """Read the pairs of a file."""
     errors = "surrogateescape" if skip_bad_lines else "strict"
-    for number, raw in enumerate(raw_lines(path), start=1):
+    for number, line in enumerate(read_lines(path, errors), start=1):
         place = f"{path.name}:{number}"
         location = f"Line {number} of {path}"
-        line = decode_line(raw, number, path, errors)
         if not line.strip():
             continue
         problem = "is neither a record nor a pair"
