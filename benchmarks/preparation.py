@@ -17,7 +17,8 @@ from speed.command_line import data_folder, make_parser
 from luong_keras.data.parallel_text import read_lines
 from luong_keras.text.moses import MosesGraph
 from luong_keras.text.preprocessing import Preprocessor
-from luong_keras.text.tokenizer import batches_of_lines
+from luong_keras.text.threads import batches_of
+from luong_keras.text.tokenizer import LINES_PER_CALL
 
 SETTINGS = ("lowercase", "normalize_punctuation", "tokenize")
 
@@ -64,8 +65,8 @@ def step(name, in_python, in_graph, lines, examples) -> list[str]:
     began = time.perf_counter()
     found = [
         line.decode()
-        for batch in batches_of_lines(lines)
-        for line in function(batch).numpy()
+        for batch in batches_of(lines, LINES_PER_CALL)
+        for line in function(tf.constant(batch)).numpy()
     ]
     graph_seconds = time.perf_counter() - began
     different = [

@@ -13,11 +13,7 @@ from luong_keras.data.padding import (
     padded_batch,
     share_of_batch,
 )
-from luong_keras.text.tokenizer import (
-    Tokenizer,
-    batches_of_lines,
-    compile_for_batches,
-)
+from luong_keras.text.tokenizer import Tokenizer, map_lines
 from luong_keras.with_tensorflow import tf
 
 
@@ -128,9 +124,5 @@ class EvaluationBatches:
 def _encode_lines(
     lines: Sequence[str], tokenizer: Tokenizer
 ) -> list[list[int]]:
-    encode = compile_for_batches(tokenizer.encode)
-    return [
-        ids
-        for batch in batches_of_lines(lines)
-        for ids in encode(batch).to_list()
-    ]
+    batches = map_lines(tokenizer.encode, lines)
+    return [ids for batch in batches for ids in batch.to_list()]

@@ -12,12 +12,9 @@ from luong_keras.data.corpus import Corpus
 from luong_keras.files.atomic_file import atomic_path
 from luong_keras.files.path_checks import no_link
 from luong_keras.tables import pluralize
-from luong_keras.text.threads import map_in_threads
-from luong_keras.text.tokenizer import Tokenizer, compile_for_batches
-from luong_keras.with_tensorflow import tf
+from luong_keras.text.tokenizer import Tokenizer, map_lines
 
 OVER_LONG = ("drop", "truncate", "truncate_source_left")
-_LINES_PER_CALL = 4096
 
 
 class TokenIds:
@@ -97,23 +94,13 @@ def token_ids(
         return _open_token_ids(*paths, dtype, len(corpus))
     except (OSError, ValueError):
         pass  # not written yet, or incomplete
-    encode = compile_for_batches(tokenizer.encode)
-
-    def encode_chunk(start: int) -> tuple[bytes, np.ndarray]:
-        stop = min(start + _LINES_PER_CALL, len(corpus))
-        lines = corpus.side(side, np.arange(start, stop))
-        ids = encode(tf.constant(lines, tf.string))
-        flat = ids.flat_values.numpy().astype(dtype)
-        return flat.tobytes(), ids.row_lengths().numpy()
-
-    starts = range(0, len(corpus), _LINES_PER_CALL)
-    lengths = []
+    lines, lengths = corpus.side_lines(side), []
     with atomic_path(paths[0]) as temporary, open(temporary, "wb") as file:
-        for content, counts in map_in_threads(encode_chunk, starts, threads):
-            file.write(content)
-            lengths.append(counts)
+        for ids in map_lines(tokenizer.encode, lines, threads):
+            file.write(ids.flat_values.numpy().astype(dtype).tobytes())
+            lengths.append(ids.row_lengths().numpy())
             if progress is not None:
-                progress(len(counts))
+                progress(len(lengths[-1]))
     with atomic_path(paths[1]) as temporary:
         np.save(temporary, np.cumsum(np.concatenate([[0], *lengths])))
     return _open_token_ids(*paths, dtype, len(corpus))

@@ -26,7 +26,7 @@ from luong_keras.tables import pluralize
 from luong_keras.text.threads import batches_of
 from luong_keras.text.tokenizer import (
     Tokenizer,
-    batches_of_lines,
+    map_lines,
     vocabulary_of,
 )
 
@@ -288,6 +288,6 @@ def _replace_unknown(tokens: list[str], vocabulary: set[str]) -> list[str]:
 def _tokenize(tokenizer: Tokenizer, lines: list[str]) -> list[list[str]]:
     return [
         [token.decode() for token in row]
-        for batch in batches_of_lines(lines)
-        for row in tokenizer.tokens(batch).to_list()
+        for batch in map_lines(tokenizer.tokens, lines)
+        for row in batch.to_list()
     ]

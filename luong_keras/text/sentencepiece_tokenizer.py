@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
+import itertools
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,11 +23,7 @@ from luong_keras.special_tokens import (
     UNK,
     UNK_ID,
 )
-from luong_keras.text.tokenizer import (
-    Tokenizer,
-    batches_of_lines,
-    clean_text,
-)
+from luong_keras.text.tokenizer import Tokenizer, clean_text, map_lines
 from luong_keras.with_tensorflow import tf
 
 _SPACE = "\u2581"  # SentencePiece's mark for a space
@@ -159,10 +156,13 @@ class SentencePieceTokenizer(Tokenizer):
                     "`user_defined_symbols`, and lowercase=True. Write it in "
                     "lower case."
                 )
+        cleaned = map_lines(lambda text: clean_text(text, lowercase), lines)
         model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=_clean_lines(lines, lowercase),
+                sentence_iterator=itertools.chain.from_iterable(
+                    batch.numpy().tolist() for batch in cleaned
+                ),
                 model_writer=model,
                 # A smaller size would drop rare characters of a "char" model.
                 vocab_size=(
@@ -248,11 +248,6 @@ class SentencePieceTokenizer(Tokenizer):
         # A byte of `byte_fallback` may be a line end, which no sentence has.
         text = tf.strings.regex_replace(text, r"[\n\r]", " ")
         return tf.strings.regex_replace(text, "^ +|( ) +", r"\1")
-
-
-def _clean_lines(lines: Iterable[str], lowercase: bool) -> Iterator[bytes]:
-    for batch in batches_of_lines(lines):
-        yield from clean_text(batch, lowercase).numpy().tolist()
 
 
 # What to do, by a part of SentencePiece's message.

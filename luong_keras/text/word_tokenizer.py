@@ -11,11 +11,10 @@ from typing import Any
 
 from luong_keras.special_tokens import SPECIAL_TOKENS, UNK, UNK_ID
 from luong_keras.text import word_splitting
-from luong_keras.text.threads import batches_of, map_in_threads
 from luong_keras.text.tokenizer import (
     Tokenizer,
     clean_text,
-    compile_for_batches,
+    map_lines,
     vocabulary_of,
 )
 from luong_keras.with_tensorflow import tf
@@ -238,9 +237,6 @@ def _split_words(text: tf.Tensor, pretokenized: bool) -> tf.RaggedTensor:
     return word_splitting.split_13a(text)
 
 
-_LINES_PER_CALL = 4096
-
-
 def count_words(
     lines: Iterable[str],
     split: Callable[[tf.Tensor], tf.RaggedTensor],
@@ -262,19 +258,16 @@ def count_words(
         >>> sorted(count_words(lines, tf.strings.split).items())
         [(b'a', 3), (b'b', 2)]
     """
-    count_in_graph = compile_for_batches(
-        lambda batch: tf.unique_with_counts(split(batch).flat_values)
-    )
-
-    def count_batch(batch: list[str]) -> tuple[list[bytes], list[int]]:
-        words, _, counts = count_in_graph(tf.constant(batch, tf.string))
-        return words.numpy().tolist(), counts.numpy().tolist()
-
     totals: Counter[bytes] = Counter()
-    batches = batches_of(lines, _LINES_PER_CALL)
-    for words, counts in map_in_threads(count_batch, batches, threads):
-        for word, times in zip(words, counts, strict=True):
-            totals[word] += times
+    for words, _, counts in map_lines(
+        lambda batch: tf.unique_with_counts(split(batch).flat_values),
+        lines,
+        threads,
+    ):
+        counts_by_word = zip(
+            words.numpy(), counts.numpy().tolist(), strict=True
+        )
+        totals.update(dict(counts_by_word))
     return totals
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 import tensorflow as tf
 
-from luong_keras.text import word_tokenizer
+from luong_keras.text import tokenizer
 from luong_keras.text.threads import map_in_threads
 from luong_keras.text.word_tokenizer import WordTokenizer, count_words
 
@@ -16,7 +16,7 @@ EXPECTED = Counter(word.encode() for line in LINES for word in line.split())
 
 @pytest.fixture
 def small_batches(monkeypatch):
-    monkeypatch.setattr(word_tokenizer, "_LINES_PER_CALL", 10)
+    monkeypatch.setattr(tokenizer, "LINES_PER_CALL", 10)
 
 
 @pytest.mark.parametrize("threads", [1, 3, None])
