@@ -1,14 +1,14 @@
 """Word lists in the graph: the dictionary and the shortlist of a search."""
 
-import tempfile
-import weakref
-from pathlib import Path
-
 from luong_keras.alignment.dictionary import read_dictionary, read_lexicon
 from luong_keras.config import DecodingConfig, ModelConfig
 from luong_keras.decoding.unk_replacement import copied_positions
 from luong_keras.inference.request_options import RequestOptions
-from luong_keras.text.tokenizer import Tokenizer, vocabulary_of
+from luong_keras.text.tokenizer import (
+    Tokenizer,
+    table_asset,
+    vocabulary_of,
+)
 from luong_keras.with_tensorflow import tf
 
 # A shortlist has at least this many first words of the vocabulary, and at most
@@ -54,15 +54,11 @@ class UnknownWords(tf.Module):
         return tf.where(positions >= 0, copies, tokens)
 
     def _make_table(self, words):
-        """Create a table from a file, which exports contain as an asset."""
-        folder = tempfile.TemporaryDirectory(prefix="luong_keras_words_")
-        weakref.finalize(self, folder.cleanup)
-        file = Path(folder.name) / "dictionary.tsv"
         lines = (
             f"{word}\t{translation}\n" for word, translation in words.items()
         )
-        file.write_bytes("".join(lines).encode())
-        self._asset = tf.saved_model.Asset(str(file))
+        content = "".join(lines).encode()
+        self._asset = table_asset(self, "dictionary.tsv", content)
         return tf.lookup.StaticHashTable(
             tf.lookup.TextFileInitializer(
                 self._asset.asset_path,

@@ -4,6 +4,7 @@ import abc
 import hashlib
 import json
 import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Self
@@ -207,6 +208,26 @@ def lower_case(text: tf.Tensor) -> tf.Tensor:
     lengths = tf.strings.length(joined) - 1
     joined = tf.strings.substr(joined, tf.zeros_like(lengths), lengths)
     return tf.ensure_shape(tf.reshape(joined, tf.shape(text)), text.shape)
+
+
+def table_asset(
+    owner: object, name: str, content: bytes
+) -> tf.saved_model.Asset:
+    """Write the file of a table, of which an export contains a copy.
+
+    TensorFlow shares tables by file name for the life of the process, so each
+    owner has a file of its own.
+
+    Args:
+        owner: The owner of the table; the file is removed with it.
+        name: The name of the file.
+        content: The content of the file.
+    """
+    folder = tempfile.TemporaryDirectory(prefix="luong_keras_words_")
+    weakref.finalize(owner, folder.cleanup)
+    file = Path(folder.name) / name
+    file.write_bytes(content)
+    return tf.saved_model.Asset(str(file))
 
 
 def vocabulary_of(tokenizer: Tokenizer) -> list[str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -15,6 +13,7 @@ from luong_keras.text.tokenizer import (
     Tokenizer,
     clean_text,
     map_lines,
+    table_asset,
     vocabulary_of,
 )
 from luong_keras.with_tensorflow import tf
@@ -59,14 +58,8 @@ class WordTokenizer(Tokenizer):
         super().__init__(vocabulary_file, lowercase)
         self.pretokenized = bool(pretokenized)
         self._size = len(_read_vocabulary(self._bytes, vocabulary_file))
-        # TensorFlow shares tables by file name for the life of the process, so
-        # each tokenizer reads a file of its own.
-        folder = tempfile.TemporaryDirectory(prefix="luong_keras_words_")
-        weakref.finalize(self, folder.cleanup)
-        file = Path(folder.name) / Path(vocabulary_file).name
-        file.write_bytes(self._bytes)
-        # The file is an asset, so an export contains a copy.
-        self._asset = tf.saved_model.Asset(str(file))
+        name = Path(vocabulary_file).name
+        self._asset = table_asset(self, name, self._bytes)
         index = tf.lookup.TextFileIndex
         self._ids = tf.lookup.StaticHashTable(
             tf.lookup.TextFileInitializer(

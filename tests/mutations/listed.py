@@ -724,8 +724,8 @@ MUTATIONS = [
     Mutation(
         "a word table that reads the given file",
         "text/word_tokenizer.py",
-        "self._asset = tf.saved_model.Asset(str(file))",
-        "self._asset = tf.saved_model.Asset(str(vocabulary_file))",
+        "table_asset(self, name, self._bytes)",
+        "tf.saved_model.Asset(str(vocabulary_file))",
         ("tests/text/test_vocabulary.py",),
         "reads_its_file",
     ),
