@@ -171,7 +171,7 @@ class LineSearch:
 def _check_range(name, column):
     """Check that an option is unset or within its range, for each line."""
     option = SEARCH_OPTIONS[name]
-    if option.kind == "string":
+    if option.kind is object:
         return
     outside = (column < option.low) | (column > option.high)
     for value in column[outside & (column != option.unset)][:1]:

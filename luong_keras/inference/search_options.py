@@ -14,52 +14,47 @@ class SearchOption(NamedTuple):
     """A search option, one number or text per sentence.
 
     Attributes:
-        kind: `"int32"`, `"float32"` or `"string"`.
+        kind: NumPy type of a column: int32, float32, or object for text.
         unset: The value that keeps the configured setting; in an export,
             other numbers below 0 and NaN also keep it.
         low: Lower limit; an export raises values between 0 and it to it.
         high: Upper limit, to which an export reduces larger values.
     """
 
-    kind: str
+    kind: type
     unset: int | float | str
     low: float = 0
     high: float = 2**31 - 1
-
-    @property
-    def type(self) -> type:
-        """NumPy type of a column."""
-        return {"int32": np.int32, "float32": np.float32}.get(self.kind, object)
 
 
 # Options that are also settings of `DecodingConfig` have the same names.
 SEARCH_OPTIONS = {
     # number of hypotheses, at most the configured maximum
-    "beam_size": SearchOption("int32", 0),
+    "beam_size": SearchOption(np.int32, 0),
     # number of translations to return, or of samples to draw; 0 for all
-    "n_best": SearchOption("int32", 0),
+    "n_best": SearchOption(np.int32, 0),
     # exponent of the length; above the limit, the longest hypotheses win
-    "length_penalty": SearchOption("float32", -1.0, high=2.0),
+    "length_penalty": SearchOption(np.float32, -1.0, high=2.0),
     # words that the translation begins with
-    "prefix": SearchOption("string", ""),
+    "prefix": SearchOption(object, ""),
     # 1 to replace unknown words, 0 to leave them
-    "replace_unknown": SearchOption("int32", -1, high=1),
+    "replace_unknown": SearchOption(np.int32, -1, high=1),
     # strength of the coverage penalty
-    "coverage_penalty": SearchOption("float32", -1.0, high=10.0),
+    "coverage_penalty": SearchOption(np.float32, -1.0, high=10.0),
     # no translation repeats an n-gram of this many words; 0 for no limit
-    "no_repeat_ngram": SearchOption("int32", -1, high=8),
+    "no_repeat_ngram": SearchOption(np.int32, -1, high=8),
     # above 0: samples at this temperature; 0: the best hypotheses
-    "temperature": SearchOption("float32", -1.0, high=10.0),
+    "temperature": SearchOption(np.float32, -1.0, high=10.0),
     # number of most probable words to draw samples from; 0 for all
-    "top_k": SearchOption("int32", -1),
+    "top_k": SearchOption(np.int32, -1),
     # total probability of the smallest set of words to draw samples from
-    "top_p": SearchOption("float32", -1.0, low=1e-6, high=1.0),
+    "top_p": SearchOption(np.float32, -1.0, low=1e-6, high=1.0),
     # seed of samples; equal sentences with equal seeds draw equal samples
-    "seed": SearchOption("int32", -1),
+    "seed": SearchOption(np.int32, -1),
     # phrases that the translation must contain, separated by tabs
-    "required": SearchOption("string", ""),
+    "required": SearchOption(object, ""),
     # phrases that the translation must not contain, separated by tabs
-    "forbidden": SearchOption("string", ""),
+    "forbidden": SearchOption(object, ""),
 }
 # The options of a beam. The older signatures have only these.
 BEAM_OPTIONS = tuple(SEARCH_OPTIONS)[:5]
@@ -170,7 +165,7 @@ def refuse_one_line(lines: object, name: str = "lines") -> None:
 def option_column(name: str, value: Option, count: int) -> np.ndarray:
     """Return the (B,) values of an option."""
     option = SEARCH_OPTIONS[name]
-    dtype = option.type
+    dtype = option.kind
     try:
         values = np.asarray(value, object)
         values = np.where(values == np.array(None), option.unset, values)
