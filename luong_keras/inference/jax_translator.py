@@ -67,8 +67,7 @@ class JaxTranslator(TranslationGraph):
         cuts.warn(stacklevel=2)
         return results
 
-    def _search(self, text, source, request, num_return_sequences):
-        limits = self.search_runner.limits(source.lengths)
+    def _search(self, text, source, limits, request, num_return_sequences):
         # Few shapes, because JAX compiles one program per shape.
         rows, width = source.ids.shape[0], source.lengths.numpy().max()
         batch_rows = self.decoding.batch_size

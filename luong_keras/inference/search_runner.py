@@ -20,7 +20,6 @@ from luong_keras.decoding.scorers import (
 )
 from luong_keras.decoding.search import check_search, search
 from luong_keras.decoding.strategy import DecodingStrategy, Hypotheses
-from luong_keras.inference.request_options import RequestOptions
 from luong_keras.inference.search_options import (
     LEAST_TEMPERATURE,
     SEARCH_OPTIONS,
@@ -51,18 +50,43 @@ class _NoSpecialTokens(Scorer):
 ALL = 2**31 - 1
 
 
-class Sources(NamedTuple):
-    """The source sentences of a search.
+class Phrases(NamedTuple):
+    """The prefix of each sentence, or P phrases per sentence.
 
     Attributes:
-        lengths: (B,) number of words.
-        mask: (B, S) mask, True for words.
-        text: (B,) texts, which decide the draws of samples.
+        ids: Ids of the words, (B, L) of prefixes, (B, P, L) of phrases.
+        lengths: Number of words of each prefix (B,), or of each phrase (B, P);
+            0 for none.
     """
 
+    ids: tf.Tensor
     lengths: tf.Tensor
-    mask: tf.Tensor
-    text: tf.Tensor
+
+
+class RequestOptions(NamedTuple):
+    """Search options whose texts are ids.
+
+    Attributes:
+        options: The options by name, all of `SEARCH_OPTIONS` or, for a smaller
+            graph, only `BEAM_OPTIONS`.
+        prefix: The words that translations begin with.
+        required: Phrases that translations contain; None if the options are
+            those of a beam, without samples, coverage or repetition.
+        forbidden: Phrases that translations do not contain.
+    """
+
+    options: dict[str, tf.Tensor]
+    prefix: Phrases
+    required: Phrases | None = None
+    forbidden: Phrases | None = None
+
+    @property
+    def reserved_symbols(self) -> tf.Tensor:
+        """Number of symbols (B,) of the prefix and phrases, and `</s>`."""
+        symbols = self.prefix.lengths + 1
+        if self.required is not None:
+            symbols += tf.reduce_sum(self.required.lengths, axis=1)
+        return symbols
 
 
 class SearchRunner:
@@ -94,19 +118,20 @@ class SearchRunner:
         return self.decoding.max_beam_size or self.decoding.beam_size
 
     def limits(
-        self, lengths: tf.Tensor, min_symbols: tf.Tensor | int = 0
+        self, lengths: tf.Tensor, request: RequestOptions | None = None
     ) -> dict:
         """Return the length limits of translations, and the special ids.
 
         Args:
             lengths: (B,) number of words of the sources.
-            min_symbols: (B,) number of symbols that must have room.
+            request: The options, whose prefixes and phrases have room.
         """
         decoding, config = self.decoding, self.config
         source_lengths = tf.cast(lengths, tf.float32)
         maximum = tf.cast(decoding.max_symbols(source_lengths), tf.int32)
         maximum = tf.maximum(maximum, 2)
-        maximum = tf.maximum(maximum, min_symbols)
+        if request is not None:
+            maximum = tf.maximum(maximum, request.reserved_symbols)
         maximum = tf.where(lengths > 0, maximum, 0)
         # S + 1, as in the authors' program.
         min_lengths = tf.cast(
@@ -122,36 +147,44 @@ class SearchRunner:
         }
 
     def run_configured(
-        self,
-        step,
-        states,
-        sources: Sources,
-        num_return_sequences: tf.Tensor | int | None = None,
+        self, step, states, text, mask, limits, num_return_sequences
     ) -> Hypotheses:
-        """Search as configured, by default for all hypotheses."""
-        scorers = self._make_scorers(sources.mask)
+        """Search as configured.
+
+        Args:
+            step: The step of the decoder.
+            states: Its first states.
+            text: (B,) sources, which decide the draws of samples.
+            mask: (B, S) mask of the sources, True for words.
+            limits: The result of `limits`.
+            num_return_sequences: The number of translations to return; all
+                when None.
+        """
+        scorers = self._make_scorers(mask)
         strategy = self.strategy or self._make_strategy(
-            sources.text, num_return_sequences
+            text, num_return_sequences
         )
         if self.strategy is None and self.decoding.search == "sampling":
             scorers.append(_NoSpecialTokens(self.config))
-        return search(
-            step,
-            states,
-            strategy,
-            scorers=scorers,
-            **self.limits(sources.lengths),
-        )
+        return search(step, states, strategy, scorers=scorers, **limits)
 
     def run_requested(
-        self, step, states, sources: Sources, request: RequestOptions
+        self, step, states, text, mask, limits, request: RequestOptions
     ) -> Hypotheses:
-        """Search with the options of each sentence."""
+        """Search with the options of each sentence.
+
+        Args:
+            step: As in `run_configured`.
+            states: As in `run_configured`.
+            text: As in `run_configured`.
+            mask: As in `run_configured`.
+            limits: The result of `limits`.
+            request: The options.
+        """
         options = self._resolve_options(request.options)
-        limits = self.limits(sources.lengths, reserved_symbols(request))
         scorers = [
             Prefix(*request.prefix),
-            *self._make_scorers(sources.mask, options),
+            *self._make_scorers(mask, options),
         ]
         if request.required is None:
             beam = Beam(**self._beam_options(options, limits))
@@ -177,7 +210,7 @@ class SearchRunner:
         )
 
         def replace_sampled():
-            strategy = self._make_sampling(sources, options, sample_limits)
+            strategy = self._make_sampling(text, options, sample_limits)
             samples = search(
                 step,
                 states,
@@ -294,7 +327,7 @@ class SearchRunner:
             "num_return_sequences": tf.where(n_best > 0, n_best, ALL),
         }
 
-    def _make_sampling(self, sources, options, limits):
+    def _make_sampling(self, text, options, limits):
         """Create a strategy that draws as many samples as a beam would give."""
         n_best = options["n_best"]
         counts = tf.where(n_best > 0, n_best, options["beam_size"])
@@ -308,19 +341,9 @@ class SearchRunner:
             tf.where(is_sampled, options["temperature"], 1.0),
             options["top_k"],
             options["top_p"],
-            _sampling_seeds(sources.text, options["seed"]),
+            _sampling_seeds(text, options["seed"]),
             counts,
         )
-
-
-def reserved_symbols(request: RequestOptions | None) -> tf.Tensor | int:
-    """Return how many symbols (B,) must have room, for prefix and phrases."""
-    if request is None:
-        return 0
-    symbols = request.prefix.lengths + 1
-    if request.required is not None:
-        symbols += tf.reduce_sum(request.required.lengths, axis=1)
-    return symbols
 
 
 def resolve_option(name: str, column: tf.Tensor, default: float) -> tf.Tensor:

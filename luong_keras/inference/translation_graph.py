@@ -8,15 +8,11 @@ from luong_keras.data.sources.source_kinds import CONTROL
 from luong_keras.decoding.forced import forced_decoding
 from luong_keras.decoding.scorers import Scorer
 from luong_keras.decoding.strategy import DecodingStrategy, Hypotheses
-from luong_keras.inference.request_options import (
-    Phrases,
-    RequestOptions,
-)
 from luong_keras.inference.search_runner import (
     ALL,
+    Phrases,
+    RequestOptions,
     SearchRunner,
-    Sources,
-    reserved_symbols,
 )
 from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.inference.word_lists import (
@@ -132,9 +128,9 @@ class TranslationGraph(tf.Module):
             prefix = self._read_target(options["prefix"])
             request, cut = self._read_request(options, prefix)
             truncated |= cut
-        hypotheses = self._search(text, source, request, num_return_sequences)
-        limits = self.search_runner.limits(
-            source.lengths, reserved_symbols(request)
+        limits = self.search_runner.limits(source.lengths, request)
+        hypotheses = self._search(
+            text, source, limits, request, num_return_sequences
         )
         maximum = limits["max_lengths"][:, None]
         counts = ALL if num_return_sequences is None else num_return_sequences
@@ -254,7 +250,7 @@ class TranslationGraph(tf.Module):
         padding = self.translation_model.config.source_pad_id
         return self.translation_model.encode(_to_dense(tokenized.ids, padding))
 
-    def _search(self, text, source, request, num_return_sequences):
+    def _search(self, text, source, limits, request, num_return_sequences):
         words = None
         if self.shortlist is not None:
             words, request = self.shortlist.restrict(
@@ -263,18 +259,14 @@ class TranslationGraph(tf.Module):
         memory, mask, states = self._encode(source)
         step = self.translation_model.decoding_step(memory, mask, words)
         width = tf.shape(_to_dense(source.ids, 0))[1]
-        sources = Sources(
-            source.lengths,
-            tf.sequence_mask(source.lengths, width),
-            text,
-        )
+        sources = text, tf.sequence_mask(source.lengths, width)
         if request is None:
             hypotheses = self.search_runner.run_configured(
-                step, states, sources, num_return_sequences
+                step, states, *sources, limits, num_return_sequences
             )
         else:
             hypotheses = self.search_runner.run_requested(
-                step, states, sources, request
+                step, states, *sources, limits, request
             )
         if words is None:
             return hypotheses

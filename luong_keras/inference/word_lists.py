@@ -3,7 +3,7 @@
 from luong_keras.alignment.dictionary import read_dictionary, read_lexicon
 from luong_keras.config import DecodingConfig, ModelConfig
 from luong_keras.decoding.unk_replacement import copied_positions
-from luong_keras.inference.request_options import RequestOptions
+from luong_keras.inference.search_runner import RequestOptions
 from luong_keras.text.tokenizer import (
     Tokenizer,
     table_asset,

@@ -5,7 +5,6 @@
 
 from collections.abc import Callable, Mapping
 
-from luong_keras.inference.request_options import option_tensors
 from luong_keras.inference.search_options import (
     BEAM_OPTIONS,
     SEARCH_OPTIONS,
@@ -85,24 +84,22 @@ def signatures(
             function, input_signature=[*specs(name), *more], autograph=False
         ).get_concrete_function()
 
-    def search(text, num_return_sequences):
-        return graph.translate_batch(
-            text, num_return_sequences=num_return_sequences
-        )
-
     samples = graph.decoding.search == "sampling"
 
     def search_with_options(text, *options):
-        if samples:  # A beam would ignore the exported search.
-            options += tuple(
-                tf.fill(tf.shape(text), tf.constant(option.unset, option.kind))
-                for option in [*SEARCH_OPTIONS.values()][len(options) :]
-            )
         columns = dict(zip(SEARCH_OPTIONS, options, strict=False))
+        if samples:  # A beam would ignore the exported search.
+            columns = unset_options(tf.shape(text)) | columns
         return graph.translate_batch(text, columns)
 
     # Each of these is one graph, which two signatures share.
-    configured_search = trace(search, "translate", tf.TensorSpec([], tf.int32))
+    configured_search = trace(
+        lambda text, count: graph.translate_batch(
+            text, num_return_sequences=count
+        ),
+        "translate",
+        tf.TensorSpec([], tf.int32),
+    )
     beam_search = trace(search_with_options, "translate_with_options")
     scores = trace(graph.score_batch, "score")
 
@@ -232,13 +229,21 @@ def _select_rank(outputs, rank):
     }
 
 
+def unset_options(shape: tf.Tensor) -> dict[str, tf.Tensor]:
+    """Return columns of all options with the values that keep the settings."""
+    return {
+        name: tf.fill(shape, tf.constant(option.unset, _OPTIONS[name]))
+        for name, option in SEARCH_OPTIONS.items()
+    }
+
+
 def probes(sentences: list[bytes]) -> dict[str, dict[str, tf.Tensor]]:
     """Create inputs for all signatures from these sentences."""
     text = tf.constant(sentences, tf.string)
     count = len(sentences)
     even = tf.range(count) % 2 == 0
     # Every second sentence leaves most options unset.
-    options = option_tensors(count) | {
+    options = unset_options(tf.shape(text)) | {
         "beam_size": tf.range(count) % 3,
         "n_best": tf.range(count) % 2,
         "rank": tf.range(count) % 2,

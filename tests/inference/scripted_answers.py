@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from luong_keras.config import DecodingConfig
-from luong_keras.inference.request_options import option_tensors
 from luong_keras.inference.translation_graph import TranslationGraph
+from tests.inference.option_tensors import option_tensors
 from tests.serving.scripted_model import (
     SOURCE_PAD_ID,
     ScriptedModel,

@@ -7,12 +7,12 @@ import pytest
 import tensorflow as tf
 
 from luong_keras.config import DataConfig, DecodingConfig
-from luong_keras.inference.request_options import option_tensors
 from luong_keras.recipe import loading
 from luong_keras.special_tokens import EOS
 from luong_keras.text.preprocessing import Preprocessor, preprocessors
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.translator import Translator
+from tests.inference.option_tensors import option_tensors
 from tests.serving.scripted_model import (
     SOURCE_WORDS,
     TARGET_WORDS,

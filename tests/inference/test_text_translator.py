@@ -6,12 +6,12 @@ import tensorflow as tf
 
 from luong_keras.config import AttentionConfig
 from luong_keras.decoding.ensemble import ModelEnsemble
-from luong_keras.inference.request_options import option_tensors
 from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator
+from tests.inference.option_tensors import option_tensors
 from tests.serving.tiny_translator import TARGET_WORDS, tiny_translator
 
 VOCABULARY = ["<pad>", "<unk>", "<s>", "</s>", *TARGET_WORDS]

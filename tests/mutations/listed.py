@@ -601,8 +601,8 @@ MUTATIONS = [
     Mutation(
         "no room for the end after a whole translation as prefix",
         "inference/search_runner.py",
-        "symbols = request.prefix.lengths + 1",
-        "symbols = request.prefix.lengths",
+        "symbols = self.prefix.lengths + 1",
+        "symbols = self.prefix.lengths",
         ("tests/inference/test_translation_graph.py",),
     ),
     Mutation(

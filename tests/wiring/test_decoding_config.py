@@ -13,11 +13,11 @@ import luong_keras.inference.search_runner as search_runner
 import luong_keras.inference.translation_graph as translation_graph
 from luong_keras.config import AttentionConfig, DecodingConfig, ModelConfig
 from luong_keras.decoding.constrained_beam import PhraseProgress
-from luong_keras.inference.request_options import option_tensors
 from luong_keras.inference.search_options import BEAM_OPTIONS
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.translator import Translator
+from tests.inference.option_tensors import option_tensors
 
 pytestmark = pytest.mark.tensorflow
 
