@@ -304,11 +304,6 @@ class SearchRunner:
         resolved["beam_size"] = tf.minimum(
             resolved["beam_size"], self.max_beam_size
         )
-        temperature = resolved.get("temperature")
-        if temperature is not None:
-            resolved["temperature"] = tf.where(
-                temperature > 0, tf.maximum(temperature, LEAST_TEMPERATURE), 0
-            )
         return resolved
 
     def _beam_options(self, options, limits):
@@ -336,9 +331,10 @@ class SearchRunner:
         )
         is_sampled = limits["max_lengths"] > 0
         counts = tf.where(is_sampled, counts, 1)
+        temperature = tf.maximum(options["temperature"], LEAST_TEMPERATURE)
         return Sampling(
             tf.reduce_max(counts),
-            tf.where(is_sampled, options["temperature"], 1.0),
+            tf.where(is_sampled, temperature, 1.0),
             options["top_k"],
             options["top_p"],
             _sampling_seeds(text, options["seed"]),
