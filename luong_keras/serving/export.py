@@ -12,7 +12,6 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from luong_keras.decoding.ensemble import ModelEnsemble
 from luong_keras.files.atomic_file import explain_disk_errors, sync, sync_tree
 from luong_keras.files.folder_lock import FolderInUseError, lock_folder
 from luong_keras.files.path_checks import local_path, no_pattern
@@ -204,8 +203,7 @@ def _random_texts(tokenizer, length, rows, generator):
 def _write_saved_model(translator, folder, weights_dtype, limits):
     """Write the SavedModel; return the functions of its signatures."""
     model = translator.translation_model
-    is_ensemble = isinstance(model, ModelEnsemble)
-    models = model.models if is_ensemble else [model]
+    models = getattr(model, "models", [model])  # of an ensemble
     wrap: Callable[[Callable], Callable] = identity
     if weights_dtype is not None:
         if any(member.folded_embedding is not None for member in models):
@@ -215,11 +213,8 @@ def _write_saved_model(translator, folder, weights_dtype, limits):
                 f"weights_dtype={weights_dtype!r} and a model whose "
                 "embedding is folded. Leave one out."
             )
-        rounded_weights = RoundedWeights(
-            (v for member in models for v in member.model.variables),
-            weights_dtype,
-        )
-        wrap = rounded_weights.wrap
+        variables = (v for member in models for v in member.model.variables)
+        wrap = RoundedWeights(variables, weights_dtype).wrap
     # Traced here: saving traces a `tf.function` once more, and
     # `keras.export.ExportArchive` takes nothing else.
     functions = {
