@@ -27,7 +27,7 @@ from luong_keras.alignment import LinkScores, parse_alignments, symmetrize
 from luong_keras.alignment.links import parse_links
 from luong_keras.alignment.symmetrization import METHODS
 from luong_keras.data import Corpus, phrasebook
-from luong_keras.data.parallel_text import read_lines
+from luong_keras.files.text_lines import read_lines
 from luong_keras.recipe.stored_settings import run_config
 from luong_keras.text.word_splitting import split_13a
 from luong_keras.training import RunFolder

@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("--before-run", type=Path, help="the run, for it")
     options = parser.parse_args()
     driver.finish(options, "decode-run")
-    from luong_keras.data.parallel_text import read_lines
+    from luong_keras.files.text_lines import read_lines
 
     lines = list(read_lines(options.text))[: options.sentences]
     if not lines:
@@ -80,7 +80,7 @@ def programs(options, path, batch_size, beam_size):
 
 def columns(options, count):
     """Return the tables' columns for the translations."""
-    from luong_keras.data.parallel_text import read_lines
+    from luong_keras.files.text_lines import read_lines
 
     def texts(name):
         path = driver.found_file(options, name)

@@ -28,7 +28,8 @@ from luong_keras.alignment.dictionary import (
 )
 from luong_keras.alignment.links import parse_links
 from luong_keras.alignment.word_pairs import aligned_word_pairs
-from luong_keras.data.parallel_text import read_lines, read_pairs
+from luong_keras.data.text_files import read_pairs
+from luong_keras.files.text_lines import read_lines
 from luong_keras.recipe.stored_settings import run_config
 from luong_keras.special_tokens import UNK
 

@@ -23,8 +23,8 @@ from luong_keras.data.batch_order import batch_shapes, padding_share
 from luong_keras.data.batching import TrainingBatches
 from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.data.padding import FEW_WIDTHS, WIDTHS
-from luong_keras.data.parallel_text import read_pairs
 from luong_keras.data.phrasebook import split_pairs
+from luong_keras.data.text_files import read_pairs
 
 CHOICES = {
     "any": (),

@@ -14,7 +14,7 @@ import time
 import tensorflow as tf
 from speed.command_line import data_folder, make_parser
 
-from luong_keras.data.parallel_text import read_lines
+from luong_keras.files.text_lines import read_lines
 from luong_keras.text.moses import MosesGraph
 from luong_keras.text.preprocessing import Preprocessor
 from luong_keras.text.threads import batches_of

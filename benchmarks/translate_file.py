@@ -198,7 +198,7 @@ def main() -> None:
 
 def measured(options, models, counts, folder):
     """Run all programs by turns; omit programs that fail."""
-    from luong_keras.data.parallel_text import read_lines
+    from luong_keras.files.text_lines import read_lines
 
     text = options.text or models.path("test_2016_flickr.en")
     lines = [line for line in read_lines(text) if line.strip()]

@@ -40,7 +40,7 @@ def static_batches(configuration, count):
 
 def multi30k_pairs(part="train"):
     """Return the pairs of a part of Multi30k, English to German, as text."""
-    from luong_keras.data.parallel_text import read_pairs
+    from luong_keras.data.text_files import read_pairs
 
     folder = data_folder("multi30k")
     lines = read_pairs(folder / f"{part}.en.gz", folder / f"{part}.de.gz")
@@ -52,7 +52,7 @@ def write_multi30k(folder, part, preparation=lambda language: str):
 
     `preparation` returns the function for the lines of a language.
     """
-    from luong_keras.data.parallel_text import read_lines
+    from luong_keras.files.text_lines import read_lines
 
     source = data_folder("multi30k")
     folder.mkdir(parents=True, exist_ok=True)

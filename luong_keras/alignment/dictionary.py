@@ -13,6 +13,7 @@ from pathlib import Path
 
 from luong_keras.alignment.word_pairs import WordPair
 from luong_keras.files.atomic_file import atomic_path
+from luong_keras.files.text_lines import read_lines
 
 
 def read_dictionary(path: str | Path) -> dict[str, str]:
@@ -85,22 +86,20 @@ def read_entries(path: str | Path) -> Iterator[tuple[str, str, float]]:
             "probability`; `luong-keras lexicon` writes them, in Python "
             "`write_dictionary`."
         )
-    with path.open("rb") as file:
-        for number, raw_line in enumerate(file, start=1):
-            line = _decode_line(raw_line, number, path)
-            # Subwords may have other white space, such as a no-break space.
-            fields = re.findall(r"[^ \t\r\n]+", line)
-            if not fields:
-                continue
-            if len(fields) != 3:
-                raise ValueError(
-                    f"Line {number} of the dictionary {path} does not have "
-                    "three fields. Expected: `source target probability`. "
-                    "`write_dictionary` and `luong-keras lexicon` write such "
-                    "files."
-                )
-            source, target, text = fields
-            yield source, target, _parse_probability(text, number, path)
+    for number, line in enumerate(read_lines(path), start=1):
+        # Subwords may have other white space, such as a no-break space.
+        fields = re.findall(r"[^ \t\r]+", line)
+        if not fields:
+            continue
+        if len(fields) != 3:
+            raise ValueError(
+                f"Line {number} of the dictionary {path} does not have "
+                "three fields. Expected: `source target probability`. "
+                "`write_dictionary` and `luong-keras lexicon` write such "
+                "files."
+            )
+        source, target, text = fields
+        yield source, target, _parse_probability(text, number, path)
 
 
 def write_dictionary(path: str | Path, pairs: Iterable[WordPair]) -> None:
@@ -123,17 +122,6 @@ def write_dictionary(path: str | Path, pairs: Iterable[WordPair]) -> None:
     ):
         for source, target, _, probability in pairs:
             print(source, target, f"{probability:g}", file=file)
-
-
-def _decode_line(line: bytes, number: int, path: Path) -> str:
-    try:
-        return line.decode("utf-8-sig" if number == 1 else "utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"Expected: a dictionary in UTF-8. Received: {error.reason} in "
-            f"line {number} of {path}. Convert the file, for example with "
-            "`iconv`."
-        ) from error
 
 
 def _parse_probability(text: str, number: int, path: Path) -> float:

@@ -21,8 +21,8 @@ from tyro.conf import (
 from luong_keras.cli.parsing import Option, given_flags, parse_arguments
 from luong_keras.config import AlignmentStep
 from luong_keras.config.checks import at_least
-from luong_keras.data.parallel_text import read_input_parts, read_lines
 from luong_keras.evaluation.plots import plot_alignment
+from luong_keras.files.text_lines import read_input_parts, read_lines
 from luong_keras.inference.search_options import BEAM_OPTIONS, SEARCH_OPTIONS
 from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.missing_package import needs

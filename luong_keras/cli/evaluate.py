@@ -13,8 +13,8 @@ from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes, Positional, arg
 from luong_keras.cli.parsing import Option, given_flags
 from luong_keras.cli.settings_flags import SearchFlags, override_search
 from luong_keras.config import DataConfig
-from luong_keras.data.parallel_text import read_lines_beside
 from luong_keras.data.text_files import read_given_pairs
+from luong_keras.files.text_lines import read_lines_beside
 from luong_keras.recipe.stored_settings import run_config
 from luong_keras.training.run_folder import RunFolder
 

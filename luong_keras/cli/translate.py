@@ -19,7 +19,7 @@ from tyro.conf import (
 from luong_keras.cli.parsing import Option, check_run_dirs
 from luong_keras.cli.settings_flags import SearchFlags, override_search
 from luong_keras.config.checks import at_least
-from luong_keras.data.parallel_text import (
+from luong_keras.files.text_lines import (
     read_input_parts,
     read_lines,
     read_lines_beside,

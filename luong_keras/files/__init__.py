@@ -1,1 +1,1 @@
-"""Safe writing of files despite crashes, full disks and other processes."""
+"""Safe writing of files despite crashes and full disks; lines of text files."""

@@ -12,8 +12,8 @@ from luong_keras.alignment.links import Link, check_links, parse_links
 from luong_keras.alignment.symmetrization import METHODS, symmetrize
 from luong_keras.alignment.word_pairs import AlignedSentences
 from luong_keras.data.corpus import Corpus
-from luong_keras.data.parallel_text import read_lines, read_lines_beside
 from luong_keras.data.sources.source_kinds import PlacedPair
+from luong_keras.files.text_lines import read_lines, read_lines_beside
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.inference.word_links import (
     AlignedPair,

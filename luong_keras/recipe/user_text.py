@@ -12,7 +12,6 @@ from typing import Any
 
 from luong_keras.config import RunConfig
 from luong_keras.config.values import convert_values, with_values
-from luong_keras.data.parallel_text import without_compression
 from luong_keras.data.sources.columns import RequestedColumns
 from luong_keras.data.sources.registry import FILE_NAMES, object_reader
 from luong_keras.data.sources.source_kinds import text_or_none
@@ -24,6 +23,7 @@ from luong_keras.data.text_files import (
     text_sources,
 )
 from luong_keras.files.atomic_file import atomic_path
+from luong_keras.files.text_lines import without_compression
 from luong_keras.presets import PRESETS, TINY_PAIRS, for_user_text, preset_for
 from luong_keras.recipe.fine_tuning import inherited_settings
 from luong_keras.recipe.stored_settings import run_config

@@ -12,10 +12,10 @@ import numpy as np
 
 from luong_keras.config import RunConfig
 from luong_keras.config.values import config_to_dict, leaf_values
-from luong_keras.data.parallel_text import read_lines
 from luong_keras.evaluation.translation_scores import sentence_chrf
 from luong_keras.files.json_lines import read_json_lines
 from luong_keras.files.path_checks import no_link
+from luong_keras.files.text_lines import read_lines
 from luong_keras.progress import clock, format_rounded
 from luong_keras.recipe.stored_settings import run_config
 from luong_keras.training.epoch_logs import JsonLinesLog

@@ -54,7 +54,7 @@ def test_invalid_files_are_refused(tmp_path):
     with pytest.raises(ValueError, match="'nan' in line 2"):
         read_dictionary(path)
     path.write_bytes("a x 0.5\nTür y 0.5\n".encode("latin-1"))
-    with pytest.raises(ValueError, match="UTF-8.* in line 2 of"):
+    with pytest.raises(ValueError, match="Line 2 of .* is not UTF-8"):
         read_dictionary(path)
     for line in ("a v 0.9 0.9", "c v"):
         path.write_text(f"a x 0.5\n\n{line}\n")

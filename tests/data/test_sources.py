@@ -20,7 +20,6 @@ from luong_keras.config.values import (
     with_values,
 )
 from luong_keras.data.corpus_writer import write_corpus
-from luong_keras.data.parallel_text import read_lines
 from luong_keras.data.sources.columns import (
     RequestedColumns,
     choose_columns,
@@ -35,6 +34,7 @@ from luong_keras.data.sources.registry import (
 )
 from luong_keras.data.sources.source_kinds import one_line
 from luong_keras.data.text_files import read_text, text_sources
+from luong_keras.files.text_lines import read_lines
 from luong_keras.presets import PRESETS
 from luong_keras.recipe.preparation import prepare_text
 from luong_keras.recipe.training import training_batches

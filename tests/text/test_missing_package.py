@@ -39,7 +39,7 @@ def test_error_names_the_install_command(module):
 
 
 def test_files_and_corpora_do_not_need_tensorflow():
-    modules = "parallel_text", "corpus", "corpus_writer", "public_sets"
+    modules = "text_files", "corpus", "corpus_writer", "public_sets"
     imports = ", ".join(f"luong_keras.data.{name}" for name in modules)
     program = f"import sys; sys.modules['tensorflow'] = None; import {imports}"
     output_of(program)

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from luong_keras.data.parallel_text import read_lines
 from luong_keras.data.sources.columns import (
     Columns,
     RequestedColumns,
@@ -23,6 +22,7 @@ from luong_keras.data.sources.source_kinds import (
     TextSource,
     one_line,
 )
+from luong_keras.files.text_lines import read_lines
 
 # A cell in quotes with only doubled quotes inside, as pandas and spreadsheets
 # write a cell that contains quotes. Other text with quotes stays unchanged.

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from luong_keras.data.parallel_text import read_lines
 from luong_keras.data.sources.columns import (
     Fields,
     RequestedColumns,
@@ -19,6 +18,7 @@ from luong_keras.data.sources.source_kinds import (
     TextSource,
     make_pair,
 )
+from luong_keras.files.text_lines import read_lines
 
 _LINES_SEARCHED = 20  # lines searched for the first readable record
 

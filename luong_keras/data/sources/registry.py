@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from luong_keras.data.parallel_text import SUFFIXES, without_compression
 from luong_keras.data.sources import (
     delimited,
     json_lines,
@@ -12,6 +11,7 @@ from luong_keras.data.sources import (
     tmx,
 )
 from luong_keras.data.sources.source_kinds import FileKind, ObjectReader
+from luong_keras.files.text_lines import SUFFIXES, without_compression
 
 # By the suffix of a file's name, without the suffix of its compression.
 FILE_KINDS: dict[str, FileKind] = {

@@ -13,16 +13,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from luong_keras.data.parallel_text import (
-    open_decompressed,
-    without_compression,
-)
 from luong_keras.data.sources.columns import RequestedColumns, describe_columns
 from luong_keras.data.sources.source_kinds import (
     PlacedPair,
     TextSource,
     make_pair,
     one_line,
+)
+from luong_keras.files.text_lines import (
+    open_decompressed,
+    without_compression,
 )
 from luong_keras.missing_package import needs
 

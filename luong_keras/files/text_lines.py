@@ -1,4 +1,4 @@
-"""Readers of text files, plain or compressed, and of pairs of text files."""
+"""Readers of the lines of text files, plain or compressed."""
 
 import bz2
 import contextlib
@@ -14,80 +14,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from luong_keras.data.sources.source_kinds import PlacedPair
 from luong_keras.missing_package import needs
 from luong_keras.tables import pluralize
 
 _CHUNK = 1 << 16  # bytes, the size of a pipe
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # WMT test sets: one sentence per segment, surrounded by markup. Here only their
-# sources are read, for translation; `sources/tmx.py` reads pairs.
+# sources are read, for translation; `data/sources/tmx.py` reads pairs.
 _SEGMENTED = (".sgm", ".sgml", ".xml")
 _SEGMENT = re.compile(r"(?is)<seg\b[^>]*>(.*?)</seg>")
 _NO_SOURCE = re.compile(r"(?is)<(ref|hyp)\b.*?</\1>")
-
-
-def read_pairs(
-    source_path: str | Path,
-    target_path: str | Path,
-    keep_bad_bytes: bool = False,
-) -> Iterator[PlacedPair]:
-    r"""Read sentence pairs, line by line.
-
-    Files are UTF-8 text, plain or compressed according to their suffixes
-    (`.gz`, `.xz`, `.zst`, `.bz2`). Only `\n` and `\r\n` end a line: a U+2028
-    stays inside its sentence. In WMT's `.sgm` files each segment is a line.
-
-    Args:
-        source_path: The file of the source side.
-        target_path: The file of the target side, with as many lines.
-        keep_bad_bytes: Whether bytes that are not UTF-8 become lone
-            surrogates instead of an error; `write_corpus` recognises and
-            counts such pairs.
-
-    Yields:
-        The two sentences, with the name of the source file and the number
-        of the line as their place.
-
-    Raises:
-        FileNotFoundError: If a file is missing.
-        ValueError: If the files differ in length or are empty, or if a line
-            is not UTF-8; raised when reading reaches the place.
-
-    Example:
-        >>> import tempfile
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> size = (folder / "en").write_text("a cat\na dog\n")
-        >>> size = (folder / "de").write_text("eine Katze\nein Hund\n")
-        >>> for pair in read_pairs(folder / "en", folder / "de"):
-        ...     print(pair)
-        ('a cat', 'eine Katze')
-        ('a dog', 'ein Hund')
-    """
-    errors = "surrogateescape" if keep_bad_bytes else "strict"
-    lines = itertools.zip_longest(
-        read_lines(source_path, errors), read_lines(target_path, errors)
-    )
-    number = 0
-    for number, (source_line, target_line) in enumerate(lines, start=1):
-        if source_line is None or target_line is None:
-            longer = number + sum(1 for _ in lines)
-            shorter = number - 1
-            counts = (
-                (shorter, longer) if source_line is None else (longer, shorter)
-            )
-            raise ValueError(
-                "The two files of a parallel text must have the same number "
-                f"of lines. Received: {counts[0]} in {source_path}, "
-                f"{counts[1]} in {target_path}."
-            )
-        place = f"{Path(source_path).name}:{number}"
-        yield PlacedPair(source_line, target_line, place)
-    if not number:
-        raise ValueError(
-            f"The parallel text has no sentence: {source_path} and "
-            f"{target_path} are empty."
-        )
 
 
 def read_lines(path: str | Path, errors: str = "strict") -> Iterator[str]:
