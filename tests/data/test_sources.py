@@ -21,6 +21,7 @@ from luong_keras.config.values import (
 )
 from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.data.sources.columns import (
+    Columns,
     RequestedColumns,
     choose_columns,
     guess_columns,
@@ -283,14 +284,14 @@ def test_columns_are_guessed_by_name(names, languages, expected):
 
 def test_named_columns_are_reported_or_refused():
     requested = RequestedColumns(columns=("b", "1"))
-    assert choose_columns(["a", "b"], requested, "x") == (
+    assert choose_columns(["a", "b"], requested, "x") == Columns(
         1,
         0,
         "x: source = 'b', target = 'a' (as data.columns says)",
         None,
     )
     found = choose_columns(["German", "English"], RequestedColumns(), "x")
-    assert found[3] == ("en", "de")
+    assert found.languages == ("en", "de")
     with pytest.raises(ValueError, match="Did you mean english"):
         requested = RequestedColumns(columns=("englisch", "german"))
         choose_columns(["english", "german"], requested, "x")

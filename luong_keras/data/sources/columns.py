@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from luong_keras.suggestions import did_you_mean
@@ -54,22 +54,19 @@ class RequestedColumns:
 
 @dataclass(frozen=True)
 class Columns:
-    """The two columns of a table, and how they were found.
+    """The two columns of a table, or fields of records, and their choice.
 
     Attributes:
-        source: The index of the source column, from 0.
-        target: The index of the target column, from 0.
-        header: Whether the first line of a file names the columns.
-        note: A message for the user about the columns, or None.
-        count: The maximum number of columns of a line; None for any number.
+        source: The index of the source column, from 0; of records, the keys
+            that lead to the source, from the outside in.
+        target: The same for the target.
+        note: A message for the user about the choice, or None.
         languages: As those of a `TextSource`.
     """
 
-    source: int
-    target: int
-    header: bool = False
+    source: Any
+    target: Any
     note: str | None = None
-    count: int | None = None
     languages: tuple[str, str] | None = None
 
 
@@ -158,7 +155,7 @@ def guess_columns(
 
 def choose_columns(
     names: Sequence[str], requested: RequestedColumns, origin: str
-) -> tuple[int, int, str, tuple[str, str] | None]:
+) -> Columns:
     """Choose the requested columns of a table, or guess the columns.
 
     Args:
@@ -167,17 +164,14 @@ def choose_columns(
         origin: The name of the table, for messages.
 
     Returns:
-        The indices of the columns, from 0, and the results of
-        `describe_columns`.
+        The columns.
 
     Raises:
         ValueError: If the columns do not exist, or cannot be guessed.
     """
     if requested.columns is not None:
         indices = find_columns(names, requested.columns, origin)
-        return *indices, *describe_columns(
-            names, indices, origin, "as data.columns says"
-        )
+        return describe_columns(names, indices, origin, "as data.columns says")
     guess = guess_columns(names, requested.languages)
     reason = "guessed by their names"
     if guess is None and len(names) == 2:
@@ -190,12 +184,12 @@ def choose_columns(
             f"{_format_names(names)}. Name two of them, the source first: "
             "--columns NAME NAME (data.columns)."
         )
-    return *guess, *describe_columns(names, guess, origin, reason)
+    return describe_columns(names, guess, origin, reason)
 
 
 def describe_columns(
     names: Sequence[str], indices: tuple[int, int], origin: str, reason: str
-) -> tuple[str, tuple[str, str] | None]:
+) -> Columns:
     """Describe which columns were chosen, and how.
 
     Args:
@@ -205,21 +199,22 @@ def describe_columns(
         reason: How the columns were chosen.
 
     Returns:
-        A message for the user, and the codes of the languages that name the
-        two columns, or None.
+        The columns, with a message for the user, and with the codes of the
+        languages that name them, if any.
 
     Example:
         >>> names = ["id", "French", "English"]
-        >>> describe_columns(names, (1, 2), "x.csv", "guessed")
+        >>> columns = describe_columns(names, (1, 2), "x.csv", "guessed")
+        >>> columns.note, columns.languages
         ("x.csv: source = 'French', target = 'English' (guessed)", ('fr', 'en'))
-        >>> describe_columns(["a", "b"], (0, 1), "x.csv", "guessed")[1]
+        >>> describe_columns(["a", "b"], (0, 1), "x.csv", "guessed").languages
     """
     source, target = (names[index] for index in indices)
     note = f"{origin}: source = {source!r}, target = {target!r} ({reason})"
     from_code, to_code = column_language(source), column_language(target)
     if from_code is None or to_code is None or from_code == to_code:
-        return note, None
-    return note, (from_code, to_code)
+        return Columns(*indices, note)
+    return Columns(*indices, note, (from_code, to_code))
 
 
 def column_language(name: str) -> str | None:
@@ -265,26 +260,9 @@ def _format_names(names: Sequence[str]) -> str:
     return listing + (", …" if len(names) > 12 else "")
 
 
-@dataclass(frozen=True)
-class Fields:
-    """The keys of the two sentences of a record.
-
-    Attributes:
-        source: The keys that lead to the source, from the outside in.
-        target: The keys that lead to the target.
-        note: A message for the user about the fields, or None.
-        languages: As those of a `TextSource`.
-    """
-
-    source: tuple[str | int, ...]
-    target: tuple[str | int, ...]
-    note: str | None = None
-    languages: tuple[str, str] | None = None
-
-
 def choose_fields(
     record: object, requested: RequestedColumns, origin: str
-) -> Fields:
+) -> Columns:
     """Choose the fields of records by the first record.
 
     Args:
@@ -307,7 +285,7 @@ def choose_fields(
         (('translation', 'en'), ('translation', 'de'))
     """
     if is_pair(record):
-        return Fields((0,), (1,))
+        return Columns((0,), (1,))
     if not isinstance(record, Mapping):
         raise ValueError(
             f"Expected: in {origin}, records with named fields, or pairs of "
@@ -327,10 +305,11 @@ def choose_fields(
 
 def _choose_among_fields(
     paths: Sequence[tuple[str, ...]], requested: RequestedColumns, origin: str
-) -> Fields:
+) -> Columns:
     names = [".".join(map(str, path)) for path in paths]
-    source, target, note, languages = choose_columns(names, requested, origin)
-    return Fields(paths[source], paths[target], note, languages)
+    columns = choose_columns(names, requested, origin)
+    source, target = paths[columns.source], paths[columns.target]
+    return replace(columns, source=source, target=target)
 
 
 def is_pair(record: object) -> bool:

@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import csv
+import dataclasses
 import functools
 import itertools
 import re
@@ -37,7 +38,7 @@ _ALL_IN_QUOTES = re.compile(
 
 def _choose_columns(
     cells: list[str], requested: RequestedColumns, path: Path
-) -> Columns:
+) -> tuple[Columns, bool]:
     """Choose columns of a file whose first line may be a header.
 
     The line is a header if it has the requested names, or names from which
@@ -50,7 +51,8 @@ def _choose_columns(
 
     Returns:
         The columns named by the header; the columns with the requested
-        numbers; or the first two, if the line has no more.
+        numbers; or the first two, if the line has no more. Also whether the
+        line is a header.
 
     Raises:
         ValueError: If more than two columns exist and none can be chosen.
@@ -63,17 +65,16 @@ def _choose_columns(
         numbers = all(map(str.isdecimal, columns))
         header = not numbers or {*columns} <= {*cells} or guess is not None
         names = cells if header else [str(i + 1) for i in range(count)]
-        note, languages = describe_columns(
-            names, indices, name, "as data.columns says"
-        )
+        chosen = describe_columns(names, indices, name, "as data.columns says")
         if not header:
-            note += f"; {_describe_first_pair(cells, indices)}"
-        return Columns(*indices, header, note, count, languages)
+            pair = _describe_first_pair(cells, indices)
+            chosen = dataclasses.replace(chosen, note=f"{chosen.note}; {pair}")
+        return chosen, header
     if guess is not None:
-        note, languages = describe_columns(
-            cells, guess, name, "guessed by the first line"
+        return (
+            describe_columns(cells, guess, name, "guessed by the first line"),
+            True,
         )
-        return Columns(*guess, True, note, count, languages)
     if count > 2:
         raise ValueError(
             f"The columns of {path} cannot be guessed. Expected: two columns, "
@@ -88,7 +89,7 @@ def _choose_columns(
         pair_note = f"{name}: {_describe_first_pair(cells, (0, 1))}"
         if all(len(c) > 1 and c.isidentifier() for c in cells):
             pair_note += f". If it is a header: --columns {' '.join(cells)}"
-    return Columns(0, 1, note=pair_note, count=2)
+    return Columns(0, 1, pair_note), False
 
 
 def _describe_first_pair(cells: list[str], indices: tuple[int, int]) -> str:
@@ -108,11 +109,17 @@ def open_tsv(path: Path, requested: RequestedColumns) -> TextSource:
                 _csv_records(path, "\t", "surrogateescape"), maxlen=0
             )
             return _open_records(path, requested, "\t")
-    first = next(filter(None, lines), "")
-    columns = _choose_columns(first.split("\t"), requested, path)
+    cells = next(filter(None, lines), "").split("\t")
+    columns, has_header = _choose_columns(cells, requested, path)
     return TextSource(
         functools.partial(
-            _read_pairs, path, columns, _tsv_records, "a tab", columns.header
+            _read_pairs,
+            path,
+            columns,
+            max(len(cells), 2),
+            _tsv_records,
+            "a tab",
+            has_header,
         ),
         columns.note,
         columns.languages,
@@ -129,6 +136,7 @@ def _tsv_records(path: Path, errors: str) -> Iterator[tuple[int, list[str]]]:
 def _read_pairs(
     path: Path,
     columns: Columns,
+    count: int,
     read_records: Callable[..., Iterator[tuple[int, list[str]]]],
     delimiter: str,
     skipped: int,
@@ -139,6 +147,7 @@ def _read_pairs(
     Args:
         path: The file.
         columns: The source and the target column.
+        count: The number of columns of the first line, two or more.
         read_records: A function that yields the number and the cells of each
             record, and takes the file and the treatment of decoding errors.
         delimiter: The delimiter between columns, for the message.
@@ -155,7 +164,7 @@ def _read_pairs(
     for number, raw_cells in itertools.islice(records, skipped, None):
         cells = [one_line(cell) for cell in raw_cells]
         place = f"{path.name}:{number}"
-        has_more = columns.count is not None and len(cells) > columns.count
+        has_more = len(cells) > count
         if len(cells) > last_column and not has_more:
             yield PlacedPair(
                 cells[columns.source], cells[columns.target], place
@@ -164,7 +173,7 @@ def _read_pairs(
             problem = MORE_COLUMNS if has_more else None
             yield PlacedPair(cells[0], None, place, problem)
         else:
-            expected = columns.count if has_more else last_column + 1
+            expected = count if has_more else last_column + 1
             raise ValueError(
                 f"Line {number} of {path} does not have {expected} columns. "
                 f"Expected: source and target, {delimiter} between them. "
@@ -197,15 +206,20 @@ def _open_records(
     stated: bool = False,
 ) -> TextSource:
     delimiter, cells = _first_record(path, delimiters, stated)
-    columns = _choose_columns(cells, requested, path)
+    columns, has_header = _choose_columns(cells, requested, path)
     note = columns.note
     if note is not None and delimiter != "," and delimiters != "\t":
         note += f", {delimiter!r} between columns"
     read_records = functools.partial(_csv_records, delimiter=delimiter)
-    skipped = columns.header + stated
     return TextSource(
         functools.partial(
-            _read_pairs, path, columns, read_records, repr(delimiter), skipped
+            _read_pairs,
+            path,
+            columns,
+            max(len(cells), 2),
+            read_records,
+            repr(delimiter),
+            has_header + stated,
         ),
         note,
         columns.languages,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from luong_keras.data.sources.columns import (
-    Fields,
+    Columns,
     RequestedColumns,
     choose_fields,
     field,
@@ -42,7 +42,7 @@ def open_json_lines(path: Path, requested: RequestedColumns) -> TextSource:
 
 
 def _read_json_lines(
-    path: Path, fields: Fields, skip_bad_lines: bool
+    path: Path, fields: Columns, skip_bad_lines: bool
 ) -> Iterator[PlacedPair]:
     """Read the pairs of a file."""
     errors = "surrogateescape" if skip_bad_lines else "strict"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from luong_keras.data.sources.columns import (
-    Fields,
+    Columns,
     RequestedColumns,
     choose_columns,
     choose_fields,
@@ -15,15 +15,13 @@ from luong_keras.data.sources.columns import (
 
 def read_frame(
     frame: Any, requested: RequestedColumns
-) -> tuple[Iterable[tuple[Any, Any]], Fields]:
+) -> tuple[Iterable[tuple[Any, Any]], Columns]:
     """Return the pairs of two columns; missing values are not text."""
     names = [str(name) for name in frame.columns]
-    source, target, note, languages = choose_columns(
-        names, requested, "the DataFrame"
-    )
-    sides = (frame.iloc[:, index] for index in (source, target))
-    fields = Fields((source,), (target,), note, languages)
-    return zip(*sides, strict=True), fields
+    columns = choose_columns(names, requested, "the DataFrame")
+    indices = columns.source, columns.target
+    sides = (frame.iloc[:, place] for index in indices)
+    return zip(*sides, strict=True), columns
 
 
 _ROWS_PER_CALL = 1000
@@ -31,7 +29,7 @@ _ROWS_PER_CALL = 1000
 
 def read_hugging_face(
     dataset: Any, requested: RequestedColumns
-) -> tuple[Iterable[tuple[Any, Any]], Fields]:
+) -> tuple[Iterable[tuple[Any, Any]], Columns]:
     """Return the pairs of two columns, or of a column of both languages."""
     if isinstance(dataset, dict):
         raise ValueError(
@@ -50,7 +48,7 @@ def read_hugging_face(
 
 
 def _pairs_of_hugging_face(
-    dataset: Any, fields: Fields
+    dataset: Any, fields: Columns
 ) -> Iterator[tuple[Any, Any]]:
     sides = fields.source, fields.target
     dataset = dataset.select_columns(list(dict.fromkeys(s[0] for s in sides)))
@@ -66,7 +64,7 @@ def _pairs_of_hugging_face(
 
 def read_tensorflow(
     dataset: Any, requested: RequestedColumns
-) -> tuple[Iterable[tuple[Any, Any]], Fields]:
+) -> tuple[Iterable[tuple[Any, Any]], Columns]:
     """Return the pairs of a data set of single elements or batches."""
     from luong_keras.with_tensorflow import tf
 
@@ -96,7 +94,7 @@ def _is_text(spec: Any) -> bool:
 
 
 def _pairs_of_tensorflow(
-    dataset: Any, fields: Fields
+    dataset: Any, fields: Columns
 ) -> Iterator[tuple[Any, Any]]:
     for batch in dataset.as_numpy_iterator():
         sides = (field(batch, fields.source), field(batch, fields.target))
@@ -108,13 +106,13 @@ def _pairs_of_tensorflow(
 
 def read_iterable(
     pairs: Iterable[Any], requested: RequestedColumns
-) -> tuple[Iterable[tuple[Any, Any]], Fields]:
+) -> tuple[Iterable[tuple[Any, Any]], Columns]:
     """Return the pairs, in the form of the first pair or record."""
     rows = iter(pairs)
     first = list(itertools.islice(rows, 1))
     rows = itertools.chain(first, rows)
     if not first or not isinstance(first[0], Mapping):
-        return _check_pairs(rows), Fields((0,), (1,))
+        return _check_pairs(rows), Columns((0,), (1,))
     fields = choose_fields(first[0], requested, "the records")
     return _pairs_of_records(rows, fields), fields
 
@@ -135,7 +133,7 @@ def _check_pairs(rows: Iterable[Any]) -> Iterator[tuple[str, str]]:
 
 
 def _pairs_of_records(
-    rows: Iterable[Any], fields: Fields
+    rows: Iterable[Any], fields: Columns
 ) -> Iterator[tuple[Any, Any]]:
     for number, row in enumerate(rows, start=1):
         if not isinstance(row, Mapping):

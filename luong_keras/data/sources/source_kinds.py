@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from luong_keras.data.sources.columns import Fields, RequestedColumns
+from luong_keras.data.sources.columns import Columns, RequestedColumns
 
 MORE_COLUMNS = "more columns than the first line"
 # Control characters, and characters that some programs treat as line ends.
@@ -125,5 +125,5 @@ FileKind = Callable[[Path, RequestedColumns], TextSource]
 # A function that returns the pairs of an object, with None for a missing text,
 # and the chosen fields.
 ObjectReader = Callable[
-    [Any, RequestedColumns], tuple[Iterable[tuple[Any, Any]], Fields]
+    [Any, RequestedColumns], tuple[Iterable[tuple[Any, Any]], Columns]
 ]

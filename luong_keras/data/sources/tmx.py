@@ -54,9 +54,11 @@ def open_tmx(path: Path, requested: RequestedColumns) -> TextSource:
             "data.target_language, or data.columns."
         )
     indices = names.index(codes[0]), names.index(codes[1])
+    columns = describe_columns(names, indices, path.name, reason)
     return TextSource(
         functools.partial(_read_tmx, path, languages),
-        *describe_columns(names, indices, path.name, reason),
+        columns.note,
+        columns.languages,
     )
 
 
