@@ -114,24 +114,19 @@ class LineSearch:
 
     def _check_counts(self, columns):
         """Check that beam sizes and numbers of translations are available."""
-        decoding = self._graph.decoding
-        beams = columns["beam_size"]
-        maximum = self._graph.search_runner.max_beam_size
+        decoding, runner = self._graph.decoding, self._graph.search_runner
+        beams, maximum = columns["beam_size"], runner.max_beam_size
         if np.max(beams, initial=0) > maximum:
             raise ValueError(
                 f"Expected: beam_size of at most {maximum}. Received: "
                 f"beam_size={np.max(beams)}. Make the translator with a larger "
                 "decoding.beam_size or max_beam_size."
             )
-        beams = np.where(beams > 0, beams, decoding.beam_size)
-        max_counts = beams
-        if "temperature" in columns:
-            temperature = columns["temperature"]
-            is_configured = decoding.search == "sampling"
-            is_sampled = np.where(
-                temperature < 0, is_configured, temperature > 0
-            )
-            max_counts = np.where(is_sampled, maximum, beams)
+        resolved = runner.resolve_options(columns)
+        max_counts = resolved["beam_size"].numpy()
+        if "temperature" in resolved:
+            is_sampled = resolved["temperature"] > 0
+            max_counts = np.where(is_sampled, maximum, max_counts)
         if decoding.stack_size is not None:
             max_counts = np.full_like(max_counts, decoding.stack_size)
         for place in np.flatnonzero(columns["n_best"] > max_counts)[:1]:

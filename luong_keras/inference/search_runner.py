@@ -181,7 +181,7 @@ class SearchRunner:
             limits: The result of `limits`.
             request: The options.
         """
-        options = self._resolve_options(request.options)
+        options = self.resolve_options(request.options)
         scorers = [
             Prefix(*request.prefix),
             *self._make_scorers(mask, options),
@@ -227,6 +227,35 @@ class SearchRunner:
                 lambda: tuple(hypotheses),
             )
         )
+
+    def resolve_options(self, options):
+        """Return the numbers among options, as configured where unset.
+
+        Args:
+            options: (B,) columns of numbers and texts, by their names.
+        """
+        decoding = self.decoding
+        samples = decoding.search == "sampling"
+        defaults = {
+            "beam_size": decoding.beam_size,
+            "n_best": 0,
+            "length_penalty": decoding.length_penalty,
+            "coverage_penalty": decoding.coverage_penalty,
+            "no_repeat_ngram": decoding.no_repeat_ngram or 0,
+            "temperature": decoding.temperature if samples else 0.0,
+            "top_k": decoding.top_k or 0,
+            "top_p": decoding.top_p,
+            "seed": decoding.seed,
+        }
+        resolved = {
+            name: resolve_option(name, options[name], default)
+            for name, default in defaults.items()
+            if name in options
+        }
+        resolved["beam_size"] = tf.minimum(
+            resolved["beam_size"], self.max_beam_size
+        )
+        return resolved
 
     # Parts.
 
@@ -280,31 +309,6 @@ class SearchRunner:
         if tf.is_tensor(size) or size:
             scorers.append(NoRepeatedNgrams(size))
         return scorers + self.scorers
-
-    def _resolve_options(self, options):
-        """Return the options with the configured values where unset."""
-        decoding = self.decoding
-        samples = decoding.search == "sampling"
-        defaults = {
-            "beam_size": decoding.beam_size,
-            "n_best": 0,
-            "length_penalty": decoding.length_penalty,
-            "coverage_penalty": decoding.coverage_penalty,
-            "no_repeat_ngram": decoding.no_repeat_ngram or 0,
-            "temperature": decoding.temperature if samples else 0.0,
-            "top_k": decoding.top_k or 0,
-            "top_p": decoding.top_p,
-            "seed": decoding.seed,
-        }
-        resolved = {
-            name: resolve_option(name, options[name], default)
-            for name, default in defaults.items()
-            if name in options
-        }
-        resolved["beam_size"] = tf.minimum(
-            resolved["beam_size"], self.max_beam_size
-        )
-        return resolved
 
     def _beam_options(self, options, limits):
         """Return settings of a beam as wide as the largest chosen beam."""

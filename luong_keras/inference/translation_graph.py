@@ -13,6 +13,7 @@ from luong_keras.inference.search_runner import (
     Phrases,
     RequestOptions,
     SearchRunner,
+    resolve_option,
 )
 from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.inference.word_lists import (
@@ -324,12 +325,12 @@ class TranslationGraph(tf.Module):
         )
         if options is None:
             return replaced
-        is_replaced = tf.where(
-            options["replace_unknown"] < 0,
+        is_replaced = resolve_option(
+            "replace_unknown",
+            options["replace_unknown"],
             self.decoding.replace_unknown,
-            options["replace_unknown"] > 0,
         )
-        tokens = tf.where(is_replaced[:, None, None], replaced, tokens)
+        tokens = tf.where(is_replaced[:, None, None] > 0, replaced, tokens)
         # Words of the prefix appear as they were given, known or not.
         batch, _, steps = tf.unstack(tf.shape(tokens))
         prefix_tokens = prefix.tokens.to_tensor("", shape=[batch, steps])
