@@ -24,6 +24,7 @@ from luong_keras.serving.saved_model_checks import (
 )
 from luong_keras.serving.saved_model_session import Call
 from luong_keras.serving.signatures import (
+    contract_numbers,
     identity,
     probes,
     signatures,
@@ -156,12 +157,11 @@ def _describe_worst_cost(translator, limits, cost):
     """Describe the cost of the worst request in words."""
     if cost is None:
         return "not measured: the worst request (Linux only)"
-    decoding = translator.decoding
+    numbers = contract_numbers(translator, limits)
     return (
-        f"the worst request, {limits.max_rows} rows of "
-        f"{decoding.max_source_length} tokens and as many imposed tokens, "
-        f"beam {decoding.max_beam_size or decoding.beam_size}, in addition to "
-        f"a warm server: {cost}"
+        f"the worst request, {numbers['max_rows']} rows of "
+        f"{numbers['max_source_tokens']} tokens and as many imposed tokens, "
+        f"beam {numbers['max_beam_size']}, in addition to a warm server: {cost}"
     )
 
 
@@ -170,21 +170,21 @@ def worst_request(translator: TextTranslator, limits: ServingLimits) -> Call:
 
     The signature is `align`, which has the largest responses.
     """
-    decoding, rows = translator.decoding, limits.max_rows
+    numbers = contract_numbers(translator, limits)
+    length, rows = numbers["max_source_tokens"], numbers["max_rows"]
     generator = np.random.default_rng(0)
     texts = [
-        _random_texts(tokenizer, decoding.max_source_length, rows, generator)
+        _random_texts(tokenizer, length, rows, generator)
         for tokenizer in (
             translator.source_tokenizer,
             translator.target_tokenizer,
         )
     ]
-    beam_size = decoding.max_beam_size or decoding.beam_size
     return "align", {
         "text": texts[0],
         # The last rank: the search must return all translations before it.
-        "rank": np.full(rows, (decoding.stack_size or beam_size) - 1, "int32"),
-        "beam_size": np.full(rows, beam_size, "int32"),
+        "rank": np.full(rows, numbers["n_best"] - 1, "int32"),
+        "beam_size": np.full(rows, numbers["max_beam_size"], "int32"),
         "length_penalty": np.full(rows, -1, "float32"),
         "prefix": texts[1],
         "replace_unknown": np.ones(rows, "int32"),

@@ -154,8 +154,7 @@ def contract_numbers(
     graph: TranslationGraph, limits: ServingLimits
 ) -> dict[str, int]:
     """Return the numbers in the signature `contract`."""
-    decoding = graph.decoding
-    maximum = decoding.max_beam_size or decoding.beam_size
+    decoding, maximum = graph.decoding, graph.search_runner.max_beam_size
     return {
         "version": CONTRACT_VERSION,
         "max_rows": limits.max_rows,

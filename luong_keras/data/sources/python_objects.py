@@ -20,7 +20,7 @@ def read_frame(
     names = [str(name) for name in frame.columns]
     columns = choose_columns(names, requested, "the DataFrame")
     indices = columns.source, columns.target
-    sides = (frame.iloc[:, place] for index in indices)
+    sides = (frame.iloc[:, index] for index in indices)
     return zip(*sides, strict=True), columns
 
 
