@@ -113,6 +113,8 @@ def test_assignments_adjust_dependent_search_settings():
         ("model.units=many", "settings: model.units: Expected int.*: 'many'"),
         ("model.units=1.5", "Wrong settings: model.units: .*int.*: 1.5"),
         ("model.units={}", "Wrong settings: model.units: .*int.*: {}"),
+        ("decoding.shortlist=", "shortlist: Expected str or null. .*: ''"),
+        ("data.source_language=", "language: Expected str or null. .*: ''"),
         ("model.units=null", "Wrong settings: model.units: .*int.*: None"),
         ("training.clip_norm=x", "clip_norm: Expected float or null.*: 'x'"),
         ("model.recurrence=rnn", "Wrong settings: model.recurrence: .*: 'rnn'"),

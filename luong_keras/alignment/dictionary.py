@@ -82,9 +82,10 @@ def read_entries(path: str | Path) -> Iterator[tuple[str, str, float]]:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(
-            f"There is no dictionary {path}. Expected lines `source target "
-            "probability`; `luong-keras lexicon` writes them, in Python "
-            "`write_dictionary`."
+            "Expected: a file of lines `source target probability`, as "
+            "`luong-keras lexicon` and, in Python, `write_dictionary` write "
+            f"them. Received: {str(path)!r}, which "
+            f"{'is no file' if path.exists() else 'does not exist'}."
         )
     for number, line in enumerate(read_lines(path), start=1):
         # Subwords may have other white space, such as a no-break space.

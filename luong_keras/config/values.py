@@ -141,7 +141,8 @@ def convert_values(values: Mapping[str, Any]) -> dict[str, Any]:
     problems = [
         _describe_wrong_value(name, value, LEAVES)
         for name, value in converted.items()
-        if not _fits(value, LEAVES.get(name))
+        # No setting has an empty text; it would look like the folder ".".
+        if value == "" or not _fits(value, LEAVES.get(name))
     ]
     if problems:
         raise _settings_error(problems)

@@ -44,8 +44,10 @@ def test_byte_order_mark_belongs_to_no_word(tmp_path):
 
 
 def test_invalid_files_are_refused(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no dictionary"):
+    with pytest.raises(FileNotFoundError, match="absent', which does not"):
         read_dictionary(tmp_path / "absent")
+    with pytest.raises(FileNotFoundError, match="which is no file"):
+        read_dictionary(tmp_path)
     path = tmp_path / "dictionary"
     path.write_text("a x 0.5\nb y much\n")
     with pytest.raises(ValueError, match="'much' in line 2"):

@@ -202,7 +202,7 @@ def test_wrong_shortlists_are_refused(make, tmp_path, text, settings, message):
 
 
 def test_missing_files_are_named(make):
-    with pytest.raises(FileNotFoundError, match="no dictionary nowhere"):
+    with pytest.raises(FileNotFoundError, match="nowhere., which does"):
         make(shortlist="nowhere")
 
 

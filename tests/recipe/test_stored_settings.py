@@ -123,7 +123,7 @@ def test_a_file_with_the_name_of_the_dictionary_does_not_replace_it(
 
 
 def test_invalid_dictionaries_are_refused_before_training(run, elsewhere):
-    with pytest.raises(FileNotFoundError, match="no dictionary"):
+    with pytest.raises(FileNotFoundError, match="none., which does not"):
         copy_word_lists(settings(elsewhere.with_name("none")), run)
     elsewhere.write_text("door Tür many\n")
     with pytest.raises(ValueError, match="must be a number"):
