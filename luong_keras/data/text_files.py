@@ -15,7 +15,7 @@ from luong_keras.data.sources.registry import (
 )
 from luong_keras.data.sources.source_kinds import PlacedPair, TextSource
 from luong_keras.files.path_checks import local_path
-from luong_keras.files.text_lines import SUFFIXES, read_lines
+from luong_keras.files.text_lines import SUFFIXES, find_text, read_lines
 
 FileNames = str | Sequence[str | Sequence[str]]
 
@@ -251,7 +251,7 @@ def read_given_pairs(
     about the columns and a missing header is printed to standard error.
 
     Args:
-        files: One file of both sides, or two files.
+        files: One file of both sides, or two files, which may be pipes.
         data: The settings of the run.
 
     Raises:
@@ -259,6 +259,8 @@ def read_given_pairs(
         ValueError: If `files` is neither of these, or columns cannot be
             guessed; if a line cannot be read, raised when reading reaches it.
     """
+    if len(files) == 2 and not any(map(is_columns, files)):
+        return read_pairs(*map(find_text, files))
     sources = _find_sources(files, data)
     for source in sources:
         if source.note is not None:

@@ -223,6 +223,26 @@ def without_compression(path: str | Path) -> str:
     return name.removesuffix(suffix) if suffix.lower() in _OPENERS else name
 
 
+def find_text(path: Path) -> Path:
+    """Return the path of a text that is read once, a file or a pipe.
+
+    Args:
+        path: The path; `-` is standard input.
+
+    Raises:
+        FileNotFoundError: If there is none.
+    """
+    if str(path) == "-":
+        path = Path("/dev/stdin")
+    if path.is_dir() or not path.exists():
+        problem = "is a folder" if path.is_dir() else "does not exist"
+        raise FileNotFoundError(
+            f"{path} {problem}. Expected UTF-8 text, one sentence a "
+            "line, plain or compressed (`.gz`, `.xz`, `.zst`, `.bz2`)."
+        )
+    return path
+
+
 @contextlib.contextmanager
 def open_decompressed(path: Path) -> Iterator[BinaryIO]:
     """Open a file to read its decompressed bytes.
@@ -239,14 +259,7 @@ def open_decompressed(path: Path) -> Iterator[BinaryIO]:
         ValueError: If the compressed data is damaged or truncated.
         ImportError: If the package that decompresses it is not installed.
     """
-    if str(path) == "-":
-        path = Path("/dev/stdin")
-    if path.is_dir() or not path.exists():
-        problem = "is a folder" if path.is_dir() else "does not exist"
-        raise FileNotFoundError(
-            f"{path} {problem}. Expected UTF-8 text, one sentence a "
-            "line, plain or compressed (`.gz`, `.xz`, `.zst`, `.bz2`)."
-        )
+    path = find_text(path)
     suffix = path.suffix.lower()
     opener = _OPENERS.get(suffix, functools.partial(open, mode="rb"))
     with opener(path) as file:

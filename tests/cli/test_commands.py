@@ -706,6 +706,23 @@ def test_given_translations_are_scored(call, run, translator, capsys, tmp_path):
     assert f"{math.exp(-total / words):.3f} of {words} words" in printed.err
 
 
+def test_pairs_of_pipes_are_scored(call, run, tmp_path):
+    """As a shell passes the outputs of commands: `<(…) <(…)`."""
+    expected = call("score", run.path.parent / "test.tsv")
+    pipes = [os.pipe() for _ in range(2)]
+    for (_, writing), side in zip(pipes, zip(*PAIRS, strict=True), strict=True):
+        os.write(writing, "".join(f"{text}\n" for text in side).encode())
+        os.close(writing)
+    paths = [f"/dev/fd/{reading}" for reading, _ in pipes]
+    try:
+        assert call("score", *paths) == expected
+    finally:
+        for reading, _ in pipes:
+            os.close(reading)
+    (*_, error) = call("score", tmp_path / "a", tmp_path / "b", status=2)
+    assert f"{tmp_path / 'a'} does not exist. Expected UTF-8 text" in error
+
+
 def test_pairs_that_were_cut_are_reported(run, call, tmp_path):
     long, text = "the cat " * 9, tmp_path / "pairs.tsv"
     text.write_text(f"a house\tdas Haus\n{long}\tx\na house\t{long}\n")
