@@ -386,6 +386,9 @@ def read(path, content, requested=None, skip=False):
             [("Dear Ann, hello please come, soon yours", "Hallo")],
         ),
         ("a.jsonl", b'["x", "y"]\n', None, [("x", "y")]),
+        # The test pairs of a run, without and with gold links.
+        ("a.jsonl", b'["x", "y", null]\n', None, [("x", "y")]),
+        ("a.jsonl", b'["x", "y", "0-0 1p2"]\n', None, [("x", "y")]),
         ("a.jsonl", b'{"q": {"r": "x"}, "s": "y"}', ("q.r", "s"), [("x", "y")]),
     ],
 )

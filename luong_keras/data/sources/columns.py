@@ -11,6 +11,7 @@ _SOURCE = {"source", "src"}
 _TARGET = {"target", "tgt", "trg", "ref", "reference"}
 # Words that column names may have besides a language.
 _FILLING = {"text", "sentence", "sentences", "translation", "lang", "language"}
+_LINKS = re.compile(r"(\d+[-p]\d+ ?)*")
 # Two-letter code -> name and three-letter codes.
 _LANGUAGES = {
     "af": "afrikaans afr", "ar": "arabic ara", "bg": "bulgarian bul",
@@ -313,12 +314,16 @@ def _choose_among_fields(
 
 
 def is_pair(record: object) -> bool:
-    """Test whether a record is a source and a target without names."""
-    return (
-        isinstance(record, Sequence)
-        and not isinstance(record, str | bytes)
-        and len(record) == 2
-    )
+    """Test whether a record is a source and a target without names.
+
+    A line of the `test.jsonl` of a run has gold links or null after them.
+    """
+    match record:
+        case [_, _] | [_, _, None]:
+            return True
+        case [_, _, str() as links]:
+            return isinstance(record, list) and bool(_LINKS.fullmatch(links))
+    return False
 
 
 def field(record: object, keys: tuple[str | int, ...]) -> object:
