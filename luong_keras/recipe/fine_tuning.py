@@ -322,6 +322,19 @@ def _copy_exported_weights(parent: RunFolder, path: Path) -> None:
     names = read_json(
         parent.path / _WEIGHT_NAMES_FILE, "paths of weights", "Export anew."
     )
-    for weight, name in zip(model.weights, names["paths"], strict=True):
-        weight.assign(exported[name])
+    for weight, name in itertools.zip_longest(model.weights, names["paths"]):
+        values = exported.get(name)
+        if weight is None or values is None or weight.shape != values.shape:
+            expected = weight is not None and f"{weight.path} {weight.shape}"
+            received = values is not None and f"{name} {values.shape}"
+            raise ValueError(
+                "The weights of the export given as training.init_from are not "
+                "those of its settings: Python code has changed its model, "
+                "such as with `enable_lora`. Expected: "
+                f"{expected or 'no more'}. Received: {received or 'no more'}. "
+                "Write the weights into the folder of the run, "
+                "model.save_weights('RUN/changed.weights.h5'), which merges "
+                "LoRA's, and name this file."
+            )
+        weight.assign(values)
     save_weights(model, path)

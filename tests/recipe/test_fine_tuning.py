@@ -415,6 +415,14 @@ def test_exports_replace_a_deleted_parent_run(
     assert run.source_vocabulary.read_bytes() == vocabulary
     assert (run.path / "LICENSE").read_text() == "by the parent's terms"
     assert same(run.last_weights, run.initial_weights)
+    # An export whose model has further weights, such as those of LoRA.
+    names = json.loads((kept / "weights.json").read_text())["paths"]
+    for wrong in (names[1:], names[::-1], [*names, names[0]]):
+        (kept / "weights.json").write_text(json.dumps({"paths": wrong}))
+        with pytest.raises(ValueError, match="`enable_lora`. Expected: "):
+            Translator.fit(
+                OTHER, run_dir=tmp_path / "wrong", init_from=str(export)
+            )
 
 
 def test_exports_of_several_runs_cannot_be_parents(base, tmp_path):
