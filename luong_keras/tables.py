@@ -1,4 +1,4 @@
-"""Small tables, as text and as HTML, and numbers with their nouns."""
+"""Small tables, as text and as HTML, and numbers in them and in sentences."""
 
 import html
 from collections.abc import Sequence
@@ -18,6 +18,16 @@ def pluralize(number: int, singular: str, plural: str = "") -> str:
     """
     noun = singular if number == 1 else plural or f"{singular}s"
     return f"{number:,} {noun}"
+
+
+def format_score(score: float) -> str:
+    """Return a score in two decimals, or below 1 in four significant digits.
+
+    Example:
+        >>> [format_score(score) for score in (41.037, 1, 0, 0.35, 0.0123456)]
+        ['41.04', '1.00', '0.00', '0.35', '0.01235']
+    """
+    return f"{score:.4g}" if 0 < abs(score) < 1 else f"{score:.2f}"
 
 
 def text_table(rows: Sequence[Sequence[str]]) -> str:

@@ -24,7 +24,7 @@ from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.inference.translation import ScoredTranslation, Translation
 from luong_keras.inference.word_links import links_of_words
 from luong_keras.progress import progress_bar
-from luong_keras.tables import pluralize, text_table
+from luong_keras.tables import format_score, pluralize, text_table
 from luong_keras.text.preprocessing import Preprocessor, preprocessor
 from luong_keras.truncation import TruncationInParts, cut_pairs
 
@@ -285,7 +285,7 @@ def format_results(results: dict[str, Any]) -> str:
     scores: list[tuple[str, ...]] = [("score", "", "signature")]
     for name, result in results.items():
         if isinstance(result, dict) and "score" in result:
-            value = f"{result['score']:.2f}"
+            value = format_score(result["score"])
             scores.append((name, value, result.get("signature", "")))
         elif isinstance(result, float):
             scores.append((name, f"{result:.4g}", ""))

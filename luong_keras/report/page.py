@@ -29,6 +29,7 @@ from luong_keras.report.contents import (
     session_summary,
     setting_rows,
 )
+from luong_keras.tables import format_score
 
 if TYPE_CHECKING:
     import jinja2
@@ -156,7 +157,8 @@ def _score_rows(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
         # The metric that chose the epoch precedes the common scores.
         run_scores = _further_scores(run, [s.signature for s in common_scores])
         run_scores += [
-            (s.metric, f"{s.score:.2f}", s.signature) for s in common_scores
+            (s.metric, format_score(s.score), s.signature)
+            for s in common_scores
         ]
         for name, title, form in (
             ("perplexity", "perplexity of the references", "{:.2f}"),
@@ -182,7 +184,7 @@ def _further_scores(
     return [
         (
             name.replace("_", " "),
-            f"{value['score']:.2f}",
+            format_score(value["score"]),
             value.get("signature", ""),
         )
         for name, value in run.results.items()

@@ -11,6 +11,7 @@ import keras
 
 from luong_keras.files.atomic_file import write_text
 from luong_keras.files.json_lines import read_json_lines, write_json_lines
+from luong_keras.tables import format_score
 
 
 def find_result(
@@ -205,7 +206,7 @@ class TranslationValidation(keras.callbacks.Callback):
             score = self.agree(score)
         if logs is not None:
             logs[self.name] = score
-        print(f"\n{self.name} after epoch {epoch + 1}: {score:.2f}")
+        print(f"\n{self.name} after epoch {epoch + 1}: {format_score(score)}")
         self._print_samples(translations)
         self._write_translations(epoch, translations)
 

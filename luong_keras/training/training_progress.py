@@ -15,6 +15,7 @@ from luong_keras.progress import (
     progress_bar,
     show_line,
 )
+from luong_keras.tables import format_score
 from luong_keras.training.epoch_logs import find_result
 from luong_keras.training.monitoring import BestEpoch
 from luong_keras.training.schedules import current_rate
@@ -177,8 +178,8 @@ class TrainingProgress(BestEpoch):
                 "validation {:.4g}",
                 find_result(self._logs, "perplexity", validation=True),
             ),
-            _format_part(f"{self.title} {{:.2f}}", score),
-            _format_part("best {:.2f}", best),
+            _format_score(self.title, score),
+            _format_score("best", best),
             *self._format_speeds(logs.get("tokens_per_second")),
         ]
         print(", ".join(filter(None, parts)), flush=True)
@@ -204,7 +205,7 @@ class TrainingProgress(BestEpoch):
             f"epoch {self._epoch}/{epochs}, step {self._step}/{self._steps}",
             remaining or ("" if self._logs else "compiling"),
             *self._format_results(),
-            _format_part(f"best {self.title} {{:.2f}}", self.best),
+            _format_score(f"best {self.title}", self.best),
             *self._format_speeds(speed),
         ]
         return ", ".join(filter(None, parts))
@@ -235,3 +236,7 @@ class TrainingProgress(BestEpoch):
 def _format_part(text: str, value: float | None) -> str:
     """Return a part of a line, empty if the value is None."""
     return "" if value is None else text.format(value)
+
+
+def _format_score(name: str, score: float | None) -> str:
+    return "" if score is None else f"{name} {format_score(score)}"

@@ -129,11 +129,13 @@ def test_the_metric_that_chose_the_epoch_is_shown_first(tmp_path):
     run = made_up_run(tmp_path / "mine", GOOD, **settings)
     results = json.loads(run.results.read_text())
     results |= {"bleu": {"score": 0.0}, "exact_match": {"score": 98.0}}
+    results |= {"mine": {"score": 0.012345}}
     run.results.write_text(json.dumps(results))
     path = write_page([run.path], tmp_path / "page.html", alignments=False)
     elements = Elements(path.read_text())
     text = " ".join(elements.text.split())
     assert re.search(r"exact match\W*98.00.*BLEU\W*\d", text)
+    assert re.search(r"mine\W*0.01235", text)
     # The languages are unknown.
     assert "und →" not in text and "mine 6 test pairs" in text
 

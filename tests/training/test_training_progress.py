@@ -98,6 +98,12 @@ def test_resumed_runs_show_the_best_score(tmp_path, capsys, mode, best):
     assert f"BLEU 10.00, best {best}," in line
 
 
+def test_small_scores_have_four_significant_digits(capsys):
+    train([Score(0.012345, 0.011), TrainingProgress(title="F")])
+    first, second = capsys.readouterr().out.splitlines()
+    assert "F 0.01235" in first and "F 0.011, best 0.01235," in second
+
+
 def test_files_have_one_line_per_epoch(capsys):
     train([Score(20.0, 10.0), TrainingProgress()])
     first, second = capsys.readouterr().out.splitlines()
