@@ -194,7 +194,11 @@ def test_user_defined_metrics_are_registered():
     "call, error, message",
     [
         (lambda: find_metric("chrF"), ValueError, "Did you mean chrf"),
-        (lambda: find_metric("mine"), ValueError, "register_metric"),
+        (
+            lambda: find_metric("mine"),
+            ValueError,
+            "not in a command: call .*fit",
+        ),
         (
             lambda: register_metric(Metric("size", len), "length"),
             ValueError,

@@ -164,8 +164,10 @@ def find_metric(setting: str, target: Target = Target()) -> Metric:  # noqa: B00
         raise ValueError(
             f"There is no metric {name!r}. Expected: training.metric as one "
             f"of {', '.join((AUTO, *_FACTORIES))}. Received: {setting!r}."
-            f"{did_you_mean(name, _FACTORIES)} Register a user-defined metric "
-            "first: luong_keras.evaluation.register_metric."
+            f"{did_you_mean(name, _FACTORIES)} A user-defined metric exists "
+            "only in a Python process that registers it, not in a command: "
+            "call luong_keras.evaluation.register_metric, then Translator.fit "
+            "with the text and the run_dir, which also continues a run."
         )
     metric = _FACTORIES[name](target._replace(variant=variant or None))
     if colon and not variant:
