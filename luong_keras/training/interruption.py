@@ -1,7 +1,10 @@
 """Snapshots while `fit` runs, and a clean early end of `fit`."""
 
+import contextlib
 import os
 import signal
+import stat
+import sys
 import threading
 import time
 import warnings
@@ -17,6 +20,9 @@ from luong_keras.ops.devices import generator_states, set_generator_states
 from luong_keras.training.snapshot import Snapshot
 from luong_keras.training.snapshot_file import previous_path
 
+_HANGUP = getattr(signal, "SIGHUP", None)  # Windows has none.
+_SIGNALS = tuple(filter(None, (signal.SIGINT, signal.SIGTERM, _HANGUP)))
+
 
 class StopOnSignal(keras.callbacks.Callback):
     """Callback that stops after a batch, at a signal or a deadline.
@@ -26,8 +32,10 @@ class StopOnSignal(keras.callbacks.Callback):
     main thread; in another thread the callback ignores signals.
 
     With a snapshot path, `luong_keras.training.fit.fit` can resume the run from
-    exactly this batch. SIGUSR1, on systems that have it, requests a snapshot;
-    the run then continues.
+    exactly this batch. After SIGHUP, of a closed terminal, only files receive
+    further output; it is ignored if the process ignores it, as under `nohup`.
+    SIGUSR1, on systems that have it, requests a snapshot; the run then
+    continues.
 
     If several processes train together, all must stop after the same batch:
     they agree every `agree_every` batches.
@@ -52,7 +60,7 @@ class StopOnSignal(keras.callbacks.Callback):
 
     def __init__(
         self,
-        signals: tuple[signal.Signals, ...] = (signal.SIGINT, signal.SIGTERM),
+        signals: tuple[signal.Signals, ...] = _SIGNALS,
         deadline: float | None = None,
         agree: Callable[[bool], bool] | None = None,
         agree_every: int = 10,
@@ -78,6 +86,8 @@ class StopOnSignal(keras.callbacks.Callback):
         if threading.current_thread() is not threading.main_thread():
             return
         for number in self.signals:
+            if number == _HANGUP and signal.getsignal(number) == signal.SIG_IGN:
+                continue
             self._previous_handlers[number] = signal.signal(
                 number, self._handle_signal
             )
@@ -151,7 +161,21 @@ class StopOnSignal(keras.callbacks.Callback):
             f"\n{self.received.name}: stopping after this batch; "
             "a second signal stops at once.\n"
         )
-        os.write(2, message.encode())
+        with contextlib.suppress(OSError):
+            os.write(2, message.encode())
+        if number == _HANGUP:
+            _discard_output()
+
+
+def _discard_output() -> None:
+    """Discard output that is not for a file, because writing would fail."""
+    streams = {1, 2}
+    with contextlib.suppress(OSError):  # A notebook's stream has no number.
+        streams.add(sys.stderr.fileno())
+    null = os.open(os.devnull, os.O_WRONLY)
+    for stream in streams:
+        if not stat.S_ISREG(os.fstat(stream).st_mode):
+            os.dup2(null, stream)
 
 
 class SnapshotCallback(keras.callbacks.Callback):

@@ -1,4 +1,5 @@
 import os
+import pty
 import runpy
 import signal
 import subprocess
@@ -53,12 +54,15 @@ def test_a_killed_run_resumes_to_exactly_the_same_result(
     check_same_results(resumed, uninterrupted)
 
 
-@pytest.mark.parametrize("step", [11, 14])
+@pytest.mark.parametrize(
+    "number, step",
+    [(signal.SIGTERM, 11), (signal.SIGTERM, 14), (signal.SIGHUP, 11)],
+)
 def test_a_signal_stops_after_the_batch_and_the_run_resumes(
-    tmp_path, uninterrupted, capsys, step
+    tmp_path, uninterrupted, capsys, number, step
 ):
     handlers = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
-    stopped = RUN["train"](tmp_path, RUN["SignalAt"](signal.SIGTERM, step))
+    stopped = RUN["train"](tmp_path, RUN["SignalAt"](number, step))
     # Step 14 is the last of its epoch, so this epoch ends.
     assert stopped["epochs"] == ([0] if step == 11 else [0, 1])
     assert Snapshot.read(tmp_path / "snapshot.npz").position == step
@@ -350,6 +354,48 @@ class CallAfterBatch(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         if batch == self.batch:
             self.function()
+
+
+def test_runs_under_nohup_ignore_a_closed_terminal(path, saved):
+    handler = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        hang_up = CallAfterBatch(1, lambda: os.kill(os.getpid(), signal.SIGHUP))
+        fit_rows(
+            epochs=1,
+            callbacks=[hang_up, StopOnSignal()],
+            snapshot_path=path,
+        )
+    finally:
+        signal.signal(signal.SIGHUP, handler)
+    assert saved == [4]
+
+
+@pytest.mark.slow
+def test_output_after_a_closed_terminal_is_no_error():
+    """The program writes to the terminal after each batch."""
+    program = """
+import os, signal, sys
+from luong_keras.training.interruption import StopOnSignal
+os.close(int(sys.argv[1]))
+stop = StopOnSignal()
+stop.on_train_begin()
+os.kill(os.getpid(), signal.SIGHUP)
+print("a line", flush=True)
+print("a line", file=sys.stderr, flush=True)
+sys.exit(75 if stop.stopping else 0)
+"""
+    controller, device = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, str(controller)],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        pass_fds=[controller],
+        stdin=device,
+        stdout=device,
+        stderr=device,
+    )
+    os.close(controller)
+    os.close(device)
+    assert process.wait() == 75
 
 
 def test_a_signal_requests_a_snapshot_and_training_continues(path, saved):
