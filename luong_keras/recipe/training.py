@@ -275,7 +275,9 @@ def train(
             ],
             verbose=0,
         )
-    print(f"trained for {time.perf_counter() - started:.0f} s in this process")
+    if devices.writes and progress.steps_done:
+        seconds = time.perf_counter() - started
+        print(f"trained for {seconds:.0f} s in this process")
     if stop.received == signal.SIGINT:
         # The caller gets the usual exception of Ctrl-C.
         raise KeyboardInterrupt
