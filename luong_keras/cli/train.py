@@ -186,7 +186,10 @@ def parse(argv: Sequence[str]) -> Call:
     name, base = initial_settings(given, run, preset)
     config = with_values(with_values(base, file_values), values)
     if name == "demo" and not (preset or arguments.config or arguments.dataset):
+    if name is not None:  # The run has not begun.
+        check_effects(config, values)
         print(
+        folder = arguments.run_dir
             "No --preset: training the demo on the built-in corpus. For "
             "WMT14 English-German as in the paper: --preset paper (downloads "
             "through tensorflow_datasets, needs a GPU). For text of your "

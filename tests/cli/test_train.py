@@ -233,7 +233,10 @@ def test_existing_runs_keep_their_settings(capsys):
         assert found == override(begun, ["epochs=3"])
     assert capsys.readouterr().out == ""
     parse(["--run-dir", "other"])
-    assert "training the demo" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert printed.startswith("There is no run in other. No --preset: training")
+    parse([])
+    assert capsys.readouterr().out.startswith("No --preset: training the demo")
 
 
 @pytest.mark.parametrize(
