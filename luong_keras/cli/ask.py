@@ -141,6 +141,12 @@ def run(arguments: Ask) -> int:
     _check_options(arguments)
     try:
         _ask_server(arguments)
+    except TextTooLongError as error:
+        place = error.places[0]  # from 0; the numbers of lines are from 1
+        message = str(error).replace(
+            f"at place {place}", f"at number {place + 1}"
+        )
+        raise OSError(message) from error
     except TranslationServerError as error:
         raise OSError(str(error)) from error
     return 0
@@ -230,12 +236,10 @@ def _parse_headers(texts: Sequence[str]) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _one_line_warnings() -> Iterator[None]:
-    """Print truncation warnings in one line, like other messages."""
+    """Print truncation warnings in one line, with lines numbered from 1."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", TruncationWarning)
-        warnings.showwarning = lambda message, *_, **__: print(
-            f"{PROGRAM}: warning: {message}", file=sys.stderr
-        )
+        warnings.showwarning = _show_warning
         yield
 
 
@@ -245,6 +249,12 @@ Pairs = Iterator[tuple[str, str]]
 def _print_answers(
     client: TranslationClient, pairs: Pairs, arguments: Ask
 ) -> None:
+def _show_warning(message: Any, *_: Any, **__: Any) -> None:
+    if isinstance(message, TruncationWarning):
+        message = message.places.message(1)
+    print(f"{PROGRAM}: warning: {message}", file=sys.stderr)
+
+
     """Print a line per sentence, in order."""
     prints_json = arguments.n_best != 1 or arguments.alignments
     if arguments.score is None and not prints_json:

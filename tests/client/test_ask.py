@@ -106,7 +106,7 @@ def test_n_best_lists_are_printed_as_json(ask, model):
     found = [json.loads(line) for line in lines]
     assert found == [[one.as_dict() for one in nbest] for nbest in TEXTS]
     assert warning.startswith("luong-keras ask: warning: Expected:")
-    assert "(place 2)" in warning
+    assert "(number 3)" in warning
 
 
 def test_alignments_are_printed_as_json(ask, model):
@@ -141,7 +141,7 @@ def test_scores_and_a_plot(ask, model, tmp_path):
     picture.unlink()
     _, printed, warned = ask(f"--plot={picture}", LINES[2])
     assert printed == ["Ä <unk> z ."] and picture.exists()
-    assert len(warned) == 1 and "(place 0)" in warned[0]
+    assert len(warned) == 1 and "(number 1)" in warned[0]
 
 
 def test_a_picture_without_weights_is_not_written(ask, model, tmp_path):
@@ -185,7 +185,7 @@ def test_translations_before_an_error_are_printed(ask, model, flag, size):
     settings = f"--batch-size={size}", "--concurrency=2"
     status, printed, (line,) = ask(flag, *settings, lines=lines)
     assert (status, len(printed)) == (2, 8)
-    assert "13 bytes at place 8" in line
+    assert "13 bytes at number 9" in line
 
 
 @pytest.mark.parametrize("rank", [0, 1])
@@ -198,7 +198,7 @@ def test_alignments_before_an_error_are_printed(ask, model, rank):
 
     model.answer = answer
     status, printed, (line,) = ask("--alignments", "--n-best=2", *LINES)
-    assert status == 2 and "at place 2" in line
+    assert status == 2 and "at number 3" in line
     assert [len(json.loads(one)) for one in printed] == [2, 2]
 
 

@@ -134,6 +134,8 @@ class TextTooLongError(TranslationServerError, ValueError):
 class TruncationWarning(UserWarning):
     """Warning that some lines, or their translations, were cut."""
 
+    places: TruncatedPlaces
+
 
 class TruncatedPlaces:
     """Number of lines that were cut, and the first ten places."""
@@ -146,16 +148,21 @@ class TruncatedPlaces:
         if truncated and len(self.first) < 10:
             self.first.append(place)
 
-    def warn(self, stacklevel: int) -> None:
-        places = ", ".join(map(str, self.first))
+    def message(self, start: int = 0) -> str:
+        """Return the report; the first line has the number `start`."""
+        places = ", ".join(str(start + place) for place in self.first)
         places += ", …" * (self.count > len(self.first))
-        text = (
+        return (
             "Expected: sentences and prefixes of at most `max_source_tokens` "
             "of the contract, and phrases of known words that fit into the "
             f"translation. Received: others in {self.count} of the lines "
-            f"(place {places}), translated from their beginning only, or "
-            "without the phrase, or with a translation cut at its maximum "
-            "length. Split these sentences."
+            f"({'number' if start else 'place'} {places}), translated from "
+            "their beginning only, or without the phrase, or with a "
+            "translation cut at its maximum length. Split these sentences."
         )
+
+    def warn(self, stacklevel: int) -> None:
         if self.count:
-            warnings.warn(TruncationWarning(text), stacklevel=stacklevel + 1)
+            warning = TruncationWarning(self.message())
+            warning.places = self
+            warnings.warn(warning, stacklevel=stacklevel + 1)
