@@ -230,7 +230,13 @@ def _parse_headers(texts: Sequence[str]) -> dict[str, str]:
                 "Expected: --header NAME:VALUE. Received: one without a "
                 "colon, which is not shown."
             )
-        headers[name.strip()] = value.strip()
+        if headers.setdefault(name.strip().lower(), value.strip()) != (
+            value.strip()
+        ):
+            raise ValueError(
+                f"Expected: each --header once. Received: {name.strip()} with "
+                "two values. Leave one out."
+            )
     return headers
 
 
@@ -243,18 +249,18 @@ def _one_line_warnings() -> Iterator[None]:
         yield
 
 
-Pairs = Iterator[tuple[str, str]]
-
-
-def _print_answers(
-    client: TranslationClient, pairs: Pairs, arguments: Ask
-) -> None:
 def _show_warning(message: Any, *_: Any, **__: Any) -> None:
     if isinstance(message, TruncationWarning):
         message = message.places.message(1)
     print(f"{PROGRAM}: warning: {message}", file=sys.stderr)
 
 
+Pairs = Iterator[tuple[str, str]]
+
+
+def _print_answers(
+    client: TranslationClient, pairs: Pairs, arguments: Ask
+) -> None:
     """Print a line per sentence, in order."""
     prints_json = arguments.n_best != 1 or arguments.alignments
     if arguments.score is None and not prints_json:

@@ -89,6 +89,7 @@ def test_wrong_urls_are_refused(url):
         ({"token": TOKEN + "\n"}, "not shown"),
         ({"token": TOKEN + "é"}, "not shown"),
         ({"token": TOKEN.encode()}, "str.*not shown"),
+        ({"headers": {"A": "b", "a": "c"}}, "once, in any case.*'A', 'a'"),
         ({"headers": {b"X-Key": KEY}}, "names of `headers`.*b'x-key'"),
         ({"headers": {"X-Key": KEY.encode()}}, "`x-key`, a str.*not shown"),
         ({"headers": {"X-Key": KEY + "\r\nX: y"}}, "`x-key`.*not shown"),

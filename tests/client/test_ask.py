@@ -219,6 +219,7 @@ UNREACHABLE = "http://bob:hunter2@127.0.0.1:1"
         (["--hedaer", "Authorization: Bearer hunter2"], "mean --header"),
         (["--header", "hunter2"], "NAME:VALUE"),
         (["--header", "X-Key: hunter2\n"], "running"),
+        (["--header=A: hunter2", "--header=a: b"], "Received: a with two"),
         (["--header", "X-Key: hun\nter2"], "not shown"),
         (["--version", "stable"], "--label"),
         (["--version", "1", "--label", "x"], "both"),

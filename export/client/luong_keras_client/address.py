@@ -108,6 +108,9 @@ def read_address(
     _check_model(model, version, label)
     headers = dict(headers or {})
     fields = {name.lower(): value for name, value in headers.items()}
+    if len(fields) < len(headers):
+        names = ", ".join(map(repr, headers))
+        raise argument_error("each name of `headers` once, in any case", names)
     # With and without "Bearer"; values of fewer than 4 characters, such as
     # "on", are no secrets.
     values = [(str(x), str(x).rpartition(" ")[2]) for x in fields.values()]
