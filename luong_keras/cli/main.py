@@ -7,12 +7,13 @@ import os
 import re
 import signal
 import sys
+import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import luong_keras
 from luong_keras.files.atomic_file import DISK_REASONS
-from luong_keras.missing_package import missing_package
+from luong_keras.missing_package import KNOWN, missing_package
 from luong_keras.suggestions import did_you_mean
 
 COMMANDS = {
@@ -124,9 +125,20 @@ def _run_command(name: str, argv: list[str]) -> int:
         # A NaN in training is not a mistake of the command line.
         status = 1 if isinstance(error, ArithmeticError) else 2
         status = getattr(error, "exit_status", status)
-        if isinstance(error, ModuleNotFoundError):  # such as Keras' backend
+        if isinstance(error, ModuleNotFoundError):
             package = str(error.name).partition(".")[0]
-            error = missing_package(package, error)
+            if package in KNOWN:  # such as Keras' backend
+                return _fail(program, str(missing_package(package, error)))
+            *_, (file, line, *_) = (
+                entry
+                for entry in traceback.extract_tb(error.__traceback__)
+                if not entry.filename.startswith("<")  # of importlib
+            )
+            return _fail(
+                program,
+                f"Line {line} of {file} imports `{error.name}`, which could "
+                f"not be imported ({error}). Install its package.",
+            )
         return _fail(program, str(error), status)
     except Exception as error:
         reason = _disk_reason(error)

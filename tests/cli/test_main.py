@@ -1,5 +1,6 @@
 """Help and one-line errors of commands, before Keras is loaded."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -249,6 +250,20 @@ def test_closed_standard_output_is_no_error(arguments):
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 0
+
+
+def test_a_missing_package_of_other_code_is_named(
+    working_folder, tmp_path, monkeypatch, capsys
+):
+    (tmp_path / "sources.py").write_text("\nimport no_such_package.frames\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(
+        "luong_keras.cli.evaluate.run_config",
+        lambda _: importlib.import_module("sources"),
+    )
+    line = error_of(["evaluate", "--run-dir", "begun"], capsys)
+    assert f"Line 2 of {tmp_path / 'sources.py'} imports `no_such_pack" in line
+    assert "luong-keras[" not in line
 
 
 @pytest.mark.tensorflow
