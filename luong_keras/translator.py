@@ -12,6 +12,7 @@ import keras
 from luong_keras.config import DataConfig, DecodingConfig, Precision
 from luong_keras.config.checks import check_choice
 from luong_keras.config.values import (
+    check_effects,
     convert_values,
     leaf_values,
     with_values,
@@ -205,8 +206,10 @@ class Translator(TextTranslator):
             weighted=checked.get("data.weights") is not None,
         )
         values = {**text, **settings}
-        _, base = initial_settings(values, RunFolder(run_dir), preset)
+        name, base = initial_settings(values, RunFolder(run_dir), preset)
         config = with_values(base, values)
+        if name is not None:  # The run has not begun.
+            check_effects(config, checked)
         if not run_recipe(
             config, run_dir, callbacks=callbacks, train_only=train_only
         ):

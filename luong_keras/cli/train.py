@@ -25,6 +25,7 @@ from luong_keras.config.checks import at_least
 from luong_keras.config.values import (
     LEAVES,
     SHORT_NAMES,
+    check_effects,
     convert_values,
     parse_assignments,
     read_values,
@@ -185,11 +186,12 @@ def parse(argv: Sequence[str]) -> Call:
     run = RunFolder(arguments.run_dir) if arguments.run_dir else None
     name, base = initial_settings(given, run, preset)
     config = with_values(with_values(base, file_values), values)
-    if name == "demo" and not (preset or arguments.config or arguments.dataset):
     if name is not None:  # The run has not begun.
         check_effects(config, values)
-        print(
+    if name == "demo" and not (preset or arguments.config or arguments.dataset):
         folder = arguments.run_dir
+        print(
+            f"{'' if folder is None else f'There is no run in {folder}. '}"
             "No --preset: training the demo on the built-in corpus. For "
             "WMT14 English-German as in the paper: --preset paper (downloads "
             "through tensorflow_datasets, needs a GPU). For text of your "

@@ -149,6 +149,43 @@ def convert_values(values: Mapping[str, Any]) -> dict[str, Any]:
     return {n: _validate(v, LEAVES[n]) for n, v in converted.items()}
 
 
+# Settings, or whole sections, that only one choice of another setting reads.
+_READ_WITH = {
+    "model.attention.alignment": ("model.attention.kind", "local"),
+    "model.attention.half_width": ("model.attention.kind", "local"),
+    "model.attention.gaussian": ("model.attention.kind", "local"),
+    "model.attention.concat_form": ("model.attention.score_mode", "concat"),
+    "model.attention.max_length": ("model.attention.score_mode", "location"),
+    "model.attention.mask_location": ("model.attention.score_mode", "location"),
+    "data.sentencepiece": ("data.tokenizer", "sentencepiece"),
+}
+
+
+def check_effects(config: RunConfig, names: Iterable[str]) -> None:
+    """Check that settings given for a new run have an effect in it.
+
+    Args:
+        config: The settings of the run, which may have such values from a
+            preset or a file.
+        names: Full names of the given settings.
+
+    Raises:
+        ValueError: If another setting makes one of them ineffective.
+    """
+    leaves = leaf_values(config_to_dict(config))
+    for name in names:
+        section = name.rpartition(".")[0]
+        other, choice = _READ_WITH.get(
+            name, _READ_WITH.get(section, (name, leaves[name]))
+        )
+        if leaves[other] != choice:
+            raise ValueError(
+                f"{name} has an effect only with {other}={choice}. Received: "
+                f"{name}={leaves[name]!r} with {other}={leaves[other]}. Leave "
+                f"{name} out, or set {other}."
+            )
+
+
 def override(config: RunConfig, assignments: Iterable[str]) -> RunConfig:
     """Return `config` with assignments such as `model.units=512`.
 

@@ -125,6 +125,35 @@ def test_configuration_of_another_run_replaces_the_preset():
     assert config.decoding.stack_size is None
 
 
+@pytest.mark.parametrize(
+    "argv, message",
+    [
+        (
+            "--set model.attention.kind=global model.attention.half_width=5",
+            "half_width has an effect only with model.attention.kind=local.",
+        ),
+        (
+            "pairs.tsv --model.attention.concat-form joint",
+            "concat_form='joint' with model.attention.score_mode=general.",
+        ),
+        (
+            "pairs.tsv --set data.tokenizer=words "
+            "data.sentencepiece.byte_fallback=false",
+            "only with data.tokenizer=sentencepiece.",
+        ),
+    ],
+)
+def test_settings_without_effect_are_refused_in_new_runs(argv, message):
+    with pytest.raises(ValueError, match=message):
+        parse(argv.split())
+    values = dict(v.split("=") for v in argv.split() if "=" in v)
+    config = override(PRESETS["tiny"], [f"{n}={v}" for n, v in values.items()])
+    Path("run").mkdir(exist_ok=True)
+    Path("run/config.json").write_text(json.dumps(config_to_dict(config)))
+    parse(["--run-dir", "run", *argv.split()])
+    parse(["--config", "run/config.json"])
+
+
 @pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "argv, data",
