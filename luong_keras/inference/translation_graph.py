@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from luong_keras.config import DecodingConfig
-from luong_keras.data.sources.source_kinds import CONTROL
+from luong_keras.data.sources.source_kinds import BYTE_ORDER_MARK, CONTROL
 from luong_keras.decoding.forced import forced_decoding
 from luong_keras.decoding.scorers import Scorer
 from luong_keras.decoding.strategy import DecodingStrategy, Hypotheses
@@ -237,7 +237,8 @@ class TranslationGraph(tf.Module):
         size = MAX_BYTES_PER_TOKEN * limit
         truncated = tf.strings.length(text) > size
         text = tf.strings.substr(text, 0, size)
-        # As `one_line` with training text; readers remove byte order marks.
+        # As `one_line` with training text.
+        text = tf.strings.regex_replace(text, BYTE_ORDER_MARK, "")
         text = tf.strings.regex_replace(text, CONTROL.pattern, " ")
         if moses is not None:
             text = moses.prepare(text)

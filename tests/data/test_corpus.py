@@ -41,7 +41,7 @@ def test_links_are_refused(tmp_path, name):
 
 
 def test_control_characters_become_spaces(tmp_path):
-    pairs = [(" a\nb\r\nc\u2028d\x00e\u0085f\tg ", "x\x7f\x1fy")]
+    pairs = [("\ufeff a\nb\r\nc\u2028d\x00e\u0085f\tg ", "x\x7f\x1fy\ufeff")]
     corpus = write_corpus(pairs, tmp_path)
     assert corpus.lines(np.array([0])) == ([b"a b c d e f g"], [b"x y"])
     assert (tmp_path / "source.txt").read_bytes() == b"a b c d e f g\n"

@@ -187,6 +187,12 @@ def test_control_characters_are_spaces_as_in_training_text(translator):
     assert found[0].source_tokens == one_line(text).split()
 
 
+@pytest.mark.parametrize("text", ["\ufeffthe cat", "the \ufeffcat\ufeff"])
+def test_byte_order_marks_are_removed_as_from_files(translator, text):
+    (scored, expected) = translator.score([text, "the cat"], ["a", "a"])
+    assert scored.source_tokens == expected.source_tokens == ["the", "cat"]
+
+
 @pytest.mark.slow
 def test_coverage_and_repetition_may_be_settings_or_options(translator):
     plain = translator.nbest(SENTENCES[:3])

@@ -10,6 +10,7 @@ from typing import Any
 from luong_keras.data.sources.columns import Columns, RequestedColumns
 
 MORE_COLUMNS = "more columns than the first line"
+BYTE_ORDER_MARK = "\ufeff"
 # Control characters, and characters that some programs treat as line ends.
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
@@ -46,12 +47,16 @@ class PlacedPair(tuple):
 def one_line(text: str) -> str:
     r"""Replace line ends and other control characters by spaces.
 
+    Byte order marks are removed.
+
     Example:
-        >>> one_line("two\r\nlines\tand a tab")
+        >>> one_line("\ufefftwo\r\nlines\tand a tab")
         'two lines and a tab'
     """
     # A fast path: most text has no control characters.
-    return text if text.isprintable() else CONTROL.sub(" ", text)
+    if text.isprintable():
+        return text
+    return CONTROL.sub(" ", text.replace(BYTE_ORDER_MARK, ""))
 
 
 def text_or_none(value: object) -> str | None:
