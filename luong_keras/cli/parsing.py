@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import itertools
 import re
 import typing
 from collections.abc import Iterable, Sequence
@@ -45,7 +46,7 @@ def parse_arguments(
 
     Raises:
         ValueError: For a wrong command line, in one line, for a list that is
-            given twice, and for a path that is an address such as
+            given twice, and for a path that is empty or an address such as
             `gs://bucket/model`.
         SystemExit: After `--help`.
     """
@@ -55,6 +56,7 @@ def parse_arguments(
         try:
             arguments = tyro.cli(kind, prog=program, args=list(argv))
             _check_paths(tuple(vars(arguments).values()))
+            _check_empty_paths(arguments, argv)
             return arguments
         except SystemExit as stop:
             if not stop.code:
@@ -110,6 +112,20 @@ def _check_paths(value: Any) -> None:
     elif isinstance(value, tuple):
         for item in value:
             _check_paths(item)
+
+
+def _check_empty_paths(arguments: Any, argv: Sequence[str]) -> None:
+    """Check that no path is empty; it would be the current folder."""
+    argv = [argument.replace("_", "-") for argument in argv]
+    for name, value in vars(arguments).items():
+        flag = f"--{name.replace('_', '-')}"
+        is_empty = f"{flag}=" in argv or (flag, "") in itertools.pairwise(argv)
+        if is_empty and (value == Path() or value == (Path(),)):
+            raise ValueError(
+                f"Expected: {flag} with a path, such as . for the current "
+                "folder. Received: an empty one, as from a variable that is "
+                "not set."
+            )
 
 
 def _format_error(text: str) -> str:

@@ -74,6 +74,9 @@ def working_folder(tmp_path, monkeypatch):
         ("train a.txt", ["both sides", "Received: a.txt"]),
         ("train pairs.tsv b c", ["Received: pairs.tsv b c"]),
         ("train --dev pairs.tsv", ["training text as well"]),
+        # A path from a variable of the shell that is not set.
+        ("train pairs.tsv --run-dir=", ["--run-dir with a path", "empty"]),
+        ("translate --run_dir=", ["--run-dir with a path", "empty"]),
         # Only the last list would count.
         *(
             (f"{command} {flag}=a {flag} b", [f"{flag} once", "2 times"])
