@@ -4,7 +4,6 @@ import contextlib
 import functools
 import inspect
 import itertools
-import json
 
 import keras
 import numpy as np
@@ -107,8 +106,7 @@ def test_no_public_layer_is_left_out():
         and issubclass(kind, keras.layers.Layer)
         and not issubclass(kind, keras.Model)
     }
-    for cases in (LAYERS, CONFIGURED):
-        assert {name.split()[0] for name in cases} == public_layers
+    assert {name.split()[0] for name in LAYERS} == public_layers
 
 
 @every_layer
@@ -496,123 +494,3 @@ def test_one_compiled_step_changes_every_weight(name):
         new = to_numpy(variable)
         assert np.isfinite(new).all(), variable.path
         assert not np.array_equal(old, new), variable.path
-
-
-# Configuration.
-
-CONFIGURED = {
-    "LuongAttention": lambda: lk.LuongAttention(
-        "location",
-        use_scale=True,
-        max_length=7,
-        mask_location=False,
-        dropout=0.1,
-        seed=3,
-        kernel_initializer="he_normal",
-        name="attend",
-        dtype="mixed_bfloat16",
-    ),
-    "LuongAttention concat": lambda: lk.LuongAttention("concat", units=3),
-    "LocalAttention": lambda: lk.LocalAttention(
-        "monotonic", 3, "concat", "inside_softmax", sigma=2.5, units=3, seed=1
-    ),
-    "BahdanauAttention": lambda: lk.BahdanauAttention(3, use_scale=True),
-    "BahdanauAttention normalized": lambda: lk.BahdanauAttention(
-        3, normalize=True
-    ),
-    "InputFeedingLSTMCell": lambda: lk.InputFeedingLSTMCell(
-        4,
-        num_layers=2,
-        attention=lk.LocalAttention(half_width=3),
-        input_feeding=False,
-        use_bias=False,
-        unit_forget_bias=False,
-        kernel_initializer="he_normal",
-        recurrent_initializer="he_normal",
-        bias_initializer="ones",
-    ),
-    "InputFeedingGRUCell": lambda: lk.InputFeedingGRUCell(4, num_layers=2),
-    "BahdanauLSTMCell": lambda: lk.BahdanauLSTMCell(
-        4, attention=lk.BahdanauAttention(3)
-    ),
-    "BahdanauGRUCell": lambda: lk.BahdanauGRUCell(
-        4, attention=lk.BahdanauAttention(3)
-    ),
-    "AttentionRNN": lambda: lk.AttentionRNN(
-        lk.InputFeedingGRUCell(4, attention=lk.LuongAttention("dot")),
-        return_sequences=False,
-        return_state=True,
-        dropout=0.2,
-        dropout_style="sequence",
-        seed=5,
-    ),
-    "InputFeedingLSTM": lambda: lk.InputFeedingLSTM(
-        4,
-        num_layers=2,
-        attention=lk.LuongAttention("concat", units=3),
-        input_feeding=False,
-        unit_forget_bias=False,
-        return_state=True,
-        dropout=0.2,
-        dropout_style="authors",
-        seed=5,
-        name="decoder",
-        dtype="mixed_float16",
-    ),
-    "InputFeedingGRU": lambda: lk.InputFeedingGRU(4, return_sequences=False),
-    "BahdanauLSTM": lambda: lk.BahdanauLSTM(
-        4, attention=lk.BahdanauAttention(3), dropout=0.2
-    ),
-    "BahdanauGRU": lambda: lk.BahdanauGRU(4, attention=lk.BahdanauAttention()),
-    "OutputProjection": lambda: lk.OutputProjection(
-        7,
-        embedding=keras.layers.Embedding(7, 3),
-        use_bias=True,
-        kernel_initializer="he_normal",
-    ),
-    "WordLosses": lambda: lk.WordLosses(
-        lk.OutputProjection(7), label_smoothing=0.1, pad_id=3
-    ),
-    "Bridge": lambda: lk.Bridge(4, 3, kernel_initializer="he_normal"),
-    "Encoder": lambda: lk.Encoder(
-        4,
-        num_layers=2,
-        recurrence="gru",
-        reverse=True,
-        dropout=0.2,
-        dropout_style="sequence",
-        use_bias=False,
-        kernel_initializer="he_normal",
-        seed=5,
-    ),
-}
-
-
-@pytest.mark.parametrize("name", CONFIGURED)
-def test_configuration_round_trip(name):
-    layer = CONFIGURED[name]()
-    config = json.loads(json.dumps(layer.get_config()))
-    again = type(layer).from_config(config)
-    assert again.get_config() == layer.get_config()
-    assert again.dtype_policy.name == layer.dtype_policy.name
-    copy = keras.saving.deserialize_keras_object(
-        keras.saving.serialize_keras_object(layer)
-    )
-    assert type(copy) is type(layer)
-    assert copy.get_config() == layer.get_config()
-
-
-@pytest.mark.parametrize("name", CONFIGURED)
-def test_every_argument_is_an_attribute_and_in_the_config(name):
-    layer = CONFIGURED[name]()
-    config = layer.get_config()
-    arguments = inspect.signature(type(layer).__init__).parameters
-    for argument in arguments.values():
-        # No **kwargs, so that a misspelled argument raises an error.
-        assert argument.kind is argument.POSITIONAL_OR_KEYWORD
-        if argument.name == "self":
-            continue
-        assert argument.name in config
-        # A layer that makes a cell keeps the cell's arguments there.
-        owners = layer, getattr(layer, "cell", None)
-        assert any(hasattr(owner, argument.name) for owner in owners)
