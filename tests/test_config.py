@@ -1,5 +1,4 @@
 import dataclasses
-import json
 import math
 import typing
 
@@ -142,51 +141,11 @@ def test_file_names_may_begin_with_a_bracket(name):
     assert config.data.train == name
 
 
-@pytest.mark.parametrize("name", PRESETS)
-def test_presets_survive_json(name):
-    text = json.dumps(config_to_dict(PRESETS[name]))
-    again = config_from_dict(json.loads(text))
-    assert again == PRESETS[name]
-    assert type(again.model.attention) is AttentionConfig
-
-
 def test_a_single_section_is_read():
     decoding = DecodingConfig(beam_size=3)
     assert (
         config_from_dict(config_to_dict(decoding), DecodingConfig) == decoding
     )
-
-
-def test_preset_paper_has_the_settings_of_the_paper():
-    # Luong, Pham and Manning (2015), section 4.1 and table 1.
-    paper = PRESETS["paper"]
-    model, training = paper.model, paper.training
-    assert model.encoder_layers == model.decoder_layers == 4
-    assert model.units == model.embedding_size == 1000
-    assert model.source_vocabulary_size == 50_000
-    assert model.target_vocabulary_size == 50_000
-    assert (model.recurrence, model.initial_range) == ("lstm", 0.1)
-    assert model.reverse_source and not model.bidirectional
-    assert model.input_feeding and model.dropout == 0.2
-    assert model.attention.kind == "local"
-    assert model.attention.alignment == "predictive"
-    assert model.attention.score_mode == "general"
-    assert model.attention.half_width == 10
-    assert paper.data.max_length == 50
-    assert paper.data.dataset == "wmt14_translate"
-    assert (paper.data.source_language, paper.data.target_language) == (
-        "en",
-        "de",
-    )
-    assert (training.optimizer, training.learning_rate) == ("sgd", 1.0)
-    assert (training.batch_size, training.clip_norm) == (128, 5.0)
-    # With dropout: 12 epochs, halved every epoch after the eighth.
-    assert (training.epochs, training.first_halved_epoch) == (12, 9)
-    assert training.halvings_per_epoch == 1
-    assert paper.decoding.length_penalty == 0
-    assert paper.decoding.replace_unknown
-    assert paper.decoding.stack_keeps == "best"
-    assert PRESETS["authors"].decoding.stack_keeps == "first"
 
 
 @pytest.mark.parametrize(
