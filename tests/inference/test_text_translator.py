@@ -6,12 +6,10 @@ import tensorflow as tf
 
 from luong_keras.config import AttentionConfig
 from luong_keras.decoding.ensemble import ModelEnsemble
-from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator
-from tests.inference.option_tensors import option_tensors
 from tests.serving.tiny_translator import TARGET_WORDS, tiny_translator
 
 VOCABULARY = ["<pad>", "<unk>", "<s>", "</s>", *TARGET_WORDS]
@@ -147,42 +145,25 @@ def test_long_sentences_are_cut(translator):
 
 
 @pytest.mark.slow_after_first
-@pytest.mark.parametrize("beam_size", [1, 3])
-def test_unknown_words_are_copied_from_the_source(eager, beam_size):
-    settings = {"unknown_logit": 3.0, "beam_size": beam_size}
-    plain = tiny_translator(replace_unknown=False, **settings)
-    copying = tiny_translator(**settings)
-    sentences = ["the zebra sees Kuala Lumpur .", "Xylophon", "a cat"]
-    copied = set()
-    for one, other in zip(
-        plain.nbest(sentences), copying.nbest(sentences), strict=True
-    ):
-        for before, after in zip(one, other, strict=True):
-            np.testing.assert_allclose(before.score, after.score, rtol=1e-6)
-            expected = [
-                before.source_tokens[before.alignments[i].argmax()]
-                if token == "<unk>"
-                else token
-                for i, token in enumerate(before.tokens)
-            ]
-            assert after.tokens == expected
-            assert "<unk>" not in after.text
-            copied |= set(expected) - set(before.tokens)
-    # Unknown words of the source are copied as they are spelled.
-    assert copied & {"zebra", "Kuala", "Lumpur", "Xylophon"}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("step", ["produces", "reads"])
-def test_dictionaries_translate_words_instead_of_copying(eager, step, tmp_path):
-    settings = {"unknown_logit": 3.0, "alignment_step": step}
+@pytest.mark.parametrize(
+    "step, beam_size", [("reads", 3), ("produces", 3), ("produces", 1)]
+)
+def test_unknown_words_are_copied_or_translated_by_a_dictionary(
+    eager, step, beam_size, tmp_path
+):
+    settings = {
+        "unknown_logit": 3.0,
+        "alignment_step": step,
+        "beam_size": beam_size,
+    }
     path = tmp_path / "en-de"
     path.write_text("zebra Zebra 0.9\n. ! 0.1\nXylophon Marimba 0.5\n")
     words = {"zebra": "Zebra", ".": "!", "Xylophon": "Marimba"}
     copying = tiny_translator(**settings)
     translating = tiny_translator(dictionary=str(path), **settings)
     plain = tiny_translator(replace_unknown=False, **settings)
-    sentences = ["the zebra sees .", "Xylophon"]
+    sentences = ["the zebra sees .", "Xylophon", "a cat"]
+    copied_words = set()
     for kept, copied, translated in zip(
         *(t.nbest(sentences) for t in (plain, copying, translating)),
         strict=True,
@@ -195,10 +176,16 @@ def test_dictionaries_translate_words_instead_of_copying(eager, step, tmp_path):
                 for j, token in enumerate(raw.tokens)
             ]
             assert before.tokens == expected
+            assert "<unk>" not in before.text
+            copied_words |= set(expected) - set(raw.tokens)
             assert after.tokens == [
                 words.get(new, new) if token == "<unk>" else new
                 for token, new in zip(raw.tokens, expected, strict=True)
             ]
+            np.testing.assert_allclose(before.score, raw.score, rtol=1e-6)
+            np.testing.assert_allclose(after.score, raw.score, rtol=1e-6)
+    # Unknown words of the source are copied as they are spelled.
+    assert copied_words & {"zebra", "Xylophon"}
 
 
 def test_unknown_words_remain_without_attention(eager):
@@ -298,111 +285,6 @@ def test_translators_are_loaded_from_runs(tmp_path, translator):
         np.testing.assert_allclose(one[0].score, other[0].score, rtol=0.05)
 
 
-# Options of a request.
-
-
-def chosen(text, **changes):
-    """Return options that are the translator's, except for `changes`."""
-    return option_tensors(len(text), **changes)
-
-
-def check_rows(found, expected, rows):
-    """Check that pairs of rows of two answers are equal."""
-    for row, other in rows:
-        filled = expected["scores"][other].numpy() > ABSENT_SCORE
-        count = int(filled.sum())
-        assert (found["scores"][row, count:].numpy() == ABSENT_SCORE).all()
-        np.testing.assert_allclose(
-            found["scores"][row, :count],
-            expected["scores"][other][filled],
-            rtol=1e-4,
-        )
-        for name in ("translations", "lengths"):
-            assert (
-                found[name][row, :count].numpy()
-                == expected[name][other][filled].numpy()
-            ).all(), name
-        width = expected["alignments"].shape[2:]
-        np.testing.assert_allclose(
-            found["alignments"][row, :count, : width[0], : width[1]],
-            expected["alignments"][other][filled],
-            atol=1e-5,
-        )
-
-
-@pytest.mark.slow
-def test_options_may_differ_per_sentence(eager):
-    settings = {"unknown_logit": 3.0, "length_penalty": 0.5}
-    serving = tiny_translator(max_beam_size=4, **settings)
-    text = [*SENTENCES, "the zebra sees a dog ."]
-    found = serving.translate_batch(
-        tf.constant(text),
-        chosen(
-            text,
-            beam_size=[1, 4, 0, 9],
-            length_penalty=[0.0, 1.0, -1.0, 1.0],
-            replace_unknown=[-1, 1, -1, 0],
-        ),
-    )
-    assert found["translations"].shape == (4, 4)
-    alone = [
-        {"beam_size": 1, "length_penalty": 0.0},
-        {"beam_size": 4, "length_penalty": 1.0},
-        {"beam_size": 3},
-        {"beam_size": 4, "length_penalty": 1.0, "replace_unknown": False},
-    ]
-    for row, changes in enumerate(alone):
-        translator = tiny_translator(**{**settings, **changes})
-        expected = translator.translate_batch(tf.constant(text))
-        check_rows(found, expected, [(row, row)])
-    assert b"<unk>" in b" ".join(found["translations"][3].numpy())
-    assert b"<unk>" not in b" ".join(found["translations"][:3].numpy().ravel())
-
-
-@pytest.mark.slow
-def test_stack_that_keeps_the_first_ends_the_search(eager):
-    settings = {
-        "stack_size": 1,
-        "length_penalty": 2.0,
-        "min_length_ratio": 0.0,
-        "max_length_ratio": 3.0,
-    }
-    best, first = (
-        tiny_translator(stack_keeps=keeps, **settings)
-        for keeps in ("best", "first")
-    )
-    text = ["a house ."]
-    for options in (None, chosen(text)):
-        waits, ends = (
-            translator.translate_batch(tf.constant(text), options)
-            for translator in (best, first)
-        )
-        assert waits["scores"][0, 0] > ends["scores"][0, 0]
-        assert waits["lengths"][0, 0] > ends["lengths"][0, 0]
-
-
-@pytest.mark.slow
-def test_translations_begin_with_their_prefix(eager):
-    # Long enough for the first translation to end, which scores all of it.
-    translator = tiny_translator(max_length_ratio=4)
-    text = ["a house", "a house", "the dog", ""]
-    prefix = ["das Haus", "Xaver sieht", "", "die"]
-    found = translator.translate_batch(
-        tf.constant(text), chosen(text, prefix=prefix)
-    )
-    best = [t.decode() for t in found["translations"][:, 0].numpy()]
-    assert best[0].startswith("das Haus ")
-    # Unknown words of a prefix keep their spelling.
-    assert best[1].startswith("Xaver sieht")
-    assert best[3] == ""
-    check_rows(found, translator.translate_batch(tf.constant(text)), [(2, 2)])
-    # The score includes the prefix: it equals that of forced decoding.
-    (scored,) = translator.score(text[:1], best[:1])
-    np.testing.assert_allclose(
-        scored.log_probability, found["scores"][0, 0], rtol=1e-4
-    )
-
-
 def test_given_translations_are_scored_word_by_word(translator):
     targets = ["die Katze sieht einen Hund .", "Haus", ""]
     found = translator.score(SENTENCES, targets)
@@ -419,17 +301,6 @@ def test_given_translations_are_scored_word_by_word(translator):
         assert scored.source_tokens == source.split()
     with pytest.raises(ValueError, match="as many targets"):
         translator.score(SENTENCES, targets[:2])
-
-
-def test_encode_batch_returns_the_memory(eager, translator):
-    text = ["the cat sees", "", "the dog sees the cat"]
-    found = translator.encode_batch(tf.constant(text))
-    assert found["lengths"].numpy().tolist() == [3, 0, 5]
-    ids = translator.source_tokenizer.encode(text).to_tensor()
-    memory, _, _ = translator.translation_model.encode(ids)
-    np.testing.assert_allclose(found["memory"], memory, atol=1e-6)
-    nothing = translator.encode_batch(tf.constant([], tf.string))
-    assert nothing["memory"].shape[::2] == (0, 8)
 
 
 @pytest.mark.slow
@@ -507,14 +378,3 @@ def test_wrong_and_empty_dictionaries(eager, tmp_path):
     empty = tiny_translator(dictionary=str(path), **settings)
     copying = tiny_translator(**settings)
     assert empty.translate(["Xylophon"]) == copying.translate(["Xylophon"])
-
-
-@pytest.mark.slow_after_first
-@pytest.mark.parametrize("least, words", [(0.0, 1), (0.5, 3)])
-def test_min_length_ratio_bounds_translations(eager, least, words):
-    translator = tiny_translator(min_length_ratio=least)
-    bias = np.zeros(translator.translation_model.projection.bias.shape)
-    bias[3] = 50  # `</s>`
-    translator.translation_model.projection.bias.assign(bias)
-    ((best, *_),) = translator.nbest(["the cat sees a dog"])
-    assert len(best.tokens) == words and not best.truncated

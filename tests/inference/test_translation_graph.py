@@ -146,10 +146,10 @@ HASTY = ({EOS: X, "x": 1 - X}, [10])
     ("beam_size", "script", "ratios", "lengths"),
     # For sentences of 0, 1, 2, 3 and 5 words; ratios are of the length + 1.
     [
+        (1, HASTY, (0.5, 1.5), [0, 1, 1, 2, 3]),
         (1, ENDLESS, (0.5, 1.5), [0, 3, 4, 6, 9]),
         (2, ENDLESS, (0.0, 1.0), [0, 2, 3, 4, 6]),
         (2, ENDLESS, (0.0, 0.5), [0, 2, 2, 2, 3]),
-        (1, HASTY, (0.5, 1.5), [0, 1, 1, 2, 3]),
         (2, HASTY, (0.0, 1.5), [0, 1, 1, 1, 1]),
         # One position is left for `</s>`.
         (2, HASTY, (1.0, 1.0), [0, 1, 2, 3, 5]),
@@ -268,6 +268,8 @@ def test_memory_of_the_encoder():
     cut = graph(max_source_length=2).encode_batch(text)
     assert cut["truncated"].numpy().tolist() == [False, True, False]
     assert cut["lengths"].numpy().tolist() == [2, 2, 0]
+    nothing = graph().encode_batch(tf.constant([], tf.string))
+    assert nothing["memory"].shape[0] == 0
 
 
 def translator(**decoding):

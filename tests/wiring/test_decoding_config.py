@@ -83,11 +83,6 @@ def name_and_attributes(thing):
     return type(thing).__name__, {k: plain(v) for k, v in vars(thing).items()}
 
 
-def options_for(count, **changes):
-    """Return search options that are unset, except for the changes."""
-    return option_tensors(count, **changes)
-
-
 NORMALISED = ("LengthPenalty", {"exponent": 0.0, "form": "power"})
 BEAM = {
     "num_hypotheses": 10,
@@ -309,7 +304,7 @@ def test_options_per_sentence_reach_the_beam(translators, searches):
         length_penalty=0.75,
         stack_keeps="first",
     )
-    options = options_for(
+    options = option_tensors(
         4,
         beam_size=tf.constant([0, 1, 4, 9]),
         length_penalty=tf.constant([-1.0, 0.0, 0.5, 1.0]),
@@ -371,7 +366,8 @@ def test_options_per_sentence_reach_the_constrained_beam(
         **LENGTHS, beam_size=3, coverage_penalty=0.25, no_repeat_ngram=4
     )
     translators(settings).translate_batch(
-        tf.constant(LINES), options_for(4, **{name: CONSTRAINED_OPTIONS[name]})
+        tf.constant(LINES),
+        option_tensors(4, **{name: CONSTRAINED_OPTIONS[name]}),
     )
     (arguments,) = searches
     kind, choice = arguments["strategy"]
@@ -405,7 +401,7 @@ def test_options_per_sentence_reach_sampling(translators, searches):
     )
     translators(settings).translate_batch(
         tf.constant(LINES),
-        options_for(
+        option_tensors(
             4,
             temperature=[0.0, 1.5, 99.0, -1.0],
             n_best=[0, 2, 0, 0],
@@ -466,47 +462,6 @@ def test_number_of_translations_equals_beam_outputs(translators, searches):
     assert counts == [1, search_runner.ALL, [2] * 4]
     assert [len(each) for each in found] == [3, 3, 1, 3]
     assert [len(each) for each in two_best] == [2, 2, 1, 2]
-
-
-# Unknown words: each `<unk>` is aligned with the source word at its position.
-
-
-def replaced_words(translator, line):
-    ids = tf.constant([[[1, 1, 4]]])
-    alignments = np.zeros((1, 1, 3, 2), "float32")
-    alignments[0, 0, 0, 0] = alignments[0, 0, 1, 1] = 1.0
-    alignments[0, 0, 2, 0] = 1.0
-    found = translator._target_tokens(
-        Found(ids, tf.constant(alignments)), tf.constant([line]), None, None
-    )
-    return [token.decode() for token in found.numpy()[0, 0]]
-
-
-@dataclasses.dataclass
-class Found:
-    ids: tf.Tensor
-    alignments: tf.Tensor
-
-
-@pytest.mark.parametrize(
-    "settings, expected",
-    [
-        ({}, ["p", "q", "v"]),
-        ({"replace_unknown": False}, ["<unk>", "<unk>", "v"]),
-        # A word takes the alignment of the next step, which reads it.
-        ({"alignment_step": "reads"}, ["q", "p", "v"]),
-        ({"dictionary": True}, ["P", "q", "v"]),
-    ],
-)
-def test_unknown_words_are_replaced_by_settings(
-    translators, tmp_path, settings, expected
-):
-    if settings.get("dictionary"):
-        path = tmp_path / "dictionary"
-        path.write_text("p P 0.5\n")
-        settings = {"dictionary": str(path)}
-    translator = translators(DecodingConfig(**settings))
-    assert replaced_words(translator, ["p", "q"]) == expected
 
 
 def test_links_follow_the_alignment_step(translators, monkeypatch):
