@@ -38,8 +38,9 @@ def make(embedding_width=None, use_bias=False):
     return randomize(layer)
 
 
-def reference_losses(logits, smoothing):
-    return reference_word_losses(logits, TARGETS, smoothing) * (TARGETS != 0)
+def reference_losses(logits, smoothing, pad_id=0):
+    real = pad_id != TARGETS
+    return reference_word_losses(logits, TARGETS, smoothing) * real
 
 
 @pytest.mark.parametrize("use_bias", [False, True])
@@ -80,19 +81,17 @@ def test_projection_runs_in_time_distributed():
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("pad_id", [0, 3])
 @pytest.mark.parametrize("embedding_width", [None, 5])
-def test_word_losses(embedding_width, smoothing, float64):
+def test_word_losses(embedding_width, pad_id, smoothing, float64):
     layer = make(embedding_width)
     logits = to_numpy(layer(VECTORS))
-    losses, hits = layer.word_losses(
-        VECTORS, TARGETS, label_smoothing=smoothing
-    )
+    losses, hits = layer.word_losses(VECTORS, TARGETS, smoothing, pad_id)
     np.testing.assert_allclose(
-        losses, reference_losses(logits, smoothing), **EXACT
+        losses, reference_losses(logits, smoothing, pad_id), **EXACT
     )
-    np.testing.assert_array_equal(
-        hits, (logits.argmax(-1) == TARGETS) * (TARGETS != 0)
-    )
+    right = logits.argmax(-1) == TARGETS
+    np.testing.assert_array_equal(hits, right * (pad_id != TARGETS))
 
 
 def test_label_smoothing_applies_only_in_training(float64):

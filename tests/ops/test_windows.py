@@ -1,32 +1,9 @@
-import keras
 import numpy as np
 import pytest
 from keras import ops
 
 from luong_keras.ops import masking, products, windows
-from tests.layer_checks import (
-    EXACT,
-    dtype_of,
-    gradients,
-    prefix_mask,
-    random,
-    sigmoid,
-    softmax,
-    to_numpy,
-)
-
-
-def test_monotonic_position_stays_inside_the_sentence():
-    found = windows.monotonic_position(np.arange(4), np.array([6, 2, 0]))
-    assert to_numpy(found).tolist() == [[0, 1, 2, 3], [0, 1, 1, 1], [0] * 4]
-
-
-def test_predictive_position_is_equation_9(float64):
-    query, kernel, vector = random(2, 3, 4), random(4, 5), random(5)
-    lengths = np.array([9, 4])
-    found = windows.predictive_position(query, lengths, kernel, vector)
-    expected = lengths[:, None] * sigmoid(np.tanh(query @ kernel) @ vector)
-    np.testing.assert_allclose(found, expected, **EXACT)
+from tests.layer_checks import dtype_of, random, to_numpy
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -41,70 +18,6 @@ def test_half_precision_predicts_positions_in_float32(dtype):
     )
     assert dtype_of(found) == "float32"
     assert to_numpy(found).tolist() == [[300.5], [3000.5]]
-
-
-def test_the_centre_is_the_floor_and_at_most_the_last_position():
-    position = [[0.0, 3.9, 5.0], [0.2, 1.99, 2.0], [0.1, 0.9, 1.0]]
-    found = windows.floor_position(
-        ops.convert_to_tensor(position), np.array([5, 2, 1])
-    )
-    assert to_numpy(found).tolist() == [[0, 3, 4], [0, 1, 1], [0, 0, 0]]
-
-
-def test_window_extends_half_width_to_each_side():
-    mask = windows.window_mask(
-        np.array([[0, 4, 6]], "int32"), 2, ops.arange(7, dtype="int32")
-    )
-    assert to_numpy(mask)[0].tolist() == [
-        [1, 1, 1, 0, 0, 0, 0],
-        [0, 0, 1, 1, 1, 1, 1],
-        [0, 0, 0, 0, 1, 1, 1],
-    ]
-
-
-def test_the_gaussian_of_equation_10(float64):
-    found = to_numpy(windows.gaussian(np.array([[2.5]]), 2.0, np.arange(6)))[
-        0, 0
-    ]
-    distances = np.array([2.5, 1.5, 0.5, 0.5, 1.5, 2.5])
-    np.testing.assert_allclose(found, np.exp(-(distances**2) / 8), **EXACT)
-
-
-def test_the_four_forms_of_local_weights(float64):
-    scores, mask = random(2, 3, 5), prefix_mask([5, 2], 5)[:, None]
-    gaussian = np.random.default_rng(1).uniform(size=(2, 3, 5))
-
-    def found(form):
-        return to_numpy(windows.local_weights(scores, mask, gaussian, form))
-
-    product = softmax(scores, mask) * gaussian
-    np.testing.assert_allclose(found("none"), softmax(scores, mask), **EXACT)
-    np.testing.assert_allclose(found("after_softmax"), product, **EXACT)
-    np.testing.assert_allclose(
-        found("renormalized"), product / product.sum(-1, keepdims=True), **EXACT
-    )
-    np.testing.assert_allclose(
-        found("inside_softmax"), softmax(scores * gaussian, mask), **EXACT
-    )
-    assert {"none", "after_softmax", "renormalized", "inside_softmax"} == set(
-        windows.GAUSSIANS
-    )
-
-
-@pytest.mark.parametrize("form", windows.GAUSSIANS)
-def test_an_empty_window_gives_zeros_and_finite_gradients(form):
-    scores = keras.Variable(random(1, 2, 3))
-    gaussian = np.ones((1, 2, 3), "float32")
-    mask = np.array([[[True, False, True], [False] * 3]])
-
-    def weights():
-        return windows.local_weights(
-            ops.convert_to_tensor(scores), mask, gaussian, form
-        )
-
-    assert to_numpy(weights())[0, 1].tolist() == [0, 0, 0]
-    (gradient,) = gradients(lambda: ops.sum(ops.square(weights())), [scores])
-    assert np.isfinite(gradient).all() and gradient[0, 0, 0] != 0
 
 
 def test_renormalizing_a_gaussian_of_zeros_gives_zeros():

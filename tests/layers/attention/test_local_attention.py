@@ -75,6 +75,10 @@ def reference(layer, gaussian, sigma, query, memory, lengths):
     return weights
 
 
+def test_all_forms_of_the_gaussian_are_tested():
+    assert set(GAUSSIANS) == set(windows.GAUSSIANS)
+
+
 @pytest.mark.parametrize("gaussian", GAUSSIANS)
 @pytest.mark.parametrize("alignment", ALIGNMENTS)
 def test_weights_and_context(alignment, gaussian, float64):
