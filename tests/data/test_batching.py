@@ -139,15 +139,6 @@ def test_batches_hold_pairs_of_similar_length(corpus):
     assert share == pytest.approx(padding / cells)
 
 
-def test_batches_of_a_pool_are_shuffled(corpus):
-    batches = make(corpus, pool_batches=26)
-    widths = [
-        batch["target_in"].shape[1]
-        for batch in batches.dataset(0, 26).as_numpy_iterator()
-    ]
-    assert widths != sorted(widths)
-
-
 def test_authors_batching_sorts_each_chunk_by_target_length(corpus):
     batches = make(corpus, batch_size=4, batching="authors", pool_batches=3)
     assert make(corpus, batching="authors", pool_batches=None).pool_batches == (
@@ -220,22 +211,6 @@ def test_pairs_with_over_long_sides_are_counted_once(tmp_path):
         assert batches.pairs_per_epoch == 4 - dropped
         cut = TrainingBatches(*arguments, "truncate")
         assert (cut.dropped, cut.cut, cut.pairs_per_epoch) == (0, dropped, 4)
-
-
-def test_over_long_pairs_are_dropped_or_cut(corpus):
-    long = sum(max(len(side.split()) for side in pair) > 3 for pair in PAIRS)
-    dropped = make(corpus, max_length=3)
-    assert (dropped.dropped, dropped.cut) == (long, 0)
-    assert dropped.pairs_per_epoch == COUNT - long
-    epoch = as_lists(dropped.dataset(0, dropped.steps_per_epoch))
-    assert max(len(batch["source"][0]) for batch in epoch) == 3
-    cut = make(corpus, max_length=3, over_long="truncate")
-    assert (cut.dropped, cut.cut) == (0, long)
-    assert cut.pairs_per_epoch == COUNT
-    epoch = as_lists(cut.dataset(0, cut.steps_per_epoch))
-    assert max(len(batch["source"][0]) for batch in epoch) == 3
-    assert max(len(batch["target_in"][0]) for batch in epoch) == 4
-    assert sorted(sum(pair_numbers(epoch), [])) == list(range(COUNT))
 
 
 def test_pairs_without_tokens_are_left_out(tmp_path):

@@ -440,10 +440,13 @@ def test_prefix_with_end_symbol_forces_the_translation():
     check(found, [(score, words)], partial(step.alignment_rows, 5))
 
 
-@pytest.fixture(scope="module")
-def translation_model():
+SOURCE = np.array([[4, 5, 6, 7, 8], [5, 8, 4, 0, 0]])
+
+
+@tensorflow
+def test_search_of_a_model_matches_its_training_form():
     keras.utils.set_random_seed(3)
-    return TranslationModel(
+    model = TranslationModel(
         ModelConfig(
             source_vocabulary_size=9,
             target_vocabulary_size=9,
@@ -457,39 +460,25 @@ def translation_model():
         )
     )
 
+    def encoded(source):
+        memory, mask, states = model.encode(source)
+        return model.decoding_step(memory, mask), states
 
-SOURCE = np.array([[4, 5, 6, 7, 8], [5, 8, 4, 0, 0], [7, 0, 0, 0, 0]])
-
-
-def search(model, source, limits, **options):
-    memory, mask, states = model.encode(source)
-    step = model.decoding_step(memory, mask)
-    return beam_search(step, states, np.array(limits), max(limits), **options)
-
-
-@tensorflow
-def test_search_of_a_model_matches_its_training_form(
-    translation_model,
-):
     limits = [4, 3]
-    options = {"beam_size": 3, "stack_size": 4}
-    found = as_lists(search(translation_model, SOURCE[:2], limits, **options))
+    found = as_lists(
+        beam_search(*encoded(SOURCE), limits, 4, beam_size=3, stack_size=4)
+    )
     for row, max_length in enumerate(limits):
+        source = SOURCE[row : row + 1]
 
-        def forced(words, row=row):
+        def forced(words, source=source):
             # One shape for all prefixes: the padding changes nothing.
             target_in = np.zeros((1, 5), "int32")
             target_in[0, : len(words) + 1] = [2, *words]
-            inputs = [SOURCE[row : row + 1], target_in]
-            logits = translation_model.model(inputs)[0, len(words)]
-            return log_softmax(logits)
+            return log_softmax(model.model([source, target_in])[0, len(words)])
 
-        def alignment_rows(words, row=row):
-            memory, mask, states = translation_model.encode(
-                SOURCE[row : row + 1]
-            )
-            step = translation_model.decoding_step(memory, mask)
-            found = forced_decoding(step, states, [words], [len(words)])
+        def alignment_rows(words, source=source):
+            found = forced_decoding(*encoded(source), [words], [len(words)])
             return found.alignments[0]
 
         expected = reference_search(forced, max_length, 1, 3, 4, 0.0)
@@ -497,22 +486,3 @@ def test_search_of_a_model_matches_its_training_form(
             words for _, words in expected
         ]
         check(found[row][:1], expected[:1], alignment_rows)
-
-
-@pytest.mark.slow
-@tensorflow
-def test_batch_search_equals_searches_of_single_sentences(translation_model):
-    limits = [5, 4, 3]
-    options = {"beam_size": 3, "length_penalty": 1.0}
-    batched = as_lists(search(translation_model, SOURCE, limits, **options))
-    for row, length in enumerate([5, 3, 1]):
-        source = SOURCE[row : row + 1, :length]
-        (single,) = as_lists(
-            search(translation_model, source, limits[row : row + 1], **options)
-        )
-        assert len(single) == len(batched[row])
-        for one, other in zip(single, batched[row], strict=True):
-            assert one[1] == other[1]
-            np.testing.assert_allclose(one[0], other[0], rtol=1e-5)
-            np.testing.assert_allclose(one[2], other[2][:, :length], atol=1e-6)
-            assert (other[2][:, length:] == 0).all()

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import luong_keras.cli.train as command_line
-import luong_keras.data.public_sets as public_sets
 import luong_keras.recipe.preparation as preparation
 import luong_keras.recipe.stages as recipe
 import luong_keras.recipe.training as training_part
@@ -506,15 +505,9 @@ def test_validation_preprocesses_and_cuts_like_the_search(run_of):
 def test_all_fields_of_data_are_tested():
     """Check that each field is in a table above or in a test named here."""
     elsewhere = {
-        test_data_set_settings: {
-            "dataset",
-            "source_language",
-            "target_language",
-        },
-        test_file_settings: {
-            "train",
-            "dev",
-            "test",
+        "tests/data/test_datasets.py": {
+            *("dataset", "source_language", "target_language"),
+            *("train", "dev", "test"),
         },
         test_columns_setting: {"columns"},
         test_weights_reach_the_batches: {"weights"},
@@ -532,57 +525,6 @@ def test_all_fields_of_data_are_tested():
     }
     named = set().union(DATA_ROWS, *elsewhere.values())
     assert named == {field.name for field in dataclasses.fields(DataConfig)}
-
-
-def test_data_set_settings(monkeypatch):
-    calls = []
-
-    def recording(name, answer):
-        def record(*arguments):
-            calls.append((name, *arguments))
-            return answer
-
-        return record
-
-    sides = (["s1", "s2"], ["t1", "t2"])
-    monkeypatch.setattr(public_sets, "test_set", recording("set", sides))
-    monkeypatch.setattr(public_sets, "tfds_pairs", recording("train", ["pair"]))
-    found = load_datasets(
-        DataConfig(
-            dataset="a_builder",
-            source_language="cs",
-            target_language="fr",
-            dev="dev11",
-            test="test12",
-        )
-    )
-    assert found.dev == found.test == [("s1", "t1"), ("s2", "t2")]
-    assert list(found.train()) == ["pair"]
-    assert calls == [
-        ("set", "dev11", "cs", "fr"),
-        ("set", "test12", "cs", "fr"),
-        ("train", "a_builder", "train", "cs", "fr"),
-    ]
-
-
-def test_file_settings(tmp_path):
-    for part in ("train", "dev", "test"):
-        for language in ("cs", "fr"):
-            path = tmp_path / f"my{part}.{language}"
-            path.write_text(f"{part} {language}\n")
-    found = load_datasets(
-        DataConfig(
-            dataset="files",
-            source_language="cs",
-            target_language="fr",
-            train=str(tmp_path / "mytrain"),
-            dev=str(tmp_path / "mydev"),
-            test=str(tmp_path / "mytest"),
-        )
-    )
-    assert list(found.train()) == [("train cs", "train fr")]
-    assert found.dev == [("dev cs", "dev fr")]
-    assert found.test == [("test cs", "test fr")]
 
 
 def test_columns_setting(tmp_path):
