@@ -2,16 +2,14 @@
 
 import ast
 import importlib.util
-import os
 import pathlib
 import re
-import subprocess
-import sys
 
 import keras
 import pytest
 
 import luong_keras
+from tests.programs import run_program
 
 ROOT = pathlib.Path(luong_keras.__file__).parent
 PACKAGE = ROOT.name
@@ -140,21 +138,9 @@ def test_modules_are_short_and_have_specific_names(module):
     keras.backend.backend() == "jax", reason="the TensorFlow run does it"
 )
 def test_every_layer_runs_without_tensorflow():
-    program = (
-        "import sys\n"
-        "sys.modules['tensorflow'] = None\n"
-        "from tests.layer_checks import run_every_layer\n"
-        "run_every_layer()\n"
+    run_program(
+        "from tests.layer_checks import run_every_layer\nrun_every_layer()",
+        "tensorflow",
+        KERAS_BACKEND="jax",
+        JAX_DISABLE_MOST_OPTIMIZATIONS="1",  # as in tests/conftest.py
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={
-            **os.environ,
-            "KERAS_BACKEND": "jax",
-            "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",  # as in tests/conftest.py
-        },
-        cwd=ROOT.parent,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr

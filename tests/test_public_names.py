@@ -4,13 +4,12 @@ import importlib
 import inspect
 import pathlib
 import re
-import subprocess
-import sys
 
 import keras
 import pytest
 
 import luong_keras
+from tests.programs import run_program
 
 NAMESPACES = [
     *("alignment", "callbacks", "data", "decoding", "evaluation"),
@@ -18,27 +17,6 @@ NAMESPACES = [
     *("optimizers", "recipe", "report", "serving", "tokenizers", "training"),
 ]
 TENSORFLOW = {"data", "inference", "recipe", "serving", "tokenizers"}
-BLOCKED = """
-import sys
-for name in {blocked}:
-    sys.modules[name] = None
-{program}
-"""
-
-
-def run(program, *blocked):
-    """Return the output of a process that cannot import some packages."""
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            BLOCKED.format(blocked=blocked, program=program),
-        ],
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_unknown_names_and_modules_fail():
@@ -95,17 +73,17 @@ def test_settings_work_without_keras_or_its_backend(blocked):
         "try:\n    luong_keras.LocalAttention\n"
         "except ImportError as error:\n    print(error)"
     )
-    assert blocked in run(program, blocked)
+    assert blocked in run_program(program, blocked)
 
 
-def test_lazy_variable_delays_the_import_of_keras(monkeypatch):
-    monkeypatch.setenv("LUONG_KERAS_LAZY", "1")
-    assert run(
+def test_lazy_variable_delays_the_import_of_keras():
+    assert run_program(
         "import luong_keras\n"
         "luong_keras.RunConfig\n"
         "print({'keras', 'tensorflow'} & set(sys.modules))\n"
         "luong_keras.LocalAttention\n"
-        "print('keras' in sys.modules)"
+        "print('keras' in sys.modules)",
+        LUONG_KERAS_LAZY="1",
     ).split() == ["set()", "True"]
 
 
@@ -116,14 +94,14 @@ def test_names_that_need_tensorflow_tell_how_to_install_it():
         *("serving.check_saved_model", "tokenizers.WordTokenizer"),
     )
     # On JAX, because Keras itself needs TensorFlow on that backend.
-    printed = run(
-        "import operator, os\n"
-        "os.environ['KERAS_BACKEND'] = 'jax'\n"
+    printed = run_program(
+        "import operator\n"
         "import luong_keras\n"
         f"for name in {names}:\n"
         "    try:\n        operator.attrgetter(name)(luong_keras)\n"
         "    except ImportError as error:\n        print(error)",
         *("tensorflow", "tensorflow_text"),
+        KERAS_BACKEND="jax",
     ).splitlines()
     assert len(printed) == len(names)
     for line in printed:

@@ -10,6 +10,7 @@ import pytest
 
 import luong_keras
 from luong_keras.cli.main import COMMANDS, main, usage
+from tests.programs import run_program
 
 ROOT = Path(__file__).parents[2]
 
@@ -216,13 +217,10 @@ def test_help_and_errors_do_not_load_keras():
         "assert not loaded, loaded\n"
         "assert os.environ['TF_CPP_MIN_LOG_LEVEL'] == '2'\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+    printed = run_program(program)
     # `--help` has the common settings, `--help-all` has all of them.
-    assert "--learning-rate" in done.stdout
-    assert done.stdout.count("--model.attention.kind ") == 1
+    assert "--learning-rate" in printed
+    assert printed.count("--model.attention.kind ") == 1
 
 
 @pytest.mark.parametrize("module", ["luong_keras", "luong_keras_command"])
@@ -272,16 +270,8 @@ def test_a_missing_package_of_other_code_is_named(
 @pytest.mark.tensorflow
 def test_a_missing_tensorflow_is_named_with_its_extra(working_folder):
     program = (
-        "import sys\n"
-        "sys.modules['tensorflow'] = None\n"
         "from luong_keras_command import main\n"
         "sys.exit(main(['evaluate', '--run-dir', 'begun']))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 2
-    assert "pip install '.[train]'" in done.stderr.splitlines()[-1]
+    errors = run_program(program, "tensorflow", status=2)
+    assert "pip install '.[train]'" in errors.splitlines()[-1]

@@ -1,6 +1,5 @@
 """Plots: content, files and global state."""
 
-import subprocess
 import sys
 
 import numpy as np
@@ -10,6 +9,7 @@ from matplotlib import pyplot
 from luong_keras.evaluation import plots
 from luong_keras.evaluation.length_analysis import LengthGroup
 from luong_keras.evaluation.plots import plot_alignment, plot_length_analysis
+from tests.programs import run_program
 
 WEIGHTS = np.array([[0.1, 0.9, 0.0], [0.7, 0.2, 0.1]])
 GROUPS = [LengthGroup(0, 10, 5, 7.0, 30.0), LengthGroup(11, 20, 4, 15.0, 20.0)]
@@ -92,20 +92,17 @@ def test_missing_package_names_the_pip_command(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_importing_loads_no_matplotlib_and_plotting_no_pyplot(
-    tmp_path, monkeypatch
-):
+def test_importing_loads_no_matplotlib_and_plotting_no_pyplot(tmp_path):
     path = str(tmp_path / "a.png")
-    code = (
-        "import sys; from luong_keras.evaluation import plots;"
-        "assert 'matplotlib' not in sys.modules;"
-        f"plots.plot_alignment(['a'], ['x'], [[1]], {path!r}, links=[(0, 0)]);"
-        "assert 'matplotlib.pyplot' not in sys.modules;"
+    program = (
+        "from luong_keras.evaluation import plots\n"
+        "assert 'matplotlib' not in sys.modules\n"
+        f"plots.plot_alignment(['a'], ['x'], [[1]], {path!r}, links=[(0, 0)])\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
         "assert 'tensorflow' not in sys.modules"
     )
-    # Without this the package imports Keras, which loads both.
-    monkeypatch.setenv("LUONG_KERAS_LAZY", "1")
-    subprocess.run([sys.executable, "-c", code], check=True)
+    # Otherwise the package imports Keras, which loads both.
+    run_program(program, LUONG_KERAS_LAZY="1")
 
 
 def test_characters_without_a_font_are_warned_of(monkeypatch):

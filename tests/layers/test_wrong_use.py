@@ -1,8 +1,6 @@
 """Errors for wrong use of layers, and results of empty inputs."""
 
 import json
-import subprocess
-import sys
 
 import keras
 import numpy as np
@@ -18,6 +16,7 @@ from tests.layer_checks import (
     random,
     to_numpy,
 )
+from tests.programs import run_program
 
 # These checks do not depend on the backend.
 pytestmark = pytest.mark.slow_on_jax
@@ -719,10 +718,7 @@ for training in (True, False):
     BACKEND == "tensorflow", reason="TensorFlow always computes in float64"
 )
 def test_float64_is_refused_until_enabled():
-    done = subprocess.run(
-        [sys.executable, "-c", FLOAT64], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
+    run_program(FLOAT64)
 
 
 # Habits of users of Keras or TensorFlow Addons.

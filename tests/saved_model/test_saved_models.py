@@ -1,10 +1,7 @@
 """Saved models in processes that have imported nothing but the package."""
 
 import ast
-import os
 import pathlib
-import subprocess
-import sys
 
 import keras
 import numpy as np
@@ -13,6 +10,7 @@ import pytest
 import luong_keras
 from luong_keras import layers, losses, metrics, optimizers
 from tests.layer_checks import BACKEND
+from tests.programs import run_program
 
 # Saved models are loaded in the same way on every backend.
 pytestmark = pytest.mark.slow_on_jax
@@ -96,16 +94,10 @@ def model_of_every_layer():
     return model
 
 
-def run_in_fresh_process(program):
-    if BACKEND == "jax":  # starts faster without it and does not need it
-        program = f"import sys\nsys.modules['tensorflow'] = None\n{program}"
-    return subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        cwd=ROOT.parent,
-        env={**os.environ, "KERAS_BACKEND": BACKEND},
-    )
+def run_in_fresh_process(program, status=0):
+    # On JAX it starts faster without TensorFlow and does not need it.
+    blocked = ["tensorflow"] if BACKEND == "jax" else []
+    return run_program(program, *blocked, status=status, KERAS_BACKEND=BACKEND)
 
 
 @pytest.fixture(scope="module")
@@ -150,8 +142,7 @@ def test_fresh_process_loads_the_model(saved, order, tmp_path):
         weights=str(weights),
         names=set(registered_names()),
     )
-    done = run_in_fresh_process(program)
-    assert done.returncode == 0, done.stderr
+    run_in_fresh_process(program)
     loaded = np.load(weights)
     expected = model.get_weights()
     assert len(loaded.files) == len(expected) > 50
@@ -161,11 +152,8 @@ def test_fresh_process_loads_the_model(saved, order, tmp_path):
 
 @pytest.mark.slow
 def test_error_without_the_import_names_the_module(saved):
-    done = run_in_fresh_process(
-        f"import keras\nkeras.models.load_model({str(saved[1])!r})"
-    )
-    assert done.returncode == 1
-    error = done.stderr.splitlines()[-1]
+    program = f"import keras\nkeras.models.load_model({str(saved[1])!r})"
+    error = run_in_fresh_process(program, status=1).splitlines()[-1]
     assert "Could not locate class" in error
     assert "make sure they are all imported" in error
     assert "'module': 'luong_keras." in error

@@ -1,17 +1,15 @@
 """Errors for missing packages, which name the install command."""
 
 import importlib.metadata
-import subprocess
 import sys
 
 import pytest
 
 from luong_keras.text.sentencepiece_tokenizer import SentencePieceTokenizer
+from tests.programs import run_program
 
 TENSORFLOW = importlib.metadata.version("tensorflow").rpartition(".")[0]
 PROGRAM = """
-import sys
-sys.modules["tensorflow"] = None
 try:
     import {module}
 except ImportError as error:
@@ -19,21 +17,11 @@ except ImportError as error:
 """
 
 
-def output_of(program):
-    """Run a program in another process; return what it prints."""
-    return subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-
-
 @pytest.mark.parametrize(
     "module", ["luong_keras.text.word_tokenizer", "luong_keras.data.batching"]
 )
 def test_error_names_the_install_command(module):
-    error = output_of(PROGRAM.format(module=module))
+    error = run_program(PROGRAM.format(module=module), "tensorflow")
     assert "pip install 'luong-keras[train]'" in error
     assert "tensorflow" in error
 
@@ -41,14 +29,12 @@ def test_error_names_the_install_command(module):
 def test_files_and_corpora_do_not_need_tensorflow():
     modules = "text_files", "corpus", "corpus_writer", "public_sets"
     imports = ", ".join(f"luong_keras.data.{name}" for name in modules)
-    program = f"import sys; sys.modules['tensorflow'] = None; import {imports}"
-    output_of(program)
+    run_program(f"import {imports}", "tensorflow")
 
 
 @pytest.mark.slow
 def test_word_tokenizers_do_not_need_tensorflow_text():
     program = (
-        "import sys; sys.modules['tensorflow_text'] = None\n"
         "import tempfile\n"
         "import luong_keras\n"
         "from luong_keras import Translator\n"
@@ -62,7 +48,7 @@ def test_word_tokenizers_do_not_need_tensorflow_text():
         "except ImportError as error:\n"
         "    print(error)"
     )
-    ids, error = output_of(program).splitlines()
+    ids, error = run_program(program, "tensorflow_text").splitlines()
     assert ids == "[[5, 4]]"
     assert f"pip install 'tensorflow-text=={TENSORFLOW}.*'" in error
 
