@@ -617,7 +617,7 @@ MUTATIONS = [
         "evaluation/length_analysis.py",
         "        tokenize=tokenizer_of(target_of(data, references))[0],\n",
         "",
-        ("tests/recipe/test_evaluation.py",),
+        ("tests/recipe/test_evaluation_figures.py",),
     ),
     Mutation(
         "only the first of several references counts in exact match",

@@ -235,6 +235,24 @@ def test_all_forms_of_bleu(settings, text, words, reference, expected, group):
         assert all(part in signature for part in parts)
 
 
+def test_pretokenised_text_is_scored_without_tokenisation():
+    data = dataclasses.replace(PLAIN, pretokenized=True, target_language="zh")
+    # 13a would split both lines into the same tokens; Moses would join them.
+    line, split = "a,b c d @-@ z.B. <unk> .", "a , b c d @-@ z . B . < unk > ."
+    for answer, equal in ((line, True), (split, False)):
+        answers = Answers([(answer, answer)])
+        measured = Evaluation(answers, data, ["bleu:none"])
+        scores, translations = measured.scores(["x y"], [line])
+        assert translations == [answer]
+        for name in bleus(scores):
+            found = scores[name]["score"]
+            assert found == pytest.approx(100) if equal else found < 50
+            assert "tok:none" in scores[name]["signature"]
+        found = scores["bleu_by_length"][0]["bleu"]
+        assert found == pytest.approx(100) if equal else found < 50
+        assert not [name for name in scores if name.startswith("bleu:")]
+
+
 def test_perplexity_counts_all_tokens_and_the_end():
     def scored(log_probability, tokens):
         rows = np.zeros(len(tokens))
