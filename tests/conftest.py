@@ -158,6 +158,16 @@ def float64():
 
 
 @pytest.fixture
+def eager():
+    """Run functions of TensorFlow eagerly, as building graphs takes longer."""
+    import tensorflow as tf
+
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+@pytest.fixture
 def real_data():
     """Find real data, which are not shipped, or skip the test."""
 

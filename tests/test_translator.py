@@ -2,7 +2,6 @@
 
 import keras
 import pytest
-import tensorflow as tf
 
 from luong_keras.config.values import config_from_dict
 from luong_keras.data import phrasebook
@@ -21,14 +20,6 @@ SETTINGS = {
     "decoding.max_length_ratio": 0.0,
     "decoding.max_length_offset": 2,
 }
-
-
-@pytest.fixture
-def eager():
-    """Run eagerly: building graphs for one step each is slow."""
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture

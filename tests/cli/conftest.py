@@ -1,7 +1,6 @@
 """Untrained run for the tests of the commands that read a run."""
 
 import pytest
-import tensorflow as tf
 
 from luong_keras.cli.main import main
 from luong_keras.config import DataConfig, RunConfig
@@ -14,14 +13,6 @@ PAIRS = [
     ("a house", "das Haus"),
     ("the dog .", "der Hund ."),
 ]
-
-
-@pytest.fixture(scope="module")
-def eager():
-    """Run eagerly, which saves the time to build graphs."""
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture(scope="module")

@@ -448,15 +448,13 @@ def test_lines_are_translated_in_batches_of_batch_size(
 
 
 @pytest.mark.slow
-def test_number_of_translations_equals_beam_outputs(translators, searches):
+def test_number_of_translations_equals_beam_outputs(
+    eager, translators, searches
+):
     translator = translators(DecodingConfig(beam_size=3))
-    tf.config.run_functions_eagerly(True)
-    try:
-        translator.translate(LINES)
-        found = translator.nbest(LINES)
-        two_best = translator.nbest(LINES, n_best=2)
-    finally:
-        tf.config.run_functions_eagerly(False)
+    translator.translate(LINES)
+    found = translator.nbest(LINES)
+    two_best = translator.nbest(LINES, n_best=2)
     strategies = [search["strategy"][1] for search in searches]
     counts = [each["num_return_sequences"] for each in strategies]
     assert counts == [1, search_runner.ALL, [2] * 4]
