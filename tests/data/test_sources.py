@@ -706,21 +706,6 @@ def test_named_columns_apply_to_objects_and_files(tmp_path):
     assert (datasets.dev, datasets.test) == ([("c", "d")], [("e", "f")])
 
 
-@pytest.mark.parametrize(
-    "pairs",
-    [
-        [("Source", "Target"), ("a", "b")],
-        # Quotes are kept.
-        [('"Yes""No"', '"Ja"'), ('"a', "b")],
-        [('"Yes"', '"Ja" "'), ('"a', '"b'), ("c", 'd"e"')],
-    ],
-)
-def test_pairs_of_objects_are_stored_unchanged(tmp_path, pairs):
-    settings = text_settings(RunFolder(tmp_path), pairs)
-    sources = text_sources(settings["data.train"], RequestedColumns())
-    assert [tuple(pair) for pair in read_text(sources, False)] == pairs
-
-
 NUMBERS = [("998", "nine hundred and ninety eight"), ("7", "seven")]
 
 

@@ -9,13 +9,13 @@ import sys
 import time
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
 
 from luong_keras.data import phrasebook
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.training.snapshot import Snapshot
+from tests.recipe.quick_runs import arrays
 
 # Its parts have quick tests: the command, the recipe and `Translator.fit`.
 pytestmark = pytest.mark.slow
@@ -87,15 +87,7 @@ def interrupt(command, folder):
 
 
 def weights(folder, name="last"):
-    found = {}
-
-    def add(path, item):
-        if isinstance(item, h5py.Dataset):
-            found[path] = item[()]
-
-    with h5py.File(folder / f"{name}.weights.h5") as file:
-        file.visititems(add)
-    return found
+    return arrays(folder / f"{name}.weights.h5")
 
 
 def assert_equal(one, other):

@@ -7,7 +7,6 @@ import pytest
 import tensorflow as tf
 
 from luong_keras.config import DataConfig
-from luong_keras.recipe.evaluation import Evaluation
 from luong_keras.serving.export import export_saved_model
 from luong_keras.serving.saved_model_session import run_in_server_runtime
 from luong_keras.serving.signatures import INPUTS, signatures
@@ -27,14 +26,6 @@ SOURCE_WORDS = ["the", "cat", "'s", "mr.", '"', ".", ","]
 TARGET_WORDS = ["die", "katze", "(", ")", ",", ".", "z.b.", '"']
 SOURCES = ["The cat’s, Mr. “Cat”.", "THE CAT…", "", "cat, the (cat)"]
 TARGETS = ["„Die Katze“, z.B. die.", "(Die)", "Katze.", "die,die"]
-
-
-@pytest.fixture
-def eager():
-    """Run functions eagerly, which saves the time of building graphs."""
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture(scope="module")
@@ -68,38 +59,6 @@ def prepared():
         [target(line) for line in TARGETS],
         target.postprocess,
     )
-
-
-@pytest.mark.slow
-def test_translations_equal_those_of_prepared_text(
-    eager, translator, plain, prepared
-):
-    sources, _, join_words = prepared
-    changed = 0
-    for found, expected in zip(
-        translator.nbest(SOURCES), plain.nbest(sources), strict=True
-    ):
-        for one, other in zip(found, expected, strict=True):
-            assert one.text == join_words(other.text)
-            assert one.tokens == other.tokens
-            assert one.source_tokens == other.source_tokens
-            assert one.score == other.score
-            changed += one.text != other.text
-            assert translator.join([one.tokens]) == [other.text]
-    assert changed  # Some words were joined.
-
-
-@pytest.mark.slow
-def test_scored_translations_are_prepared(eager, translator, plain, prepared):
-    sources, targets, _ = prepared
-    for one, other in zip(
-        translator.score(SOURCES, TARGETS),
-        plain.score(sources, targets),
-        strict=True,
-    ):
-        assert one.tokens == other.tokens
-        assert one.log_probability == other.log_probability
-        np.testing.assert_array_equal(one.alignments, other.alignments)
 
 
 def requests(sources, targets):
@@ -164,27 +123,6 @@ def test_export_takes_unprepared_text(
                 assert (answer[key] == value).all(), (name, key)
             else:
                 np.testing.assert_allclose(answer[key], value, atol=1e-5)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::luong_keras.inference.TruncationWarning")
-def test_tokenized_bleu_compares_tokenized_text(
-    eager, translator, plain, prepared
-):
-    sources, _, join_words = prepared
-    raw = plain.translate(sources)
-    assert any(" " in line for line in raw)
-    # The references are the translations, as unprepared text.
-    references = [join_words(line) for line in raw]
-    scores, translations = Evaluation(translator, DATA).scores(
-        SOURCES, references
-    )
-    assert translations == references
-    assert scores["bleu"]["score"] == pytest.approx(100)
-    target = preprocessors(DATA)[1]
-    again = [target(line) for line in references]
-    same = again == raw
-    assert (scores["bleu_tokenized"]["score"] > 99.99) == same
 
 
 def test_ensemble_needs_equal_preprocessing(eager, run_path, plain, tmp_path):
