@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from luong_keras.decoding.top_words import BLOCK, gather_beams, top_k, top_words
+from luong_keras.decoding.top_words import BLOCK, top_k, top_words
 from tests.decoding.toy_step import log_softmax
 from tests.layer_checks import random, to_numpy
 
@@ -96,16 +96,3 @@ def test_suppressed_words_come_last_without_renormalisation(size):
         to_numpy(gains)[..., 0], log_softmax(logits)[..., 7], rtol=1e-5
     )
     assert (to_numpy(gains)[..., 1] < -1e29).all()
-
-
-def test_gather_beams_takes_rows_of_every_sentence():
-    narrow, wide = random(2, 3), random(2, 3, 4)
-    order = np.array([[2, 0, 0, 1], [1, 1, 2, 0]], "int32")
-    found = gather_beams(
-        [ops.convert_to_tensor(narrow), ops.convert_to_tensor(wide)], order
-    )
-    sentences = np.arange(2)[:, None]
-    for taken, whole in zip(found, (narrow, wide), strict=True):
-        np.testing.assert_allclose(
-            to_numpy(taken), whole[sentences, order], rtol=1e-6
-        )

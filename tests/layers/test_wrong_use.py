@@ -341,13 +341,6 @@ def test_attention_none_survives_the_configuration():
     assert type(cell).from_config(cell.get_config()).attention is None
 
 
-def test_a_score_belongs_to_one_layer():
-    score = DotScore()
-    lk.LuongAttention(score)(QUERY, MEMORY)
-    with pytest.raises(ValueError, match="belongs to one attention layer"):
-        lk.LuongAttention(score)(QUERY, MEMORY)
-
-
 @pytest.mark.slow_after_first
 @pytest.mark.parametrize("score", ["dot", "scaled_dot", "cosine"])
 @pytest.mark.parametrize("attention", [lk.LuongAttention, lk.LocalAttention])
@@ -374,10 +367,11 @@ def test_a_layer_may_be_called_again_after_a_wrong_width(
     assert [w.name for w in layer.weights] == [w.name for w in new.weights]
 
 
-def test_a_taken_score_is_refused_at_each_call():
+@pytest.mark.parametrize("kind", [lk.LuongAttention, lk.LocalAttention])
+def test_a_taken_score_is_refused_at_each_call(kind):
     score = DotScore()
     lk.LuongAttention(score)(QUERY, MEMORY)
-    layer = lk.LocalAttention(score_mode=score)
+    layer = kind(score_mode=score)
     for _ in range(2):
         with pytest.raises(ValueError, match="belongs to one attention layer"):
             layer(QUERY, MEMORY)
