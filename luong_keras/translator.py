@@ -206,9 +206,9 @@ class Translator(TextTranslator):
             weighted=checked.get("data.weights") is not None,
         )
         values = {**text, **settings}
-        name, base = initial_settings(values, RunFolder(run_dir), preset)
+        chosen, base = initial_settings(values, RunFolder(run_dir), preset)
         config = with_values(base, values)
-        if name is not None:  # The run has not begun.
+        if chosen is not None:  # The run has not begun.
             check_effects(config, checked)
         if not run_recipe(
             config, run_dir, callbacks=callbacks, train_only=train_only

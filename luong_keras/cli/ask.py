@@ -222,7 +222,7 @@ def _pair_with_targets(
 
 
 def _parse_headers(texts: Sequence[str]) -> dict[str, str]:
-    headers = {}
+    headers: dict[str, str] = {}
     for text in texts:
         name, colon, value = text.partition(":")
         if not colon:
