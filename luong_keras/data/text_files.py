@@ -260,8 +260,8 @@ def read_given_pairs(
             guessed; if a line cannot be read, raised when reading reaches it.
     """
     if len(files) == 2 and not any(map(is_columns, files)):
-        source, target = map(find_text, files)
-        return read_pairs(source, target)
+        source_path, target_path = map(find_text, files)
+        return read_pairs(source_path, target_path)
     sources = _find_sources(files, data)
     for source in sources:
         if source.note is not None:

@@ -82,7 +82,7 @@ class RequestOptions(NamedTuple):
 
     @property
     def reserved_symbols(self) -> tf.Tensor:
-        """Number of symbols (B,) of the prefix and phrases, and `</s>`."""
+        """Number of symbols (B,) that prefix and phrases need."""
         symbols = self.prefix.lengths + 1
         if self.required is not None:
             symbols += tf.reduce_sum(self.required.lengths, axis=1)

@@ -261,14 +261,14 @@ class TranslationGraph(tf.Module):
         memory, mask, states = self._encode(source)
         step = self.translation_model.decoding_step(memory, mask, words)
         width = tf.shape(_to_dense(source.ids, 0))[1]
-        sources = text, tf.sequence_mask(source.lengths, width)
+        word_mask = tf.sequence_mask(source.lengths, width)
         if request is None:
             hypotheses = self.search_runner.run_configured(
-                step, states, *sources, limits, num_return_sequences
+                step, states, text, word_mask, limits, num_return_sequences
             )
         else:
             hypotheses = self.search_runner.run_requested(
-                step, states, *sources, limits, request
+                step, states, text, word_mask, limits, request
             )
         if words is None:
             return hypotheses
@@ -326,12 +326,12 @@ class TranslationGraph(tf.Module):
         )
         if options is None:
             return replaced
-        is_replaced = resolve_option(
+        choice = resolve_option(
             "replace_unknown",
             options["replace_unknown"],
             self.decoding.replace_unknown,
         )
-        tokens = tf.where(is_replaced[:, None, None] > 0, replaced, tokens)
+        tokens = tf.where(choice[:, None, None] > 0, replaced, tokens)
         # Words of the prefix appear as they were given, known or not.
         batch, _, steps = tf.unstack(tf.shape(tokens))
         prefix_tokens = prefix.tokens.to_tensor("", shape=[batch, steps])

@@ -54,6 +54,7 @@ class UnknownWords(tf.Module):
         return tf.where(positions >= 0, copies, tokens)
 
     def _make_table(self, words):
+        """Create a table from a file, which exports contain as an asset."""
         lines = (
             f"{word}\t{translation}\n" for word, translation in words.items()
         )
