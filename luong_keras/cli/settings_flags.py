@@ -28,8 +28,8 @@ def settings_flags(arguments: type, config: RunConfig) -> type:
     The defaults of the sections are the values of `config`.
     """
     fields = [
-        (field.name, field.type, getattr(config, field.name))
-        for field in dataclasses.fields(RunConfig)
+        (name, kind, getattr(config, name))
+        for name, kind in typing.get_type_hints(RunConfig).items()
     ]
     flags_class = dataclasses.make_dataclass(
         arguments.__name__,

@@ -4,18 +4,19 @@ import functools
 import math
 import numbers
 import typing
-from collections.abc import Iterable
-from typing import Any, Literal
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, Literal, TypeAlias
 
 from luong_keras.suggestions import did_you_mean
 
 
 class Settings:
-    """Base class of the configurations, which checks types, choices, `_check`.
+    """Base class of the configurations, which checks the values of settings.
 
     Raises:
         ValueError: If a setting has a value of another type, one that is none
-            of its choices, or one that `_check` refuses.
+            of its choices, or one that the check of its type or `_check`
+            refuses.
     """
 
     # Refuse unknown settings, NaN and infinity.
@@ -35,6 +36,8 @@ class Settings:
                 )
         for name, choices in _choices_by_setting(type(self)).items():
             check_choice(choices, **{name: getattr(self, name)})
+        for name, check in _checks_by_setting(type(self)):
+            check(**{name: getattr(self, name)})
         self._check()
 
     def _check(self) -> None:
@@ -59,11 +62,6 @@ def at_least(least: int, **values: float | None) -> None:
                 f"{name} must be at least {least}{finite}. Received: "
                 f"{name}={value!r}."
             )
-
-
-def check_at_least(config, least: int, *names: str) -> None:
-    """Check that each setting is finite and at least `least`, or None."""
-    at_least(least, **{name: getattr(config, name) for name in names})
 
 
 def check_positive_or_none(**limits: float | None) -> None:
@@ -108,6 +106,14 @@ recurrence='lsmt'. Did you mean lstm?
             )
 
 
+# Types of numbers, each with the check of its values.
+Count: TypeAlias = Annotated[int, functools.partial(at_least, 1)]
+Natural: TypeAlias = Annotated[int, functools.partial(at_least, 0)]
+AtLeastOne: TypeAlias = Annotated[float, functools.partial(at_least, 1)]
+NonNegative: TypeAlias = Annotated[float, functools.partial(at_least, 0)]
+Positive: TypeAlias = Annotated[float, check_positive_or_none]
+Fraction: TypeAlias = Annotated[float, check_fraction]
+
 # The classes of the values of a number's type, NumPy's among them.
 _NUMBERS: dict[type, type] = {int: numbers.Integral, float: numbers.Real}
 
@@ -122,6 +128,18 @@ def _types_by_setting(kind: type) -> dict[str, tuple[type, ...]]:
         if plain.issuperset(kinds):
             types_by_name[name] = kinds
     return types_by_name
+
+
+@functools.cache
+def _checks_by_setting(kind: type) -> list[tuple[str, Callable[..., None]]]:
+    """List each setting whose type has a check, such as `Count | None`."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return [
+        (name, check)
+        for name, hint in hints.items()
+        for part in (hint, *typing.get_args(hint))
+        for check in getattr(part, "__metadata__", ())
+    ]
 
 
 @functools.cache

@@ -1,11 +1,13 @@
 """Settings of the text that a run is trained on."""
 
+from __future__ import annotations
+
 import math
 import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from luong_keras.config.checks import Settings, check_at_least
+from luong_keras.config.checks import AtLeastOne, Count, Settings
 from luong_keras.special_tokens import SPECIAL_TOKENS
 
 
@@ -18,7 +20,7 @@ class FilterConfig(Settings):
 
     # drop pairs with one side more than this many times as long as the other,
     # such as 3
-    length_ratio: float | None = None
+    length_ratio: AtLeastOne | None = None
     # unit of length_ratio: words between white space, or characters, for
     # scripts without white space
     length_unit: Literal["words", "characters"] = "words"
@@ -29,9 +31,6 @@ class FilterConfig(Settings):
     # Han+Hiragana+Katakana: drop pairs with fewer than half of a side's
     # letters in its script
     scripts: tuple[str, str] | None = None
-
-    def _check(self) -> None:
-        check_at_least(self, 1, "length_ratio")
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ class DataConfig(Settings):
     # relative share of each epoch per source, such as 3 and 1, if train lists
     # several sources; if None, each epoch has every pair once
     weights: tuple[float, ...] | None = None
-    train_size: int | None = None  # phrasebook: pairs, at most 24,000
+    train_size: Count | None = None  # phrasebook: pairs, at most 24,000
     tokenizer: Literal["words", "sentencepiece"] = "words"
     sentencepiece: SentencePieceConfig = field(
         default_factory=SentencePieceConfig
@@ -128,7 +127,7 @@ class DataConfig(Settings):
     # the text is already tokenised: spaces separate its tokens, which are not
     # split or joined, and scores are of tokenised text
     pretokenized: bool = False
-    max_length: int = 50  # longer training pairs are filtered (section 4.1)
+    max_length: Count = 50  # longer training pairs are filtered (section 4.1)
     # truncate: after max_length tokens; truncate_source_left: instead cut the
     # source's first tokens, so that a reversed source keeps what the authors'
     # program keeps
@@ -141,7 +140,7 @@ class DataConfig(Settings):
     filters: FilterConfig = field(default_factory=FilterConfig)
     # CPU cores that prepare the text, all by default; the result does not
     # depend on the number
-    processes: int | None = None
+    processes: Count | None = None
     # share of the training pairs that may be bad and are left out; with 0 the
     # first bad pair stops the run
     max_skipped: float = 0.05
@@ -156,7 +155,6 @@ class DataConfig(Settings):
         )
 
     def _check(self) -> None:
-        check_at_least(self, 1, "max_length", "train_size", "processes")
         check_text(self)
         check_tokenizer(self)
         if self.new_words < 0 or (self.new_words and self.tokenizer != "words"):

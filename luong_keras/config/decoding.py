@@ -1,11 +1,13 @@
 """Settings of a search."""
 
+from __future__ import annotations
+
 import dataclasses
 import math
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from luong_keras.config.checks import Settings, check_at_least
+from luong_keras.config.checks import Count, NonNegative, Settings
 
 # The maximum length if neither a run nor its user sets one.
 LIBRARY_RATIO, LIBRARY_OFFSET = 2.0, 20.0
@@ -22,11 +24,11 @@ class DecodingConfig(Settings):
     them.
     """
 
-    beam_size: int = 10
+    beam_size: Count = 10
     # largest beam that a request to a server may use; beam_size if None
     max_beam_size: int | None = None
     # number of finished hypotheses to collect; beam_size if None
-    stack_size: int | None = None
+    stack_size: Count | None = None
     # if more hypotheses finish, keep the best, or keep the first and end the
     # search (the authors' program)
     stack_keeps: Literal["best", "first"] = "best"
@@ -35,20 +37,20 @@ class DecodingConfig(Settings):
     # sampling: the number by which the logits are divided
     temperature: float = 1.0
     # sampling: draw from this many most probable words; from all if None
-    top_k: int | None = None
+    top_k: Count | None = None
     # sampling: draw from the fewest words that together have this probability
     top_p: float = 1.0
     # sampling: the draws depend on this seed and the text of the sentence
     seed: int = 0
     # 0: plain sum of log-probabilities; 1: their mean (score / length**x)
-    length_penalty: float = 0.0
+    length_penalty: NonNegative = 0.0
     # form of the divisor: length**x, or ((5 + length) / 6)**x (Wu et al. 2016)
     length_penalty_form: LengthPenaltyForm = "power"
     # penalty for source words without attention (Wu et al. 2016 use 0.2)
-    coverage_penalty: float = 0.0
+    coverage_penalty: NonNegative = 0.0
     # no translation repeats a sequence of this many words, at most 8; no such
     # limit if None
-    no_repeat_ngram: int | None = None
+    no_repeat_ngram: Count | None = None
     # minimum number of words of a translation: this x (source tokens + 1)
     min_length_ratio: float = 0.0
     # maximum number of symbols, `</s>` included: ratio x source tokens +
@@ -56,13 +58,13 @@ class DecodingConfig(Settings):
     # None, training derives them from its text, and a translator without a run
     # uses 2 and 20
     max_length_ratio: float | None = None
-    max_length_offset: float | None = None
+    max_length_offset: NonNegative | None = None
     replace_unknown: bool = True
     # decoder step whose attention weights align a word: the step that produces
     # the word, or the one that reads it (the authors' program)
     alignment_step: AlignmentStep = "produces"
-    batch_size: int = 32
-    max_source_length: int = 200  # longer sources are cut
+    batch_size: Count = 32
+    max_source_length: Count = 200  # longer sources are cut
     # file of lines "source target probability", the translations that replace
     # unknown words; a source word without one is copied (section 4.2).
     # Training copies the file into the run folder
@@ -74,19 +76,6 @@ class DecodingConfig(Settings):
     shortlist: str | None = None
 
     def _check(self) -> None:
-        check_at_least(
-            self,
-            1,
-            "beam_size",
-            "stack_size",
-            "top_k",
-            "no_repeat_ngram",
-            "batch_size",
-            "max_source_length",
-        )
-        check_at_least(
-            self, 0, "length_penalty", "coverage_penalty", "max_length_offset"
-        )
         maximum = self.max_beam_size
         if maximum is not None and maximum < self.beam_size:
             raise ValueError(
@@ -151,7 +140,7 @@ class DecodingConfig(Settings):
 
     def with_(
         self, *, n_best: int | None = None, **changes: Any
-    ) -> "DecodingConfig":
+    ) -> DecodingConfig:
         """Return a copy with other settings; dependent settings are adapted.
 
         - A new `beam_size` resets `stack_size` to None, the size of the beam,

@@ -1,13 +1,16 @@
 """Settings of a model."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from luong_keras.config.checks import (
+    Count,
+    Fraction,
+    NonNegative,
+    Positive,
     Settings,
-    check_at_least,
-    check_fraction,
-    check_positive_or_none,
 )
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
@@ -34,21 +37,20 @@ class AttentionConfig(Settings):
     concat_form: Literal["joint", "separate", "query_only"] | None = None
     # local: local-m or local-p (section 3.2)
     alignment: Literal["monotonic", "predictive"] = "predictive"
-    half_width: int = 10  # local: D, the half width of the window
+    half_width: Count = 10  # local: D, the half width of the window
     gaussian: Literal[
         "auto", "after_softmax", "renormalized", "inside_softmax", "none"
     ] = "auto"
     # local-m: keep p_t at the last word after t passes it (the authors'
     # program)
     clamp_position: bool = True
-    max_length: int = 50  # location: number of positions
+    max_length: Count = 50  # location: number of positions
     # location: restrict the softmax to the sentence; False loses the weight of
     # positions outside (the authors' program)
     mask_location: bool = True
     use_scale: bool = False
 
     def _check(self) -> None:
-        check_at_least(self, 1, "half_width", "max_length")
         if self.kind == "local" and self.score_mode == "location":
             raise ValueError(
                 "kind='local' looks at a window and score_mode='location' at "
@@ -65,14 +67,14 @@ class ModelConfig(Settings):
     them.
     """
 
-    source_vocabulary_size: int = 50_000  # special tokens included
-    target_vocabulary_size: int = 50_000
+    source_vocabulary_size: Count = 50_000  # special tokens included
+    target_vocabulary_size: Count = 50_000
     # F: the source is F float features per position, without a vocabulary
-    source_features: int | None = None
-    embedding_size: int = 1000  # E
-    units: int = 1000  # U
-    encoder_layers: int = 4
-    decoder_layers: int = 4
+    source_features: Count | None = None
+    embedding_size: Count = 1000  # E
+    units: Count = 1000  # U
+    encoder_layers: Count = 4
+    decoder_layers: Count = 4
     recurrence: Literal["lstm", "gru"] = "lstm"
     bidirectional: bool = False  # each direction then has U / 2 units
     reverse_source: bool = True
@@ -80,21 +82,21 @@ class ModelConfig(Settings):
     decoder: Literal["luong", "bahdanau"] = "luong"
     attention: AttentionConfig = field(default_factory=AttentionConfig)
     input_feeding: bool = True
-    dropout: float = 0.2
+    dropout: Fraction = 0.2
     dropout_style: Literal["zaremba", "authors", "sequence"] = "zaremba"
     use_bias: bool = True  # bias of the gates; the authors' program has none
     attentional_bias: bool = False  # bias in eq. 5
     output_bias: bool = False  # bias in eq. 6
     # bounds of the LSTM's cell state and of the gradient of each layer's input:
     # 50 and 1000 in the authors' program
-    cell_clip: float | None = None
-    gradient_clip: float | None = None
+    cell_clip: Positive | None = None
+    gradient_clip: Positive | None = None
     # use the target embedding as the output matrix
     tied_embeddings: bool = False
     # use one embedding for both sides; with tied_embeddings this is three-way
     # tying (Press and Wolf 2017)
     shared_embeddings: bool = False
-    initial_range: float | None = 0.1  # U[-r, r]; None: Keras' defaults
+    initial_range: NonNegative | None = 0.1  # U[-r, r]; None: Keras' defaults
     # auto: float32 or mixed_bfloat16, whichever multiplies matrices faster on
     # the machine where the run begins; on a GPU without bfloat16, mixed_float16
     # with a scaled loss
@@ -106,22 +108,6 @@ class ModelConfig(Settings):
     eos_id: int = EOS_ID
 
     def _check(self) -> None:
-        check_at_least(
-            self,
-            1,
-            "source_vocabulary_size",
-            "target_vocabulary_size",
-            "embedding_size",
-            "units",
-            "encoder_layers",
-            "decoder_layers",
-            "source_features",
-        )
-        check_fraction(dropout=self.dropout)
-        check_at_least(self, 0, "initial_range")
-        check_positive_or_none(
-            cell_clip=self.cell_clip, gradient_clip=self.gradient_clip
-        )
         check_shared_embeddings(self)
         if self.reverse_source and self.bidirectional:
             raise ValueError(

@@ -1,13 +1,17 @@
 """Settings of training, and of a whole run: its four sections."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from luong_keras.config.checks import (
+    Count,
+    Fraction,
+    Natural,
+    NonNegative,
+    Positive,
     Settings,
-    check_at_least,
-    check_fraction,
-    check_positive_or_none,
 )
 from luong_keras.config.data import DataConfig
 from luong_keras.config.decoding import DecodingConfig
@@ -25,17 +29,17 @@ class TrainingConfig(Settings):
     them.
     """
 
-    batch_size: int = 128
+    batch_size: Count = 128
     # number of micro-batches computed one after the other, to save memory; the
     # step uses the sum of their gradients, so it equals that of the whole batch
-    gradient_accumulation_steps: int = 1
+    gradient_accumulation_steps: Count = 1
     # number of micro-batches computed at once, on TensorFlow, each on its share
     # of the CPU cores; the step is equally exact
-    parallel_microbatches: int = 1
-    epochs: int = 12  # 10 without dropout
+    parallel_microbatches: Count = 1
+    epochs: Count = 12  # 10 without dropout
     optimizer: Optimizer = "sgd"
-    learning_rate: float = 1.0
-    clip_norm: float | None = 5.0
+    learning_rate: NonNegative = 1.0
+    clip_norm: Positive | None = 5.0
     # include the embeddings' gradients in the norm; the authors' program
     # excludes them. They are rescaled in either case
     clip_counts_embeddings: bool = True
@@ -47,20 +51,20 @@ class TrainingConfig(Settings):
     halving: Literal["start", "after_epoch", "by_iteration", "plateau"] = (
         "start"
     )
-    iterations_per_epoch: int | None = None
+    iterations_per_epoch: Count | None = None
     # counted from 1; 6 without dropout
-    first_halved_epoch: int = 9
-    halvings_per_epoch: int = 1
+    first_halved_epoch: Count = 9
+    halvings_per_epoch: Count = 1
     # "sentence": sum over words, mean over sentences (the paper); "word": mean
     # over words
     normalization: Literal["sentence", "word"] = "sentence"
     # sentence: divide a short last batch by batch_size, as the authors' program
     # does, instead of by its number of sentences
     nominal_batch_size: bool = False
-    label_smoothing: float = 0.0
+    label_smoothing: Fraction = 0.0
     # number of target words, drawn anew per step, that the losses of a step
     # are estimated from, for large vocabularies; all words if None
-    sampled_softmax: int | None = None
+    sampled_softmax: Count | None = None
     # fine-tuning: the parent run, whose weights, vocabularies and preparation
     # of text this run begins with: its folder, one of its weight files, such as
     # runs/base/checkpoints/epoch-007.weights.h5, or its export
@@ -68,17 +72,17 @@ class TrainingConfig(Settings):
     # patterns of paths of weights that are not trained, such as encoder
     # or */bias*
     frozen: tuple[str, ...] = ()
-    seed: int = 1
-    snapshot_steps: int = 1000
-    samples: int = 5  # translations shown after each epoch
+    seed: Natural = 1
+    snapshot_steps: Count = 1000
+    samples: Natural = 5  # translations shown after each epoch
     # number of steps that may be skipped for a NaN or an infinity in the
     # gradient; the next one stops the run, with its last finite snapshot
-    max_skipped: int = 0
+    max_skipped: Natural = 0
     # number of latest epochs whose weights stay in the run folder, as
     # checkpoints/epoch-007.weights.h5
-    keep: int = 0
+    keep: Natural = 0
     # number of latest epochs whose mean weights become average.weights.h5
-    average_epochs: int | None = None
+    average_epochs: Count | None = None
     # metric that chooses the best epoch: bleu (in the tokenization of the
     # target language, or in one of sacreBLEU's, as bleu:zh), chrf, ter,
     # exact_match, token_accuracy, loss, or a user-defined one. auto: bleu, or
@@ -86,31 +90,11 @@ class TrainingConfig(Settings):
     # lower validation loss decides between equal epochs
     metric: str = "auto"
     # number of epochs in a row without a better one after which training ends
-    patience: int | None = None
+    patience: Count | None = None
     # weights that are scored and exported at the end
     final_weights: Literal["best", "last", "average"] = "best"
 
     def _check(self) -> None:
-        check_at_least(
-            self,
-            1,
-            "batch_size",
-            "gradient_accumulation_steps",
-            "parallel_microbatches",
-            "epochs",
-            "first_halved_epoch",
-            "halvings_per_epoch",
-            "iterations_per_epoch",
-            "sampled_softmax",
-            "snapshot_steps",
-            "average_epochs",
-            "patience",
-        )
-        check_fraction(label_smoothing=self.label_smoothing)
-        check_at_least(
-            self, 0, "learning_rate", "seed", "samples", "max_skipped", "keep"
-        )
-        check_positive_or_none(clip_norm=self.clip_norm)
         if self.final_weights == "average" and self.average_epochs is None:
             raise ValueError(
                 "final_weights='average' needs average_epochs, which writes "

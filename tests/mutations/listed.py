@@ -819,8 +819,8 @@ MUTATIONS = [
     Mutation(
         "a beam of 12",
         "config/decoding.py",
-        "    beam_size: int = 10\n",
-        "    beam_size: int = 12\n",
+        "    beam_size: Count = 10\n",
+        "    beam_size: Count = 12\n",
         ("tests/wiring/test_presets.py",),
     ),
     Mutation(
