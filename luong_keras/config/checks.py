@@ -23,19 +23,6 @@ class Settings:
     __pydantic_config__ = {"extra": "forbid", "allow_inf_nan": False}
 
     def __post_init__(self):
-        for name, kinds in _types_by_setting(type(self)).items():
-            value = getattr(self, name)
-            accepted = tuple(_NUMBERS.get(kind, kind) for kind in kinds)
-            # True is an int, too.
-            no_flag = isinstance(value, bool) and bool not in kinds
-            if no_flag or not isinstance(value, accepted):
-                expected = " or ".join(kind.__name__ for kind in kinds)
-                raise ValueError(
-                    f"{name} must be {expected.replace('NoneType', 'None')}. "
-                    f"Received: {name}={value!r}."
-                )
-        for name, choices in _choices_by_setting(type(self)).items():
-            check_choice(choices, **{name: getattr(self, name)})
         for name, check in _checks_by_setting(type(self)):
             check(**{name: getattr(self, name)})
         self._check()
@@ -119,38 +106,38 @@ _NUMBERS: dict[type, type] = {int: numbers.Integral, float: numbers.Real}
 
 
 @functools.cache
-def _types_by_setting(kind: type) -> dict[str, tuple[type, ...]]:
-    """Map each setting of plain types, such as `int | None`, to its types."""
+def _checks_by_setting(kind: type) -> list[tuple[str, Callable[..., None]]]:
+    """List each setting with the checks that its type implies or has."""
     plain = {int, float, str, bool, type(None)}
-    types_by_name = {}
+    marked_hints = typing.get_type_hints(kind, include_extras=True)
+    checks: list[tuple[str, Callable[..., None]]] = []
     for name, hint in typing.get_type_hints(kind).items():
         kinds = typing.get_args(hint) or (hint,)
         if plain.issuperset(kinds):
-            types_by_name[name] = kinds
-    return types_by_name
-
-
-@functools.cache
-def _checks_by_setting(kind: type) -> list[tuple[str, Callable[..., None]]]:
-    """List each setting whose type has a check, such as `Count | None`."""
-    hints = typing.get_type_hints(kind, include_extras=True)
-    return [
-        (name, check)
-        for name, hint in hints.items()
-        for part in (hint, *typing.get_args(hint))
-        for check in getattr(part, "__metadata__", ())
-    ]
-
-
-@functools.cache
-def _choices_by_setting(kind: type) -> dict[str, tuple[Any, ...]]:
-    """Map each setting with a `Literal` annotation to its choices."""
-    choices_by_name = {}
-    for name, hint in typing.get_type_hints(kind).items():
+            checks.append((name, functools.partial(_check_type, kinds)))
         if choices := choices_of(hint):
-            none = (None,) if type(None) in typing.get_args(hint) else ()
-            choices_by_name[name] = (*choices, *none)
-    return choices_by_name
+            none = (None,) if type(None) in kinds else ()
+            choices = (*choices, *none)
+            checks.append((name, functools.partial(check_choice, choices)))
+        # The check of `Count` is also that of `Count | None`.
+        marked = marked_hints[name]
+        for part in (marked, *typing.get_args(marked)):
+            marks = getattr(part, "__metadata__", ())
+            checks += [(name, check) for check in marks]
+    return checks
+
+
+def _check_type(kinds: tuple[type, ...], **values: Any) -> None:
+    for name, value in values.items():
+        accepted = tuple(_NUMBERS.get(kind, kind) for kind in kinds)
+        # True is an int, too.
+        no_flag = isinstance(value, bool) and bool not in kinds
+        if no_flag or not isinstance(value, accepted):
+            expected = " or ".join(kind.__name__ for kind in kinds)
+            raise ValueError(
+                f"{name} must be {expected.replace('NoneType', 'None')}. "
+                f"Received: {name}={value!r}."
+            )
 
 
 def choices_of(annotation: Any) -> tuple[Any, ...]:
