@@ -68,23 +68,23 @@ def load_run(
     ]
     models, tokenizers, configs = zip(*runs, strict=True)
     preprocessor_pairs = [preprocessors(config.data) for config in configs]
-    for folder, pair in zip(run_folder, preprocessor_pairs, strict=True):
-        if pair != preprocessor_pairs[0]:
+    fingerprints = [[side.fingerprint for side in pair] for pair in tokenizers]
+    for folder, preprocessor_pair, pair in zip(
+        run_folder, preprocessor_pairs, fingerprints, strict=True
+    ):
+        if preprocessor_pair != preprocessor_pairs[0]:
             raise ValueError(
                 "The runs of an ensemble must have their text prepared "
                 f"alike. Expected: {preprocessor_pairs[0]}, as "
-                f"{run_folder[0]}. Received: {pair} in {folder}. Train it with "
-                "the same settings of `data`."
+                f"{run_folder[0]}. Received: {preprocessor_pair} in {folder}. "
+                "Train it with the same settings of `data`."
             )
-    for folder, pair in zip(run_folder[1:], tokenizers[1:], strict=True):
-        for tokenizer, first in zip(pair, tokenizers[0], strict=True):
-            if tokenizer.fingerprint != first.fingerprint:
-                raise ValueError(
-                    "The runs of an ensemble must have the same "
-                    f"vocabularies. Received: {folder}, whose vocabularies "
-                    f"differ from those of {run_folder[0]}. Train it on the "
-                    "corpus of that run."
-                )
+        if pair != fingerprints[0]:
+            raise ValueError(
+                "The runs of an ensemble must have the same vocabularies. "
+                f"Received: {folder}, whose vocabularies differ from those of "
+                f"{run_folder[0]}. Train it on the corpus of that run."
+            )
     source_tokenizer, target_tokenizer = tokenizers[0]
     source_preprocessor, target_preprocessor = preprocessor_pairs[0]
     return LoadedRun(
