@@ -197,6 +197,9 @@ def test_alignments_of_another_rank(connect, model):
     row = {"text": LINES[0], **AS_EXPORTED, "beam_size": 4, "rank": 2}
     del row["n_best"]
     check_request(model, "align", [row])
+    for ranks in (3, [0, 99], -1):  # A server would choose the nearest rank.
+        with pytest.raises(ValueError, match="`rank` from 0 to 2"):
+            connect().align(LINES[:2], ranks)
 
 
 @pytest.mark.parametrize("sources", [[], ["door"]])
