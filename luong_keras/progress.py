@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import operator
+import os
 import sys
 import threading
 import time
@@ -65,6 +66,22 @@ def progress_bar(what: str, total: int | None = None) -> Iterator[Advance]:
     drawing = functools.partial(_bar_drawing, what, total, lambda: done)
     with show_line(line, SECONDS_A_LINE, sys.stderr, drawing=drawing) as step:
         yield advance
+
+
+@contextlib.contextmanager
+def no_output() -> Iterator[None]:
+    """Discard standard output and show no bars, as Keras does with verbose=0.
+
+    Example:
+        >>> with no_output():
+        ...     print("training")
+    """
+    with contextlib.ExitStack() as stack:
+        null = stack.enter_context(open(os.devnull, "w"))
+        stack.enter_context(contextlib.redirect_stdout(null))
+        if _line_lock.acquire(blocking=False):
+            stack.callback(_line_lock.release)
+        yield
 
 
 def output_bar(

@@ -23,6 +23,7 @@ from luong_keras.decoding.strategy import DecodingStrategy
 from luong_keras.evaluation.metrics.registry import register_metric
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.presets import PRESETS
+from luong_keras.progress import no_output
 from luong_keras.recipe.fine_tuning import parent_files
 from luong_keras.recipe.loading import load_run
 from luong_keras.recipe.stages import run_recipe
@@ -120,6 +121,7 @@ class Translator(TextTranslator):
         test: Text | None = None,
         callbacks: Sequence[keras.callbacks.Callback] = (),
         train_only: bool = False,
+        verbose: int | str = "auto",
         **settings: Any,
     ) -> Translator:
         """Train a translator on sentence pairs, in a run folder.
@@ -155,6 +157,8 @@ class Translator(TextTranslator):
                 `get_state` and `set_state` is saved with the run.
             train_only: Whether to omit the scores of the test pairs and the
                 export, until a call without it.
+            verbose: 0 prints nothing but warnings; `"auto"`, 1 and 2 print
+                the progress and the scores.
             **settings: Other settings: `epochs`, `batch_size`,
                 `learning_rate`, `units` and the like by the names of the
                 flags of `luong-keras train`, any other by its full name, as
@@ -183,6 +187,19 @@ class Translator(TextTranslator):
             ...     # doctest: +SKIP
         """
         check_choice((None, *PRESETS), preset=preset)
+        check_choice(("auto", 0, 1, 2), verbose=verbose)
+        if not verbose:
+            with no_output():
+                return cls.fit(
+                    pairs,
+                    preset,
+                    run_dir=run_dir,
+                    validation=validation,
+                    test=test,
+                    callbacks=callbacks,
+                    train_only=train_only,
+                    **settings,
+                )
         # Combinations of settings are checked with the settings of the text.
         settings = {
             name: os.fspath(value) if isinstance(value, os.PathLike) else value

@@ -73,6 +73,11 @@ def test_fit_trains_on_pairs_and_writes_the_run_folder(
         assert "is finished" in capsys.readouterr().out and len(exports) == 1
     with pytest.raises(ValueError, match="training text .* are not those that"):
         Translator.fit(PAIRS[1:], run_dir=folder, epochs=1, **settings)
+    capsys.readouterr()
+    Translator.fit(PAIRS, run_dir=folder, epochs=2, verbose=0, **settings)
+    printed = capsys.readouterr()
+    assert printed.out == "" and "epoch" not in printed.err
+    assert len(RunFolder(folder).log.read_text().splitlines()) == 2
 
 
 @pytest.mark.slow
@@ -106,6 +111,7 @@ def test_train_only_postpones_evaluation_and_export(
         ({"units": "many"}, "model.units: Expected int. Received: 'many'"),
         ({"epochs": 0}, "at least 1"),
         ({"validation": ["a", 3]}, "pairs of a source"),
+        ({"verbose": 3}, "one of .'auto', 0, 1, 2"),
         ({"data.train_size": 9}, "train_size=9 with dataset='files'"),
     ],
 )
