@@ -4,6 +4,7 @@ import importlib
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -265,6 +266,36 @@ def test_a_missing_package_of_other_code_is_named(
     line = error_of(["evaluate", "--run-dir", "begun"], capsys)
     assert f"Line 2 of {tmp_path / 'sources.py'} imports `no_such_pack" in line
     assert "luong-keras[" not in line
+
+
+def test_an_interrupt_in_a_callback_is_not_lost(working_folder):
+    program = """
+import os, signal, sys, time
+import luong_keras.cli.report
+from luong_keras.cli.main import main
+
+class Interrupted:
+    def __del__(self):  # Python ignores exceptions here.
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+
+def run(arguments):
+    Interrupted()
+    time.sleep(30)
+
+luong_keras.cli.report.run = run
+sys.argv = ["luong-keras", "report", "begun"]
+sys.exit(main())
+"""
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 130, done.stderr
+    assert time.monotonic() - began < 25
 
 
 @pytest.mark.tensorflow
