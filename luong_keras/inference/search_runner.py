@@ -31,8 +31,8 @@ from luong_keras.with_tensorflow import tf
 class _NoSpecialTokens(Scorer):
     """Suppression of `<pad>` and `<s>` in samples.
 
-    Label smoothing gives them a small probability. A beam does not choose
-    them, so only sampling needs this mask.
+    Label smoothing gives them a small probability. Only the beam of a hardly
+    trained model chooses them, and a mask would slow each of its steps.
     """
 
     per_sentence = ()
