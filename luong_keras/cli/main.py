@@ -30,6 +30,10 @@ COMMANDS = {
 }
 # `train` can also train on JAX; `ask` uses no backend.
 ANY_BACKEND = ("train", "ask")
+# Without a reader of their output these have nothing more to do.
+_ONLY_PRINT = ("translate", "score", "align", "ask")
+_HELP = {"-h", "--help", "--help-all"}
+_CLOSED_OUTPUT = 141  # 128 + SIGPIPE, as in a shell
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,17 +44,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit status: 2 for an error that the user can correct, 1 for
-        another failure, and 75 if the same command continues the work.
+        another failure, 75 if the same command continues the work, and 141
+        if nobody reads the output of a command that also writes files.
     """
     try:
-        try:
-            return _main(argv)
-        finally:
-            sys.stdout.flush()
+        return _main(argv)
     except BrokenPipeError:
-        # The reader has closed the output.
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
         return 0
+    finally:
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # The reader has closed the output.
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115
 
 
 def _main(argv: Sequence[str] | None) -> int:
@@ -132,7 +138,14 @@ def _run_command(name: str, argv: list[str]) -> int:
             arguments = parsing.parse_arguments(kind, program, argv)
         return command.run(arguments)
     except BrokenPipeError:
-        raise
+        if name in _ONLY_PRINT or _HELP.intersection(argv):
+            raise
+        return _fail(
+            program,
+            "the output was closed, as by `| head`, before the command was "
+            "done. Write it to a file, and run the same command again.",
+            _CLOSED_OUTPUT,
+        )
     except KeyboardInterrupt:
         return 130
     except (ValueError, OSError, ImportError, ArithmeticError) as error:
@@ -186,7 +199,8 @@ def _fail(program: str, message: str, status: int = 2) -> int:
     # The received value may be as long as a file.
     if len(message) > _LONGEST:
         message = f"{message[: _LONGEST // 2]} … {message[-_LONGEST // 2 :]}"
-    print(f"{program}: error: {' '.join(message.split())}", file=sys.stderr)
+    with contextlib.suppress(BrokenPipeError):
+        print(f"{program}: error: {' '.join(message.split())}", file=sys.stderr)
     return status
 
 
