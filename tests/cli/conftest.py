@@ -3,10 +3,9 @@
 import pytest
 
 from luong_keras.cli.main import main
-from luong_keras.config import DataConfig, RunConfig
-from luong_keras.recipe.resumption import write_config
+from luong_keras.config import DataConfig
 from luong_keras.training.run_folder import RunFolder
-from tests.serving.tiny_translator import tiny_translator
+from tests.serving.tiny_translator import tiny_translator, write_run
 
 PAIRS = [
     ("the cat sees a dog .", "die Katze sieht einen Hund ."),
@@ -23,22 +22,12 @@ def translator():
 @pytest.fixture(scope="module")
 def run(translator, tmp_path_factory):
     """Write the folder of an untrained run, with its test pairs."""
-    run = RunFolder(tmp_path_factory.mktemp("runs") / "tiny")
-    text = "".join(f"{s}\t{t}\n" for s, t in PAIRS)
-    (run.path.parent / "test.tsv").write_text(text)
-    paths = dict.fromkeys(
-        ("train", "dev", "test"), str(run.path.parent / "test.tsv")
-    )
-    config = RunConfig(
-        model=translator.translation_model.config,
-        decoding=translator.decoding,
-        data=DataConfig("files", **paths),
-    )
-    write_config(config, run)
-    translator.source_tokenizer.save(run.path, "source_vocabulary")
-    translator.target_tokenizer.save(run.path, "target_vocabulary")
-    translator.translation_model.model.save_weights(run.best_weights)
-    return run
+    folder = tmp_path_factory.mktemp("runs")
+    path = folder / "test.tsv"
+    path.write_text("".join(f"{s}\t{t}\n" for s, t in PAIRS))
+    parts = dict.fromkeys(("train", "dev", "test"), str(path))
+    data = DataConfig("files", **parts)
+    return RunFolder(write_run(folder / "tiny", translator, data=data))
 
 
 @pytest.fixture

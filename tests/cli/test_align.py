@@ -11,12 +11,11 @@ from luong_keras.alignment.aer import LinkScores, parse_alignments
 from luong_keras.alignment.links import format_links
 from luong_keras.alignment.symmetrization import METHODS, symmetrize
 from luong_keras.cli.main import main
-from luong_keras.config import RunConfig
 from luong_keras.models.translation_model import TranslationModel
-from luong_keras.recipe.resumption import write_config
 from luong_keras.recipe.stored_settings import run_config
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator
+from tests.serving.tiny_translator import write_run
 
 pytestmark = pytest.mark.usefixtures("eager")
 
@@ -24,7 +23,6 @@ pytestmark = pytest.mark.usefixtures("eager")
 @pytest.fixture(scope="module")
 def reverse_run(translator, run, tmp_path_factory):
     """Write the folder of a run of the other direction."""
-    folder = RunFolder(tmp_path_factory.mktemp("runs") / "reverse")
     settings = translator.translation_model.config
     settings = dataclasses.replace(
         settings,
@@ -32,18 +30,17 @@ def reverse_run(translator, run, tmp_path_factory):
         target_vocabulary_size=settings.source_vocabulary_size,
     )
     keras.utils.set_random_seed(7)
-    model = TranslationModel(settings)
+    reverse = Translator(
+        TranslationModel(settings),
+        translator.target_tokenizer,
+        translator.source_tokenizer,
+        # Its alignment step differs from that of the other run.
+        translator.decoding.with_(alignment_step="reads"),
+    )
     data = run_config(run.path).data
     data = dataclasses.replace(data, source_language="de", target_language="en")
-    # Its alignment step differs from that of the other run.
-    decoding = translator.decoding.with_(alignment_step="reads")
-    write_config(
-        RunConfig(model=settings, decoding=decoding, data=data), folder
-    )
-    translator.target_tokenizer.save(folder.path, "source_vocabulary")
-    translator.source_tokenizer.save(folder.path, "target_vocabulary")
-    model.model.save_weights(folder.best_weights)
-    return folder
+    folder = tmp_path_factory.mktemp("runs") / "reverse"
+    return RunFolder(write_run(folder, reverse, data=data))
 
 
 @pytest.fixture
