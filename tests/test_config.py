@@ -211,15 +211,12 @@ def test_search_flags_have_the_types_of_the_settings():
 
 
 @pytest.mark.parametrize(
-    "value", [float("nan"), float("inf"), -float("inf"), -1.0]
-)
-@pytest.mark.parametrize(
     "name", ["length_penalty", "coverage_penalty", "temperature", "top_p"]
 )
-def test_search_settings_are_finite_and_not_negative(name, value):
+def test_search_settings_are_not_negative(name):
     """Flags and Python bypass the checks of configuration files."""
-    with pytest.raises(ValueError, match=f"Received: {name}={value}"):
-        DecodingConfig(**{name: value})
+    with pytest.raises(ValueError, match=f"Received: {name}=-1.0"):
+        DecodingConfig(**{name: -1.0})
 
 
 # Each configuration, and each of its settings that may be a float.

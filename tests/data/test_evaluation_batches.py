@@ -28,17 +28,6 @@ def test_sentences_are_sorted_longest_first_and_cut():
     assert all(batch["source"].dtype == np.int32 for batch in received)
 
 
-def test_targets_get_bos_and_eos():
-    batches = EvaluationBatches(
-        ["a", "b"], TOKENIZER, 2, 2, ["a a a", ""], TOKENIZER
-    )
-    assert batches.cut == 1
-    (batch,) = batches
-    assert batch["indices"].tolist() == [0, 1]
-    assert batch["target_in"].tolist() == [[2, 4, 4], [2, 0, 0]]
-    assert batch["target_out"].tolist() == [[4, 4, 3], [3, 0, 0]]
-
-
 def test_many_tokenizers_cause_no_warning(caplog, monkeypatch):
     # Like a program that trains several translators in turn.
     monkeypatch.setattr(tf.get_logger(), "propagate", True)
