@@ -87,6 +87,9 @@ def bleu_by_length(
             "`limits` must be positive and rise. Received: "
             f"{tuple(limits)}. Sort them and drop duplicates."
         )
+    # Columns of data frames are indexed by their labels.
+    lengths, hypotheses = list(lengths), list(hypotheses)
+    references = list(references)
     groups = []
     highs: list[int | None] = [*limits, None]
     for low, high in zip([0, *(x + 1 for x in limits)], highs, strict=True):

@@ -35,6 +35,7 @@ def minimum_bayes_risk(texts: Sequence[str], utility: str = "chrf") -> int:
         1
     """
     check_utility(utility)
+    texts = list(texts)
     if not texts:
         raise ValueError("Expected: one text or more. Received: none.")
     import sacrebleu

@@ -382,7 +382,7 @@ def check_sentences(hypotheses: Sequence[str], references: References) -> None:
             f"Received: {len(hypotheses)} and {len(references)}. Check that "
             "no line was lost or split."
         )
-    if not hypotheses:
+    if len(hypotheses) == 0:  # a column of a data frame has no truth value
         raise ValueError(
             "A score needs at least one sentence. Received: empty lists. Check "
             "the file that the sentences come from."

@@ -29,6 +29,17 @@ def test_options_reach_bleu():
     assert groups[0].bleu == pytest.approx(100)
 
 
+def test_columns_of_a_data_frame_are_read_by_place():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(
+        {"words": [5, 12], "ours": [BAD, GOOD], "theirs": [GOOD, GOOD]}
+    )[::-1]
+    columns = [frame[name] for name in frame]
+    groups = bleu_by_length(*columns, limits=(10,))
+    assert groups == bleu_by_length(*map(list, columns), limits=(10,))
+    assert [group.bleu > 99 for group in groups] == [False, True]
+
+
 @pytest.mark.parametrize(
     ("lengths", "limits", "message"),
     [

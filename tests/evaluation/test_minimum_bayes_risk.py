@@ -2,6 +2,7 @@
 
 import itertools
 
+import numpy as np
 import pytest
 import sacrebleu
 
@@ -27,6 +28,7 @@ def test_text_of_largest_mean_utility_is_chosen(utility, measure):
 def test_text_similar_to_most_others_is_chosen():
     texts = ["x y z", "the cat", "the cat", "the dog"]
     assert minimum_bayes_risk(texts) == 1
+    assert minimum_bayes_risk(np.array(texts)) == 1
 
 
 @pytest.mark.parametrize("utility", ["chrf", "bleu"])

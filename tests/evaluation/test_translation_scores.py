@@ -31,6 +31,13 @@ def test_scores_equal_sacrebleu():
         assert "version:" in found.signature
 
 
+def test_arrays_are_scored_as_lists():
+    arrays = np.array(GOOD), np.array(REFERENCES)
+    assert translation_scores(*arrays) == translation_scores(GOOD, REFERENCES)
+    with pytest.raises(ValueError, match="at least one sentence"):
+        translation_scores(np.array([]), np.array([]))
+
+
 def test_lowercase_option_ignores_case():
     upper = [line.upper() for line in REFERENCES]
     cased, *_ = translation_scores(upper, REFERENCES)
