@@ -1,7 +1,6 @@
 """Searches over user-defined decoders, compared with brute force."""
 
 import collections
-import itertools
 
 import keras
 import numpy as np
@@ -30,7 +29,7 @@ from tests.decoding.every_translation import (
 from tests.decoding.small_decoders import DECODERS, SOURCES
 from tests.decoding.test_sampling import NUM_SAMPLES, check_frequencies
 from tests.decoding.toy_step import as_lists, symbol_log_probabilities
-from tests.layer_checks import few_at_first, few_on_jax
+from tests.layer_checks import few_on_jax
 
 B = len(SOURCES)
 # Beam and stack sizes with room for all hypotheses.
@@ -166,33 +165,12 @@ class WholeBatch(ModelStep):
     """A step that declares no columns, so finished sentences stay."""
 
 
-STRATEGIES = {
-    "greedy": lambda: Greedy(),
-    "beam": lambda: Beam(3),
-    "sampling": lambda: Sampling(2, seeds=np.arange(B)),
-    "constrained": lambda: ConstrainedBeam(
-        3, np.full((B, 1, 1), 4), np.array([[1], [0], [0], [0], [1]])
-    ),
-}
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "strategy, name",
-    few_at_first(
-        itertools.product(STRATEGIES, DECODERS),
-        [
-            ("greedy", "subclassed"),
-            *(("beam", name) for name in DECODERS),
-            ("sampling", "functional"),
-            ("constrained", "prefix"),
-        ],
-    ),
-)
+@every_decoder
 @pytest.mark.skipif(
     keras.backend.backend() == "jax", reason="finished sentences stay on JAX"
 )
-def test_finished_sentences_leave_the_batch(decoders, name, strategy):
+def test_finished_sentences_leave_the_batch(decoders, name):
     limits, results, rows = np.array([9, 2, 3, 2, 2]), [], []
 
     def counting(kind):
@@ -215,7 +193,7 @@ def test_finished_sentences_leave_the_batch(decoders, name, strategy):
             search(
                 step,
                 states,
-                STRATEGIES[strategy](),
+                Beam(3),
                 limits,
                 int(limits.max()),
                 min_lengths=limits - 1,

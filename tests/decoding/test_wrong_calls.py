@@ -1,7 +1,5 @@
 """Invalid arguments of a search, and their error messages."""
 
-import re
-
 import keras
 import numpy as np
 import pytest
@@ -13,7 +11,7 @@ from luong_keras.decoding import (
     greedy_search,
     search,
 )
-from tests.decoding.toy_step import ToyStep
+from tests.decoding.toy_step import ToyStep, refused
 
 STEP = ToyStep()
 STATES = STEP.states(1, 2)
@@ -30,10 +28,6 @@ def beam(*arguments, **options):
 every_search = pytest.mark.parametrize(
     "run_search", [beam, greedy_search, sampled]
 )
-
-
-def refused(*parts):
-    return pytest.raises(ValueError, match=".*".join(map(re.escape, parts)))
 
 
 @pytest.mark.slow_after_first

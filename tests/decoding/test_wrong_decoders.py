@@ -1,7 +1,5 @@
 """Decoders that `ModelStep` refuses, and their error messages."""
 
-import re
-
 import keras
 import numpy as np
 import pytest
@@ -14,13 +12,10 @@ from luong_keras.decoding import (
     greedy_search,
 )
 from tests.decoding.small_decoders import SOURCES, FunctionalPair
+from tests.decoding.toy_step import refused
 
 B, V, U = len(SOURCES), 6, 8
 STATE = np.zeros((B, U), "float32")
-
-
-def refused(*parts):
-    return pytest.raises(ValueError, match=".*".join(map(re.escape, parts)))
 
 
 def beam(step, states, **options):

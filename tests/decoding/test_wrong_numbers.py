@@ -1,6 +1,5 @@
 """Sizes, lengths and columns that a search refuses or accepts."""
 
-import re
 import warnings
 
 import numpy as np
@@ -21,14 +20,10 @@ from luong_keras.decoding import (
     forced_decoding,
     search,
 )
-from tests.decoding.toy_step import ToyStep
+from tests.decoding.toy_step import ToyStep, refused
 
 STEP = ToyStep()
 STATES = STEP.states(1, 2)
-
-
-def refused(*parts):
-    return pytest.raises(ValueError, match=".*".join(map(re.escape, parts)))
 
 
 def beam(**options):

@@ -5,7 +5,10 @@ sentence and on all words so far: a search that confuses parents, states or
 positions reads other rows.
 """
 
+import re
+
 import numpy as np
+import pytest
 from keras import ops
 
 from luong_keras.special_tokens import BOS_ID, EOS_ID
@@ -70,6 +73,11 @@ class ConstantStep:
     def __call__(self, ids, states, position):
         zeros = ops.zeros_like(ops.cast(ids, "float32"))[..., None]
         return zeros + ops.convert_to_tensor(self.logits), states, zeros
+
+
+def refused(*parts):
+    """Expect an error whose message has these parts, in this order."""
+    return pytest.raises(ValueError, match=".*".join(map(re.escape, parts)))
 
 
 def symbol_log_probabilities(step, sentence, symbols):
