@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -188,18 +189,6 @@ class Translator(TextTranslator):
         """
         check_choice((None, *PRESETS), preset=preset)
         check_choice(("auto", 0, 1, 2), verbose=verbose)
-        if not verbose:
-            with no_output():
-                return cls.fit(
-                    pairs,
-                    preset,
-                    run_dir=run_dir,
-                    validation=validation,
-                    test=test,
-                    callbacks=callbacks,
-                    train_only=train_only,
-                    **settings,
-                )
         # Combinations of settings are checked with the settings of the text.
         settings = {
             name: os.fspath(value) if isinstance(value, os.PathLike) else value
@@ -214,27 +203,28 @@ class Translator(TextTranslator):
             target_language=checked.get("data.target_language"),
             columns=checked.get("data.columns"),
         )
-        text = text_settings(
-            RunFolder(run_dir),
-            pairs,
-            validation,
-            test,
-            requested_columns(data),
-            weighted=checked.get("data.weights") is not None,
-        )
-        values = {**text, **settings}
-        chosen, base = initial_settings(values, RunFolder(run_dir), preset)
-        config = with_values(base, values)
-        if chosen is not None:  # The run has not begun.
-            check_effects(config, checked)
-        if not run_recipe(
-            config, run_dir, callbacks=callbacks, train_only=train_only
-        ):
-            raise InterruptedError(
-                f"The training in {run_dir} was stopped by a signal. The same "
-                "call continues from there."
+        with contextlib.nullcontext() if verbose else no_output():
+            text = text_settings(
+                RunFolder(run_dir),
+                pairs,
+                validation,
+                test,
+                requested_columns(data),
+                weighted=checked.get("data.weights") is not None,
             )
-        return cls.from_run(run_dir)
+            values = {**text, **settings}
+            chosen, base = initial_settings(values, RunFolder(run_dir), preset)
+            config = with_values(base, values)
+            if chosen is not None:  # The run has not begun.
+                check_effects(config, checked)
+            if not run_recipe(
+                config, run_dir, callbacks=callbacks, train_only=train_only
+            ):
+                raise InterruptedError(
+                    f"The training in {run_dir} was stopped by a signal. The "
+                    "same call continues from there."
+                )
+            return cls.from_run(run_dir)
 
     def export(
         self,

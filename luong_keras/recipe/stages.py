@@ -4,10 +4,9 @@
 model and calls `luong_keras.fit`, and `score_and_export` ends the run.
 """
 
-import contextlib
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import keras
@@ -24,7 +23,7 @@ from luong_keras.files.folder_lock import lock_folder
 from luong_keras.files.path_checks import no_pattern
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.models.translation_model import TranslationModel
-from luong_keras.progress import bar_of_lines
+from luong_keras.progress import bar_of_lines, no_output
 from luong_keras.recipe.decisions import (
     decide_languages,
     decide_metric,
@@ -117,7 +116,7 @@ def run_recipe(
     # Otherwise TensorFlow returns the memory of each step to the system.
     os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
     run = RunFolder(no_pattern(run_dir))
-    access = lock_folder(run.path) if devices.writes else _silence()
+    access = lock_folder(run.path) if devices.writes else no_output()
     with access, report_lost_processes(devices):
         keras.utils.set_random_seed(config.training.seed)
         begins = devices.writes and not run.config.exists()
@@ -158,13 +157,6 @@ def run_recipe(
         mark_finished(config, run)
         print(run.tree())
         return True
-
-
-@contextlib.contextmanager
-def _silence() -> Iterator[None]:
-    """Print nothing, in a process whose output another process prints."""
-    with open(os.devnull, "w") as null, contextlib.redirect_stdout(null):
-        yield
 
 
 def _prepare_run(config: RunConfig, run: RunFolder) -> PreparedRun:
