@@ -47,16 +47,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         another failure, 75 if the same command continues the work, and 141
         if nobody reads the output of a command that also writes files.
     """
+    status = 0
     try:
-        return _main(argv)
+        status = _main(argv)
     except BrokenPipeError:
-        return 0
+        pass
     finally:
         try:
             sys.stdout.flush()
-        except BrokenPipeError:
-            # The reader has closed the output.
+        except OSError as error:
+            # Otherwise Python writes the rest again at its end.
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+            # The reader may close the output, but a full disk loses a part.
+            if status == 0 and not isinstance(error, BrokenPipeError):
+                status = _fail(
+                    "luong-keras",
+                    f"the end of the output was not written: {error}. Free "
+                    "some space, and run the same command again.",
+                )
+    return status
 
 
 def _main(argv: Sequence[str] | None) -> int:

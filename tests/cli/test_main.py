@@ -253,6 +253,21 @@ def test_closed_standard_output_is_no_error(arguments):
     assert process.returncode == 0
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux")
+def test_a_full_disk_under_the_output_is_an_error():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "luong_keras_command", "--version"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": ""},
+        )
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert "output was not written" in line and "No space left" in line
+
+
 @pytest.mark.slow_after_first
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(
