@@ -90,6 +90,7 @@ def test_wrong_urls_are_refused(url):
         ({"token": TOKEN + "é"}, "not shown"),
         ({"token": TOKEN.encode()}, "str.*not shown"),
         ({"headers": {"A": "b", "a": "c"}}, "once, in any case.*'A', 'a'"),
+        ({"headers": [("A", "b"), ("A", "c")]}, "once, in any case.*'A'"),
         ({"headers": {b"X-Key": KEY}}, "names of `headers`.*b'x-key'"),
         ({"headers": {"X-Key": KEY.encode()}}, "`x-key`, a str.*not shown"),
         ({"headers": {"X-Key": KEY + "\r\nX: y"}}, "`x-key`.*not shown"),

@@ -106,10 +106,10 @@ def read_address(
             repr(without_user(url).partition("?")[0]),
         )
     _check_model(model, version, label)
-    headers = dict(headers or {})
-    fields = {name.lower(): value for name, value in headers.items()}
-    if len(fields) < len(headers):
-        names = ", ".join(map(repr, headers))
+    given = headers or {}
+    fields = {name.lower(): value for name, value in dict(given).items()}
+    if len(fields) < len(given):
+        names = ", ".join(map(repr, dict(given)))
         raise argument_error("each name of `headers` once, in any case", names)
     # With and without "Bearer"; values of fewer than 4 characters, such as
     # "on", are no secrets.
