@@ -70,7 +70,9 @@ def test_fit_trains_on_pairs_and_writes_the_run_folder(
     for precision in ("float32", "auto"):  # "auto" keeps float32
         again = settings | {"precision": precision}
         Translator.fit(PAIRS, run_dir=folder, epochs=1, **again)
-        assert "is finished" in capsys.readouterr().out and len(exports) == 1
+        printed = capsys.readouterr().out
+        assert "is finished" in printed and "trained for" not in printed
+        assert len(exports) == 1
     with pytest.raises(ValueError, match="training text .* are not those that"):
         Translator.fit(PAIRS[1:], run_dir=folder, epochs=1, **settings)
     capsys.readouterr()
