@@ -58,7 +58,8 @@ def main(path: str = "") -> None:
     test, train = pairs[: len(pairs) // 6], pairs[len(pairs) // 6 :]
     right = [tuple(sounds.split()) for _, sounds in test]
     table = "| attention | phoneme errors | words right |\n|---|---|---|"
-    for kind in ("local", "none"):
+    for attention in ({"kind": "local", "half_width": 3}, {"kind": "none"}):
+        kind = attention["kind"]
         translator = Translator.fit(
             train,
             run_dir=Path(
@@ -68,7 +69,7 @@ def main(path: str = "") -> None:
             train_only=True,
             epochs=max(1, WORDS_READ // len(train)),
             data={"tokenizer": "words", "pretokenized": True},
-            model={"attention": {"kind": kind, "half_width": 3}},
+            model={"attention": attention},
         )
         found = translator.translate([letters for letters, _ in test])
         found = [tuple(sounds.split()) for sounds in found]

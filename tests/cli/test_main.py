@@ -320,6 +320,8 @@ class Interrupted:
         time.sleep(0.1)
 
 def run(arguments):
+    # Ignored in a background process of a shell.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     Interrupted()
     time.sleep(30)
 

@@ -246,8 +246,8 @@ def test_each_option_of_a_subword_tokenizer(tmp_path):
     assert made.tokens(["Abba"]).to_list()[0][-1] == b"ba"
     assert made.lookup([4]).numpy().tolist() == [b"ba"]
     for options, message in (
-        ({"model_type": "words"}, "model_type.*Received: 'words'"),
-        ({"normalization": "nfc"}, "Received: 'nfc'"),
+        ({"model_type": "words"}, "model_type.*Received: model_type='words'"),
+        ({"normalization": "nfc"}, "Received: normalization='nfc'"),
         ({"character_coverage": 0.5}, "0.98 to 1. Received: 0.5"),
         ({"user_defined_symbols": ["a b"]}, "Received: 'a b'"),
         (

@@ -54,10 +54,23 @@ def test_a_killed_run_resumes_to_exactly_the_same_result(
     check_same_results(resumed, uninterrupted)
 
 
+@pytest.fixture
+def terminal():
+    """Act as in a terminal, which may be closed: not ignored, as by nohup."""
+    streams = {number: os.dup(number) for number in (1, 2)}
+    handler = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, handler)
+    for number, stream in streams.items():
+        os.dup2(stream, number)
+        os.close(stream)
+
+
 @pytest.mark.parametrize(
     "number, step",
     [(signal.SIGTERM, 11), (signal.SIGTERM, 14), (signal.SIGHUP, 11)],
 )
+@pytest.mark.usefixtures("terminal")
 def test_a_signal_stops_after_the_batch_and_the_run_resumes(
     tmp_path, uninterrupted, capsys, number, step
 ):
