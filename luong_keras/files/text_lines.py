@@ -146,12 +146,18 @@ def read_input_parts(size: int) -> Iterator[list[str]]:
     Raises:
         ValueError: As in `read_lines`.
     """
-    name, number, rest, chunk = Path("standard input"), 0, b"", b"\n"
+    name, number, chunk = Path("standard input"), 0, b"\n"
+    pending: list[bytes] = []
     while chunk:
         chunk = sys.stdin.buffer.read1(_CHUNK)  # type: ignore[union-attr]
-        # The end of the input also ends the last line.
-        end = b"\n" if rest and not chunk else b""
-        *raw, rest = (rest + chunk + end).split(b"\n")
+        pending.append(chunk)
+        if chunk and b"\n" not in chunk:
+            continue  # within a long line
+        text = b"".join(pending)
+        if text and not chunk:
+            text += b"\n"  # The end of the input also ends the last line.
+        *raw, rest = text.split(b"\n")
+        pending = [rest]
         if raw and number == 0:
             _check_first_line(raw[0], not chunk, name)
         for start in range(0, len(raw), size):
