@@ -88,20 +88,22 @@ class DataConfig(Settings):
 
     # phrasebook (built in), files, or a tensorflow_datasets name
     dataset: str = "wmt14_translate"
-    # codes such as de. If None, files have the languages that name their
-    # columns; without such names, only Chinese, Japanese, Korean and languages
-    # without spaces between words are recognised, by the script of the files;
-    # named data sets are then English and German
+    # code of the source language, such as de. If None, files have the languages
+    # that name their columns; without such names, only Chinese, Japanese,
+    # Korean and languages without spaces between words are recognised, by the
+    # script of the files; named data sets are then English and German
     source_language: str | None = None
-    target_language: str | None = None
+    target_language: str | None = None  # code of the target language, likewise
     # files: a file of both sides (.tsv, .csv, .jsonl, .tmx), the paths of a
     # source and a target file, or a prefix to which the language codes are
     # appended (train -> train.en), each plain or compressed (.gz, .xz, .zst
-    # or .bz2); train may list several. Without dev or test, pairs of train are
-    # held out. WMT: dev and test are sacreBLEU's names of test sets, wmt13 and
-    # wmt14/full by default; wmt14 is the filtered set
+    # or .bz2); a list of several
     train: str | tuple[str | tuple[str, str], ...] | None = None
+    # pairs that choose the best epoch: files as for train, held out of train if
+    # None. WMT: sacreBLEU's name of a test set, wmt13 by default
     dev: str | tuple[str, str] | None = None
+    # pairs to score at the end, likewise; WMT: wmt14/full by default, and wmt14
+    # is the filtered set
     test: str | tuple[str, str] | None = None
     # source and target column of files of both sides: names in the first
     # line, JSON keys, TMX languages, or numbers from 1; guessed if None
@@ -110,6 +112,7 @@ class DataConfig(Settings):
     # several sources; if None, each epoch has every pair once
     weights: tuple[float, ...] | None = None
     train_size: Count | None = None  # phrasebook: pairs, at most 24,000
+    # whole words, or subwords
     tokenizer: Literal["words", "sentencepiece"] = "words"
     sentencepiece: SentencePieceConfig = field(
         default_factory=SentencePieceConfig
@@ -119,10 +122,12 @@ class DataConfig(Settings):
     # with tokenizer=words and training.init_from: the maximum number of words
     # to add to each vocabulary, the most frequent of this text that it lacks
     new_words: int = 0
-    # preparation by sacremoses, before anything else; scores are then of text
-    # prepared in this way
+    # write all letters in lower case; as with normalize_punctuation and
+    # tokenize, scores are then of text prepared in this way
     lowercase: bool = False
+    # write quotes, dashes and the like in one form, as sacremoses does
     normalize_punctuation: bool = False
+    # separate words from punctuation by spaces, as sacremoses does
     tokenize: bool = False
     # the text is already tokenised: spaces separate its tokens, which are not
     # split or joined, and scores are of tokenised text

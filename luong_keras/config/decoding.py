@@ -24,7 +24,7 @@ class DecodingConfig(Settings):
     them.
     """
 
-    beam_size: Count = 10
+    beam_size: Count = 10  # number of hypotheses kept at each step
     # largest beam that a request to a server may use; beam_size if None
     max_beam_size: int | None = None
     # number of finished hypotheses to collect; beam_size if None
@@ -58,12 +58,15 @@ class DecodingConfig(Settings):
     # None, training derives them from its text, and a translator without a run
     # uses 2 and 20
     max_length_ratio: float | None = None
+    # maximum number of symbols: added to max_length_ratio x source tokens
     max_length_offset: NonNegative | None = None
+    # write the source word with the largest attention weight, or its
+    # translation in `dictionary`, in place of <unk> (section 4.2)
     replace_unknown: bool = True
     # decoder step whose attention weights align a word: the step that produces
     # the word, or the one that reads it (the authors' program)
     alignment_step: AlignmentStep = "produces"
-    batch_size: Count = 32
+    batch_size: Count = 32  # sentences searched at once
     max_source_length: Count = 200  # longer sources are cut
     # file of lines "source target probability", the translations that replace
     # unknown words; a source word without one is copied (section 4.2).

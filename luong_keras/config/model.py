@@ -29,7 +29,9 @@ Precision: TypeAlias = Literal[
 class AttentionConfig(Settings):
     """Settings of the attention of a model."""
 
+    # global: attention to the whole source; local: to a window of it
     kind: Literal["none", "global", "local"] = "local"
+    # similarity of the decoder's state and a source position (section 3.1)
     score_mode: Literal[
         "dot", "scaled_dot", "cosine", "general", "concat", "location"
     ] = "general"
@@ -38,6 +40,8 @@ class AttentionConfig(Settings):
     # local: local-m or local-p (section 3.2)
     alignment: Literal["monotonic", "predictive"] = "predictive"
     half_width: Count = 10  # local: D, the half width of the window
+    # local: form of the Gaussian around p_t (eq. 10); auto: after_softmax for
+    # predictive alignment, none for monotonic
     gaussian: Literal[
         "auto", "after_softmax", "renormalized", "inside_softmax", "none"
     ] = "auto"
@@ -48,7 +52,7 @@ class AttentionConfig(Settings):
     # location: restrict the softmax to the sentence; False loses the weight of
     # positions outside (the authors' program)
     mask_location: bool = True
-    use_scale: bool = False
+    use_scale: bool = False  # multiply the scores by a trained number
 
     def _check(self) -> None:
         if self.kind == "local" and self.score_mode == "location":
@@ -67,29 +71,36 @@ class ModelConfig(Settings):
     them.
     """
 
-    source_vocabulary_size: Count = 50_000  # special tokens included
+    # number of source words, special tokens included
+    source_vocabulary_size: Count = 50_000
+    # number of target words, special tokens included
     target_vocabulary_size: Count = 50_000
     # F: the source is F float features per position, without a vocabulary
     source_features: Count | None = None
-    embedding_size: Count = 1000  # E
-    units: Count = 1000  # U
-    encoder_layers: Count = 4
-    decoder_layers: Count = 4
+    embedding_size: Count = 1000  # E, the width of the word vectors
+    units: Count = 1000  # U, the width of each layer
+    encoder_layers: Count = 4  # number of recurrent layers of the encoder
+    decoder_layers: Count = 4  # number of recurrent layers of the decoder
+    # recurrent units of encoder and decoder
     recurrence: Literal["lstm", "gru"] = "lstm"
     bidirectional: bool = False  # each direction then has U / 2 units
-    reverse_source: bool = True
+    reverse_source: bool = True  # read the source backwards (section 4.2)
     # "luong": attention after the recurrence; "bahdanau": before it
     decoder: Literal["luong", "bahdanau"] = "luong"
     attention: AttentionConfig = field(default_factory=AttentionConfig)
+    # the attentional vector is part of the next step's input (section 3.3)
     input_feeding: bool = True
+    # fraction of the units that training drops from the input of each layer
     dropout: Fraction = 0.2
+    # zaremba: also from the output of the highest layer; authors: not from it;
+    # sequence: as zaremba, with one mask for all steps of a sentence
     dropout_style: Literal["zaremba", "authors", "sequence"] = "zaremba"
     use_bias: bool = True  # bias of the gates; the authors' program has none
     attentional_bias: bool = False  # bias in eq. 5
     output_bias: bool = False  # bias in eq. 6
-    # bounds of the LSTM's cell state and of the gradient of each layer's input:
-    # 50 and 1000 in the authors' program
+    # bound of the LSTM's cell state; 50 in the authors' program
     cell_clip: Positive | None = None
+    # bound of the gradient of each layer's input; 1000 in the authors' program
     gradient_clip: Positive | None = None
     # use the target embedding as the output matrix
     tied_embeddings: bool = False
@@ -101,11 +112,10 @@ class ModelConfig(Settings):
     # the machine where the run begins; on a GPU without bfloat16, mixed_float16
     # with a scaled loss
     precision: Precision = "float32"
-    # ids of special tokens, by default those of this library's tokenizers
-    source_pad_id: int = PAD_ID
-    target_pad_id: int = PAD_ID
-    bos_id: int = BOS_ID
-    eos_id: int = EOS_ID
+    source_pad_id: int = PAD_ID  # id of <pad> in the source
+    target_pad_id: int = PAD_ID  # id of <pad> in the target
+    bos_id: int = BOS_ID  # id of <s>
+    eos_id: int = EOS_ID  # id of </s>
 
     def _check(self) -> None:
         check_shared_embeddings(self)

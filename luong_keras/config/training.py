@@ -29,7 +29,7 @@ class TrainingConfig(Settings):
     them.
     """
 
-    batch_size: Count = 128
+    batch_size: Count = 128  # pairs per step
     # number of micro-batches computed one after the other, to save memory; the
     # step uses the sum of their gradients, so it equals that of the whole batch
     gradient_accumulation_steps: Count = 1
@@ -37,8 +37,9 @@ class TrainingConfig(Settings):
     # of the CPU cores; the step is equally exact
     parallel_microbatches: Count = 1
     epochs: Count = 12  # 10 without dropout
-    optimizer: Optimizer = "sgd"
-    learning_rate: NonNegative = 1.0
+    optimizer: Optimizer = "sgd"  # of the weights
+    learning_rate: NonNegative = 1.0  # of the first epoch
+    # maximum norm of the gradient of all weights; larger ones are rescaled
     clip_norm: Positive | None = 5.0
     # include the embeddings' gradients in the norm; the authors' program
     # excludes them. They are rescaled in either case
@@ -51,16 +52,18 @@ class TrainingConfig(Settings):
     halving: Literal["start", "after_epoch", "by_iteration", "plateau"] = (
         "start"
     )
+    # by_iteration: number of updates that count as an epoch
     iterations_per_epoch: Count | None = None
     # counted from 1; 6 without dropout
     first_halved_epoch: Count = 9
-    halvings_per_epoch: Count = 1
+    halvings_per_epoch: Count = 1  # from first_halved_epoch on
     # "sentence": sum over words, mean over sentences (the paper); "word": mean
     # over words
     normalization: Literal["sentence", "word"] = "sentence"
     # sentence: divide a short last batch by batch_size, as the authors' program
     # does, instead of by its number of sentences
     nominal_batch_size: bool = False
+    # probability that the loss spreads over all words (Szegedy et al. 2016)
     label_smoothing: Fraction = 0.0
     # number of target words, drawn anew per step, that the losses of a step
     # are estimated from, for large vocabularies; all words if None
@@ -72,7 +75,9 @@ class TrainingConfig(Settings):
     # patterns of paths of weights that are not trained, such as encoder
     # or */bias*
     frozen: tuple[str, ...] = ()
+    # of the initial weights, the dropout and the order of the pairs
     seed: Natural = 1
+    # number of steps between snapshots, from which a run can continue
     snapshot_steps: Count = 1000
     samples: Natural = 5  # translations shown after each epoch
     # number of steps that may be skipped for a NaN or an infinity in the

@@ -410,3 +410,24 @@ def test_wrong_devices_are_one_line(argv, message, monkeypatch, capsys):
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1
     assert not Path("never").exists()
+
+
+def test_every_setting_has_a_help_text_of_its_own(capsys):
+    with pytest.raises(SystemExit):
+        main(["train", "--help-all"])
+    texts, indent = {}, 0
+    for line in capsys.readouterr().out.splitlines():
+        text = line.strip("│ ")
+        if text.startswith("--"):
+            indent, flag = line.index("--"), text.split()[0]
+            texts[flag] = ""
+        elif texts and line[: indent + 2].strip("│ ") == "":
+            texts[flag] += f"{text} "
+    texts = {
+        flag: text.partition("(default")[0].strip()
+        for flag, text in texts.items()
+        if "." in flag
+    }
+    assert len(texts) > 100
+    assert [flag for flag, text in texts.items() if not text] == []
+    assert len({*texts.values()}) == len(texts)
