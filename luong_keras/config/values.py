@@ -149,11 +149,14 @@ def convert_values(values: Mapping[str, Any]) -> dict[str, Any]:
     return {n: _validate(v, LEAVES[n]) for n, v in converted.items()}
 
 
-# Settings, or whole sections, that only one choice of another setting reads.
-_READ_WITH = {
+# Settings, or whole sections, that only some choices of another setting read.
+_READ_WITH: dict[str, tuple[str, ...]] = {
+    "model.attention.score_mode": ("model.attention.kind", "global", "local"),
+    "model.attention.use_scale": ("model.attention.kind", "global", "local"),
     "model.attention.alignment": ("model.attention.kind", "local"),
     "model.attention.half_width": ("model.attention.kind", "local"),
     "model.attention.gaussian": ("model.attention.kind", "local"),
+    "model.attention.clamp_position": ("model.attention.kind", "local"),
     "model.attention.concat_form": ("model.attention.score_mode", "concat"),
     "model.attention.max_length": ("model.attention.score_mode", "location"),
     "model.attention.mask_location": ("model.attention.score_mode", "location"),
@@ -174,15 +177,15 @@ def check_effects(config: RunConfig, names: Iterable[str]) -> None:
     """
     leaves = leaf_values(config_to_dict(config))
     for name in names:
-        section = name.rpartition(".")[0]
-        other, choice = _READ_WITH.get(
-            name, _READ_WITH.get(section, (name, leaves[name]))
-        )
-        if leaves[other] != choice:
+        rule = _READ_WITH.get(name) or _READ_WITH.get(name.rpartition(".")[0])
+        if rule is None:
+            continue
+        other, *choices = rule
+        if leaves[other] not in choices:
             raise ValueError(
-                f"{name} has an effect only with {other}={choice}. Received: "
-                f"{name}={leaves[name]!r} with {other}={leaves[other]}. Leave "
-                f"{name} out, or set {other}."
+                f"{name} has an effect only with {other}={' or '.join(choices)}"
+                f". Received: {name}={leaves[name]!r} with {other}="
+                f"{leaves[other]}. Leave {name} out, or set {other}."
             )
 
 

@@ -133,6 +133,10 @@ def test_configuration_of_another_run_replaces_the_preset():
             "half_width has an effect only with model.attention.kind=local.",
         ),
         (
+            "--set model.attention.kind=none model.attention.score_mode=dot",
+            "only with model.attention.kind=global or local.",
+        ),
+        (
             "pairs.tsv --model.attention.concat-form joint",
             "concat_form='joint' with model.attention.score_mode=general.",
         ),
