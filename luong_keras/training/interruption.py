@@ -164,6 +164,9 @@ class StopOnSignal(keras.callbacks.Callback):
         with contextlib.suppress(OSError):
             os.write(2, message.encode())
         if number == _HANGUP:
+            # The shell of the closed terminal sends it once more.
+            handler = signal.signal(number, signal.SIG_IGN)
+            self._previous_handlers[self.received] = handler
             _discard_output()
 
 

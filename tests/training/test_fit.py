@@ -390,11 +390,16 @@ def test_output_after_a_closed_terminal_is_no_error():
 import os, signal, sys
 from luong_keras.training.interruption import StopOnSignal
 os.close(int(sys.argv[1]))
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 stop = StopOnSignal()
 stop.on_train_begin()
 os.kill(os.getpid(), signal.SIGHUP)
+os.kill(os.getpid(), signal.SIGHUP)  # of the shell, after that of the system
 print("a line", flush=True)
 print("a line", file=sys.stderr, flush=True)
+stop.on_train_end()
+if signal.getsignal(signal.SIGHUP) != signal.SIG_DFL:
+    sys.exit(1)
 sys.exit(75 if stop.stopping else 0)
 """
     controller, device = pty.openpty()
