@@ -71,15 +71,18 @@ def check_links(
 positions up to 0 and 1. Received: 0-2. Check that text and links have the \
 same lines, words and direction, and whether the links count from 1.
     """
-    for i, j in sorted(links):
+    for i, j in sorted(map(tuple, links)):
         if 0 <= i < lengths[0] and 0 <= j < lengths[1]:
             continue
         base = int(one_based)
         hint = "" if one_based else ", and whether the links count from 1"
+        expected = "none, since a sentence is empty"
+        if all(lengths):
+            last = [length - 1 + base for length in lengths]
+            expected = f"positions up to {last[0]} and {last[1]}"
         raise ValueError(
             f"A link in {where} leads outside its sentences. Expected: "
-            f"positions up to {lengths[0] - 1 + base} and "
-            f"{lengths[1] - 1 + base}. Received: {i + base}-{j + base}. Check "
+            f"{expected}. Received: {i + base}-{j + base}. Check "
             "that text and links have the same lines, words and "
             f"direction{hint}."
         )

@@ -1,5 +1,6 @@
 """Counts and probabilities of aligned word pairs."""
 
+import numpy as np
 import pytest
 
 from luong_keras.alignment.word_pairs import aligned_word_pairs
@@ -35,3 +36,15 @@ def test_link_outside_its_sentences_is_refused(link):
     wrong = (["a", "b"], ["x", "y"], [link])
     with pytest.raises(ValueError, match=f"pair 3 .*{link[0]}-{link[1]}\\."):
         aligned_word_pairs([*SENTENCES, wrong])
+
+
+def test_links_may_be_rows_of_an_array():
+    given = [
+        (source, target, np.array(links)) for source, target, links in SENTENCES
+    ]
+    assert aligned_word_pairs(given) == aligned_word_pairs(SENTENCES)
+
+
+def test_link_of_an_empty_sentence_is_refused():
+    with pytest.raises(ValueError, match="none, since a sentence is empty"):
+        aligned_word_pairs([(["a"], [], [(0, 0)])])
