@@ -10,6 +10,7 @@ from luong_keras.config import RunConfig
 from luong_keras.config.values import config_from_dict, with_values
 from luong_keras.files.atomic_file import write_text
 from luong_keras.files.path_checks import safe_join
+from luong_keras.files.text_lines import read_lines
 from luong_keras.training.run_folder import RunFolder
 
 # The search settings that name a file, and the function that reads it. Each
@@ -37,7 +38,7 @@ def copy_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:
             copy_path.is_file() or not path.is_file()
         ):
             inner_path = safe_join(run.path, setting)
-            if path.is_file() and path.read_bytes() != inner_path.read_bytes():
+            if path.is_file() and _lines(path) != _lines(inner_path):
                 raise ValueError(
                     f"decoding.{name}={setting} may be {copy_path}, or "
                     f"{path.resolve()}, which is different. Expected: "
@@ -47,9 +48,14 @@ def copy_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:
             path = inner_path
         read(path)
         if path.resolve() != copy_path.resolve():
-            write_text(copy_path, path.read_text(encoding="utf-8"))
+            write_text(copy_path, _lines(path))
         config = with_values(config, {f"decoding.{name}": str(copy_path)})
     return config
+
+
+def _lines(path: Path) -> str:
+    """Return the lines of a word list, which may be compressed."""
+    return "".join(f"{line}\n" for line in read_lines(path))
 
 
 def with_relative_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:

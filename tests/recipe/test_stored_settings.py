@@ -1,6 +1,7 @@
 """Files named by the settings of a run, which must be in its folder."""
 
 import dataclasses
+import gzip
 import json
 import shutil
 
@@ -79,6 +80,15 @@ def test_runs_of_other_versions_are_refused(run):
         ValueError, match="averaged: .* If another version of luong_keras"
     ):
         run_config(run.path)
+
+
+def test_word_lists_may_be_compressed(run, tmp_path):
+    path = tmp_path / "en-de.txt.gz"
+    path.write_bytes(gzip.compress(LINES.encode()))
+    decoding = DecodingConfig(dictionary=str(path), shortlist=str(path))
+    copy_word_lists(RunConfig(decoding=decoding), run)
+    assert run.dictionary.read_text(encoding="utf-8") == LINES
+    assert run.shortlist.read_text(encoding="utf-8") == LINES
 
 
 def test_training_copies_the_shortlist(run, elsewhere):
