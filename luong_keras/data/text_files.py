@@ -260,6 +260,11 @@ def read_given_pairs(
             guessed; if a line cannot be read, raised when reading reaches it.
     """
     if len(files) == 2 and not any(map(is_columns, files)):
+        if all(str(file) == "-" for file in files):
+            raise ValueError(
+                "Expected: standard input, `-`, for one of the two files. "
+                "Received: - and -."
+            )
         source_path, target_path = map(find_text, files)
         return read_pairs(source_path, target_path)
     sources = _find_sources(files, data)

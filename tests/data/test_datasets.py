@@ -386,3 +386,8 @@ def test_bad_lines_are_reported_with_their_file(column_files):
     with pytest.raises(ValueError, match=r"Pair bad\.tsv:2 .* is empty"):
         found = load_datasets(strict)
         write_corpus(found.train(), folder / "corpus", max_skipped=0.0)
+
+
+def test_standard_input_is_one_file_of_two():
+    with pytest.raises(ValueError, match="for one of the two files"):
+        read_given_pairs(("-", "-"), DataConfig("files"))

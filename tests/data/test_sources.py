@@ -494,6 +494,11 @@ def test_bad_bytes_of_records_are_refused_or_counted(tmp_path):
     _, found = read(tmp_path / "a.jsonl", content, skip=True)
     places = {"count": 1, "first_lines": ["a.jsonl:2"]}
     assert write_corpus(found, tmp_path).skipped == {"not UTF-8": places}
+    # Such a line does not choose the fields.
+    content = b'{"en\xff": "x", "d": "u"}\n{"en": "x", "de": "y"}\n'
+    note, found = read(tmp_path / "b.jsonl", content, skip=True)
+    assert "source = 'en'" in note
+    assert [tuple(pair) for pair in found][1] == ("x", "y")
 
 
 @pytest.mark.parametrize(

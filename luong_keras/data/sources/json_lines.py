@@ -28,7 +28,8 @@ def open_json_lines(path: Path, requested: RequestedColumns) -> TextSource:
     lines = read_lines(path, "surrogateescape")
     for line in itertools.islice(lines, _LINES_SEARCHED):
         try:
-            record = json.loads(line)
+            # Encoded, because a line that is not UTF-8 is skipped, too.
+            record = json.loads(line.encode())
         except (ValueError, RecursionError):
             continue
         fields = choose_fields(record, requested, path.name)
