@@ -391,7 +391,7 @@ MUTATIONS = [
         'per_sentence = ("constants",)',
         "per_sentence = ()",
         OWN_MODELS,
-        "leave_the_batch and beam-prefix",
+        "leave_the_batch and prefix",
     ),
     Mutation(
         "probabilities in the place of logits are not noticed",
@@ -819,8 +819,8 @@ MUTATIONS = [
     Mutation(
         "a beam of 12",
         "config/decoding.py",
-        "    beam_size: Count = 10\n",
-        "    beam_size: Count = 12\n",
+        "    beam_size: Count = 10 ",
+        "    beam_size: Count = 12 ",
         ("tests/wiring/test_presets.py",),
     ),
     Mutation(
