@@ -250,8 +250,9 @@ def _one_line_warnings() -> Iterator[None]:
 
 
 def _show_warning(message: Any, *_: Any, **__: Any) -> None:
-    if isinstance(message, TruncationWarning):
-        message = message.places.message(1)
+    places = getattr(message, "places", None)  # not of an older client
+    if isinstance(message, TruncationWarning) and places is not None:
+        message = places.message(1)
     print(f"{PROGRAM}: warning: {message}", file=sys.stderr)
 
 

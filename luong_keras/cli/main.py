@@ -1,6 +1,8 @@
 """Entry point of the command line, with errors in one line."""
 
+import _thread
 import contextlib
+import functools
 import importlib
 import io
 import os
@@ -9,7 +11,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import luong_keras
@@ -60,11 +62,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115
             # The reader may close the output, but a full disk loses a part.
             if status == 0 and not isinstance(error, BrokenPipeError):
-                status = _fail(
-                    "luong-keras",
+                message = (
                     f"the end of the output was not written: {error}. Free "
-                    "some space, and run the same command again.",
+                    "some space, and run the same command again."
                 )
+                # Instead of the exit with 0 after `--help`, too.
+                raise SystemExit(_fail("luong-keras", message)) from None
     return status
 
 
@@ -110,7 +113,10 @@ def _repeat_interrupt(unraisable: "sys.UnraisableHookArgs") -> None:
         sys.__unraisablehook__(unraisable)
         return
     # A moment later, because the callback is still running.
-    timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+    repeat: Callable[[], None] = _thread.interrupt_main
+    if os.name != "nt":  # where `os.kill` ends the process
+        repeat = functools.partial(os.kill, os.getpid(), signal.SIGINT)
+    timer = threading.Timer(0.1, repeat)
     timer.daemon = True
     timer.start()
 

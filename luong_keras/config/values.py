@@ -142,14 +142,15 @@ def convert_values(values: Mapping[str, Any]) -> dict[str, Any]:
         _describe_wrong_value(name, value, LEAVES)
         for name, value in converted.items()
         # No setting has an empty text; it would look like the folder ".".
-        if value == "" or not _fits(value, LEAVES.get(name))
+        if (isinstance(value, str) and not value)
+        or not _fits(value, LEAVES.get(name))
     ]
     if problems:
         raise _settings_error(problems)
     return {n: _validate(v, LEAVES[n]) for n, v in converted.items()}
 
 
-# Settings, or whole sections, that only some choices of another setting read.
+# Settings that only some choices of another setting read.
 _READ_WITH: dict[str, tuple[str, ...]] = {
     "model.attention.score_mode": ("model.attention.kind", "global", "local"),
     "model.attention.use_scale": ("model.attention.kind", "global", "local"),
@@ -160,7 +161,6 @@ _READ_WITH: dict[str, tuple[str, ...]] = {
     "model.attention.concat_form": ("model.attention.score_mode", "concat"),
     "model.attention.max_length": ("model.attention.score_mode", "location"),
     "model.attention.mask_location": ("model.attention.score_mode", "location"),
-    "data.sentencepiece": ("data.tokenizer", "sentencepiece"),
 }
 
 
@@ -168,19 +168,18 @@ def check_effects(config: RunConfig, names: Iterable[str]) -> None:
     """Check that settings given for a new run have an effect in it.
 
     Args:
-        config: The settings of the run, which may have such values from a
-            preset or a file.
-        names: Full names of the given settings.
+        config: The settings of the run.
+        names: Full names of the given settings. Defaults need no effect.
 
     Raises:
         ValueError: If another setting makes one of them ineffective.
     """
     leaves = leaf_values(config_to_dict(config))
+    defaults = leaf_values(config_to_dict(RunConfig()))
     for name in names:
-        rule = _READ_WITH.get(name) or _READ_WITH.get(name.rpartition(".")[0])
-        if rule is None:
+        if name not in _READ_WITH or leaves[name] == defaults[name]:
             continue
-        other, *choices = rule
+        other, *choices = _READ_WITH[name]
         if leaves[other] not in choices:
             raise ValueError(
                 f"{name} has an effect only with {other}={' or '.join(choices)}"

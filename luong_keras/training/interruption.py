@@ -173,7 +173,8 @@ class StopOnSignal(keras.callbacks.Callback):
 def _discard_output() -> None:
     """Discard output that is not for a file, because writing would fail."""
     streams = {1, 2}
-    with contextlib.suppress(OSError):  # A notebook's stream has no number.
+    # A notebook's stream has no number, and a daemon may have no stream.
+    with contextlib.suppress(OSError, AttributeError):
         streams.add(sys.stderr.fileno())
     null = os.open(os.devnull, os.O_WRONLY)
     for stream in streams:

@@ -254,10 +254,11 @@ def test_closed_standard_output_is_no_error(arguments):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux")
-def test_a_full_disk_under_the_output_is_an_error():
+@pytest.mark.parametrize("arguments", ["--version", "train --help"])
+def test_a_full_disk_under_the_output_is_an_error(arguments):
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "luong_keras_command", "--version"],
+            [sys.executable, "-m", "luong_keras_command", *arguments.split()],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,

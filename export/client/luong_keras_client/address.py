@@ -106,10 +106,11 @@ def read_address(
             repr(without_user(url).partition("?")[0]),
         )
     _check_model(model, version, label)
-    given = headers or {}
-    fields = {name.lower(): value for name, value in dict(given).items()}
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    given = list(pairs or ())
+    fields = {name.lower(): value for name, value in given}
     if len(fields) < len(given):
-        names = ", ".join(map(repr, dict(given)))
+        names = ", ".join(repr(name) for name, _ in given)
         raise argument_error("each name of `headers` once, in any case", names)
     # With and without "Bearer"; values of fewer than 4 characters, such as
     # "on", are no secrets.
