@@ -19,7 +19,7 @@ from luong_keras.evaluation.metrics.metric import Metric
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.recipe.decisions import run_metric
 from luong_keras.recipe.devices import ONE_DEVICE, Devices
-from luong_keras.recipe.sessions import session
+from luong_keras.recipe.resumption import session
 from luong_keras.recipe.validation_callbacks import validation_callbacks
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.text.tokenizer import Tokenizer

@@ -12,7 +12,7 @@ from luong_keras.files.path_checks import no_link
 from luong_keras.recipe.devices import ONE_DEVICE
 from luong_keras.recipe.evaluation import write_results
 from luong_keras.recipe.preparation import read_prepared_text
-from luong_keras.recipe.sessions import session
+from luong_keras.recipe.resumption import session
 from luong_keras.report.contents import read_run
 from luong_keras.serving.export import export_saved_model
 from luong_keras.training.epoch_logs import JsonLinesLog

@@ -11,18 +11,19 @@ import tensorflow as tf
 
 from luong_keras.config import RunConfig
 from luong_keras.config.values import config_to_dict, override
-from luong_keras.recipe import decisions, sessions
+from luong_keras.recipe import decisions, resumption
 from luong_keras.recipe.decisions import decide_precision, restore_decisions
 from luong_keras.recipe.devices import ONE_DEVICE
 from luong_keras.recipe.resumption import (
     MAY_CHANGE,
     check_resumable,
+    describe_machine,
     is_finished,
     mark_finished,
     print_epochs,
+    session,
     write_config,
 )
-from luong_keras.recipe.sessions import describe_machine, session
 from luong_keras.training.run_folder import RunFolder
 
 
@@ -228,7 +229,7 @@ def lines(path):
 def test_killed_sessions_are_recorded(tmp_path, monkeypatch):
     path = tmp_path / "sessions.jsonl"
     steps = iter(range(1, 100))
-    monkeypatch.setattr(sessions, "_RECORD_SECONDS", 0)
+    monkeypatch.setattr(resumption, "_RECORD_SECONDS", 0)
     with session(path, ONE_DEVICE, lambda: next(steps)) as note:
         note()
         (first,) = lines(path)
