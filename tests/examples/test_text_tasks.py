@@ -24,7 +24,7 @@ SIZES = {
 }
 FILES = {
     "pronunciation": "HELLO\tHH AH0 L OW1\n",
-    "inflection": "ev\tevlerde\tN;LOC;PL\n",
+    "inflection": "ev\tevlerde mi\tN;LOC;PL\n",
 }
 
 
@@ -131,7 +131,7 @@ def test_program_reads_a_file_of_the_user(name, tmp_path, monkeypatch, fits):
     train, test = fits[0]
     expected = {
         "pronunciation": ("H E L L O a", "HH AH0 L OW1"),
-        "inflection": ("e v a N LOC PL", "e v l e r d e"),
+        "inflection": ("e v a N LOC PL", "e v l e r d e _ m i"),
     }
     assert expected[name] in train + test
     assert len(train + test) == 12
