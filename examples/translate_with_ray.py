@@ -5,7 +5,8 @@
 
 Each worker is a process with its translator. Ray gives it the next lines when
 it is ready, and restarts it if it dies. The output has one line for each input
-line, in order. `text` may be a folder of files.
+line, in order. `text` may be a folder of files; a file is read as by
+`luong-keras translate`, plain or compressed.
 
 With `--score`, a line is source, tab, target, and the output is the
 log-probability of each target. docs/scaling.md has the commands for a cluster.
@@ -16,6 +17,8 @@ import os
 from pathlib import Path
 
 import ray.data
+
+from luong_keras.files.text_lines import find_text, read_lines
 
 
 class Worker:
@@ -41,6 +44,19 @@ class Worker:
         return [f"{each.log_probability:.6f}" for each in found]
 
 
+def read_text(text):
+    """Return the lines of a file, or of all files in a folder, in order."""
+    files = sorted(filter(Path.is_file, text.rglob("*")))
+    if not text.is_dir():
+        files = [find_text(text)]
+
+    def lines(row):
+        return ({"text": line} for line in read_lines(row["item"]))
+
+    paths = [str(file.resolve()) for file in files]
+    return ray.data.from_items(paths).flat_map(lines)
+
+
 def main():
     """Read, translate and write, all at the same time."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -58,7 +74,7 @@ def main():
     context.execution_options.preserve_order = True
     run_dirs = [folder.resolve() for folder in options.run_dir]
     found = (
-        ray.data.read_text(str(options.text), drop_empty_lines=False)
+        read_text(options.text)
         .repartition(target_num_rows_per_block=options.lines)
         .map_batches(
             Worker,

@@ -105,7 +105,7 @@ def test_ray_translates_correctly_although_a_worker_dies(tmp_path):
         vocabulary_size=24,
         beam_size=2,
     )
-    sources = [source for source, _ in pairs] * 50 + ["", "ä ß", ""]
+    sources = [source for source, _ in pairs] * 50 + ["", "ä\u2028ß\x0c", ""]
     text, output = tmp_path / "text.txt", tmp_path / "translated.txt"
     text.write_text("".join(f"{line}\n" for line in sources))
     program = [sys.executable, EXAMPLES / "translate_with_ray.py"]
