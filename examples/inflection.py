@@ -54,7 +54,7 @@ def main(path: str = "") -> None:
     # In forms of several words, the space is a letter, too.
     rows = [line.replace(" ", "_").split("\t") for line in text if line]
     lemmas = sorted({row[0] for row in rows})
-    new = draw.sample(lemmas, len(lemmas) // 7)
+    new = {*draw.sample(lemmas, len(lemmas) // 7)}
     train, test = parts = [], []
     for lemma, form, features in rows:
         source = " ".join([*lemma, *features.split(";")])
