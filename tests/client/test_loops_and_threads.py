@@ -49,14 +49,7 @@ def test_the_asynchronous_client_has_the_same_methods(served, model):
 
     async def ask():
         async with AsyncTranslationClient(served.url) as client:
-            (
-                texts,
-                nbest,
-                words,
-                scores,
-                scored,
-                memories,
-            ) = await asyncio.gather(
+            answers = await asyncio.gather(
                 client.translate(LINES),
                 client.nbest(LINES, n_best=2),
                 client.align(LINES),
@@ -64,6 +57,7 @@ def test_the_asynchronous_client_has_the_same_methods(served, model):
                 client.align_pairs(LINES, TARGETS),
                 client.encode(LINES),
             )
+            texts, nbest, words, scores, scored, memories = answers
             assert texts == [one.text for one in words]
             check(nbest, TEXTS)
             check(scores, SCORES)

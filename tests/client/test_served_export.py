@@ -117,12 +117,6 @@ def test_options_may_differ_per_line(client):
                 assert translation.text.startswith(prefixes[place])
 
 
-def test_streams_equal_lists(client):
-    assert list(client.translate_lines(LINES * 9)) == (
-        client.translate(LINES) * 9
-    )
-
-
 def test_limits_of_the_contract(client):
     contract = client.contract()
     assert contract.version == 3 and contract.max_rows >= 1
