@@ -32,13 +32,15 @@ def run(translator, tmp_path_factory):
 
 @pytest.fixture
 def call(run, capsys):
-    """Call a command on the run; return the lines that it prints."""
+    """Call a command on the run; return the lines that it prints.
+
+    `call.printed` has the whole output of the last command.
+    """
 
     def call(name, *arguments, status=0):
         argv = [name, "--run-dir", run.path, *arguments]
         assert main([str(argument) for argument in argv]) == status
-        printed = capsys.readouterr()
-        return (printed.err if status == 2 else printed.out).splitlines()
+        call.printed = out, err = capsys.readouterr()
+        return (err if status == 2 else out).splitlines()
 
-    call.run, call.capsys = str(run.path), capsys
     return call

@@ -10,7 +10,6 @@ import pytest
 from luong_keras.alignment.aer import LinkScores, parse_alignments
 from luong_keras.alignment.links import format_links
 from luong_keras.alignment.symmetrization import METHODS, symmetrize
-from luong_keras.cli.main import main
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.recipe.stored_settings import run_config
 from luong_keras.training.run_folder import RunFolder
@@ -103,7 +102,7 @@ def test_links_of_both_directions_are_symmetrised(
 
 
 def test_links_are_compared_with_gold_links(
-    run, reverse_run, translator, text, capsys, tmp_path
+    call, reverse_run, translator, text, tmp_path
 ):
     *files, pairs = text
     links = translator.links(*pairs)
@@ -112,20 +111,17 @@ def test_links_are_compared_with_gold_links(
     rows = [[f"{i + 1}-{j + 1}" for i, j in row] for row in links]
     rows[0][0] = rows[0][0].replace("-", "p")
     gold.write_text("".join(" ".join(row) + "\n" for row in rows))
-    argv = ["align", "--run-dir", run.path, *files, "--gold", gold]
-    argv = [*map(str, argv), "--gold-one-based"]
-    assert main(argv) == 0
-    printed = capsys.readouterr()
-    assert printed.out.splitlines() == [format_links(row) for row in links]
-    (line,) = printed.err.splitlines()
+    given = ["align", *files, "--gold", gold, "--gold-one-based"]
+    assert call(*given) == [format_links(row) for row in links]
+    (line,) = call.printed.err.splitlines()
     assert line.split(None, 1) == [
         "forward",
         "AER 0.00 %, precision 100.00 %, recall 100.00 %",
     ]
     rows[1] = ["1-1", "2-2", "2p1", "1-2"]
     gold.write_text("".join(" ".join(row) + "\n" for row in rows))
-    assert main([*argv, "--reverse-run", str(reverse_run.path)]) == 0
-    lines = capsys.readouterr().err.splitlines()
+    call(*given, "--reverse-run", reverse_run.path)
+    lines = call.printed.err.splitlines()
     assert [line.split()[0] for line in lines] == [
         *("forward", "backward"),
         *METHODS,
@@ -175,15 +171,14 @@ def test_lines_that_cannot_be_aligned_are_refused(call, text):
     assert "the same number of lines. Received: 5 in" in error
 
 
-def test_pairs_that_were_cut_are_reported(run, text, capsys):
-    argv = ["align", "--run-dir", run.path, *text[:2]]
-    argv = [*map(str, argv), "--max-source-length"]
-    assert main([*argv, "2"]) == 0
-    printed = capsys.readouterr()
-    assert "3 of 5 pairs (first en:1): cut to the maximum length" in printed.err
-    assert main([*argv, "0"]) == 2
-    assert main([*argv, "20"]) == 0
-    assert capsys.readouterr().err.count("cut to the maximum length") == 0
+def test_pairs_that_were_cut_are_reported(call, text):
+    given = ["align", *text[:2], "--max-source-length"]
+    call(*given, 2)
+    reported = "3 of 5 pairs (first en:1): cut to the maximum length"
+    assert reported in call.printed.err
+    call(*given, 0, status=2)
+    call(*given, 20)
+    assert "cut to the maximum length" not in call.printed.err
 
 
 def test_wrong_arguments_are_refused(call, run, reverse_run, text):

@@ -230,12 +230,9 @@ def test_long_texts_are_printed_in_parts(
         return before(self, lines, **options)
 
     monkeypatch.setattr(Translator, "translate", failing)
-    argv = ["translate", "--run-dir", call.run, str(tmp_path / "text")]
-    call.capsys.readouterr()
-    assert main(argv) == 2
-    printed = call.capsys.readouterr()
-    assert printed.out.splitlines() == (expected * size)[: 2 * size]
-    assert "no more" in printed.err
+    (*_, error) = call("translate", tmp_path / "text", status=2)
+    assert call.printed.out.splitlines() == (expected * size)[: 2 * size]
+    assert "no more" in error
     assert counts == [size] * 3
 
 
@@ -244,16 +241,14 @@ def test_lines_that_were_cut_are_one_warning(call, tmp_path, monkeypatch):
     monkeypatch.setattr(translate, "BATCHES", 1)
     lines = (["the house ."] * 20 + ["the house . the house ."]) * 4
     (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines))
-    argv = ["translate", "--run-dir", call.run, str(tmp_path / "text")]
-    call.capsys.readouterr()
-    assert main([*argv, "--max-source-length", "4"]) == 0
-    printed = call.capsys.readouterr()
-    assert len(printed.out.splitlines()) == len(lines)
-    assert printed.err.count("warning") == 1
-    assert "at most 4 tokens" in printed.err
-    assert "4 of the lines (number 21, 42, 63, 84)" in printed.err
-    assert main(argv) == 0
-    assert "warning" not in call.capsys.readouterr().err
+    given = "translate", tmp_path / "text"
+    assert len(call(*given, "--max-source-length", 4)) == len(lines)
+    warning = call.printed.err
+    assert warning.count("warning") == 1
+    assert "at most 4 tokens" in warning
+    assert "4 of the lines (number 21, 42, 63, 84)" in warning
+    call(*given)
+    assert "warning" not in call.printed.err
 
 
 @pytest.mark.slow
@@ -266,10 +261,7 @@ def test_several_runs_are_an_ensemble(call, run, translator, text, tmp_path):
     model.projection.bias.assign(bias)
     together = Translator.from_run([run.path, other.path])
     expected = together.nbest([s for s, _ in PAIRS])
-    lines = call(
-        *("translate", "--run-dir", other.path),
-        *(text, "--n-best", 2),
-    )
+    lines = call("translate", "--run-dir", other.path, text, "--n-best", 2)
     for line, translations in zip(lines, expected, strict=True):
         for entry, found in zip(
             json.loads(line), translations[:2], strict=True
@@ -433,33 +425,6 @@ def test_minimum_bayes_risk_samples_by_default(call, text, searches):
     assert len(found) == 3 and searches[-1].search == "beam"
 
 
-@pytest.mark.parametrize(
-    "flags, named",
-    [
-        (["--minimum-bayes-risk=chrf", "--n-best=3"], "--n-best"),
-        (["--minimum-bayes-risk=chrf", "--alignments"], "--alignments"),
-        (["--check-export", "text", "--n-best=3"], "--n-best, files"),
-        (["--check-export", "--run-dir", "other"], "more than one --run-dir"),
-        (
-            ["--check-export", "--minimum-bayes-risk=bleu"],
-            "--minimum-bayes-risk",
-        ),
-    ],
-)
-def test_flags_that_would_be_ignored_are_refused(call, flags, named):
-    error = " ".join(call("translate", *flags, status=2))
-    assert f"does not read {named}." in error
-
-
-@pytest.mark.parametrize(
-    "flags", [["--search=sampling"], ["--minimum-bayes-risk=chrf"]]
-)
-def test_samples_with_required_phrases_are_refused(call, text, flags):
-    argv = ["translate", text, "--required", text, *flags]
-    error = " ".join(call(*argv, status=2))
-    assert "--required" in error and "give --search beam." in error
-
-
 @pytest.mark.slow
 def test_scores_of_a_run_are_printed_and_recorded(call, run, searches):
     (line,) = call("evaluate", "--beam-size", 1, "--no-replacement", "--json")
@@ -595,18 +560,14 @@ def test_baselines_are_checked_before_translating(call, searches, two_files):
 
 
 @pytest.mark.slow
-def test_scores_of_a_run_that_is_read_only_are_printed(
-    run, capsys, monkeypatch
-):
+def test_scores_of_a_run_that_is_read_only_are_printed(call, monkeypatch):
     def refuse(*_):
         raise PermissionError("results.jsonl belongs to another user")
 
     monkeypatch.setattr("luong_keras.recipe.evaluation.write_results", refuse)
-    argv = ["evaluate", "--run-dir", str(run.path), "--json"]
-    assert main(argv) == 2
-    printed = capsys.readouterr()
-    assert "another user" in printed.err
-    assert "bleu" in json.loads(printed.out)
+    (*_, error) = call("evaluate", "--json", status=2)
+    assert "another user" in error
+    assert "bleu" in json.loads(call.printed.out)
 
 
 @pytest.mark.parametrize(
@@ -684,7 +645,7 @@ def test_another_test_set_is_not_read_from_the_run(
 
 
 @pytest.mark.slow
-def test_given_translations_are_scored(call, run, translator, capsys, tmp_path):
+def test_given_translations_are_scored(call, run, translator, tmp_path):
     columns = run.path.parent / "test.tsv"
     lines = call("score", columns)
     scored = translator.score(*zip(*PAIRS, strict=True))
@@ -697,13 +658,11 @@ def test_given_translations_are_scored(call, run, translator, capsys, tmp_path):
         )
     for name, side in (("a", 0), ("b", 1)):
         (tmp_path / name).write_text("".join(p[side] + "\n" for p in PAIRS))
-    argv = ["score", "--run-dir", run.path, tmp_path / "a", tmp_path / "b"]
-    assert main([str(argument) for argument in argv]) == 0
-    printed = capsys.readouterr()
-    assert printed.out.splitlines() == lines
+    assert call("score", tmp_path / "a", tmp_path / "b") == lines
     words = sum(len(expected.tokens) for expected in scored)
     total = sum(expected.log_probability for expected in scored)
-    assert f"{math.exp(-total / words):.3f} of {words} words" in printed.err
+    perplexity = f"{math.exp(-total / words):.3f} of {words} words"
+    assert perplexity in call.printed.err
 
 
 def test_pairs_of_pipes_are_scored(call, run, tmp_path):
@@ -726,18 +685,17 @@ def test_pairs_of_pipes_are_scored(call, run, tmp_path):
 def test_pairs_that_were_cut_are_reported(run, call, tmp_path):
     long, text = "the cat " * 9, tmp_path / "pairs.tsv"
     text.write_text(f"a house\tdas Haus\n{long}\tx\na house\t{long}\n")
-    argv = ["score", "--run-dir", str(run.path), str(text)]
-    assert main(argv) == 0
-    *_, cut, perplexity = call.capsys.readouterr().err.splitlines()
+    call("score", text)
+    *_, cut, perplexity = call.printed.err.splitlines()
     assert "2 pairs (number 2, 3) were cut" in cut
     assert perplexity.startswith("perplexity ")
-    assert main([*argv[:3], str(run.path.parent / "test.tsv")]) == 0
-    assert "were cut" not in call.capsys.readouterr().err
+    call("score", run.path.parent / "test.tsv")
+    assert "were cut" not in call.printed.err
 
 
 @pytest.mark.slow
 def test_lines_and_translations_that_were_cut_are_one_warning(
-    run, call, translator, tmp_path
+    call, translator, tmp_path
 ):
     lines = ["a house", "the cat " * 9, "the dog sees", "cat", "a dog sees a"]
     text = tmp_path / "text"
@@ -745,18 +703,15 @@ def test_lines_and_translations_that_were_cut_are_one_warning(
     found = translator.translate_batch(tf.constant(lines))
     cut = found["unfinished"].numpy()[:, 0].sum()
     assert 0 < cut < len(lines)
-    argv = ["translate", "--run-dir", str(run.path), str(text)]
-    assert main(argv) == 0
-    (warning,) = [
-        line
-        for line in call.capsys.readouterr().err.splitlines()
-        if "warning" in line
-    ]
+    call("translate", text)
+    lines = call.printed.err.splitlines()
+    (warning,) = [line for line in lines if "warning" in line]
     assert "1 of the lines (number 2)" in warning
     assert f"Cut at the maximum length, without `</s>`: {cut} " in warning
     # Flags set the length ratios.
-    assert main([*argv, "--max-length-ratio", "0.4"]) == 2
-    assert "min_length_ratio" in call.capsys.readouterr().err
+    flags = "--max-length-ratio", 0.4
+    (*_, error) = call("translate", text, *flags, status=2)
+    assert "min_length_ratio" in error
 
 
 def test_exports_are_compared_with_their_model(

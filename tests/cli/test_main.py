@@ -74,7 +74,12 @@ def working_folder(tmp_path, monkeypatch):
         ("train none.tsv", ["none.tsv, which does not exist"]),
         ("train a.txt", ["both sides", "Received: a.txt"]),
         ("train pairs.tsv b c", ["Received: pairs.tsv b c"]),
+        ("train pairs.tsv --dev a.tsv b.tsv", ["Expected: as dev one file"]),
         ("train --dev pairs.tsv", ["training text as well"]),
+        ("train --devices 2", ["--backend jax, or --strategy mirrored"]),
+        ("train --devices 0", ["--devices must be at least 1"]),
+        ("train --backend jax --strategy mirrored", ["leave it out"]),
+        ("train --backend torch", ["Received: torch"]),
         # A path from a variable of the shell that is not set.
         ("train pairs.tsv --run-dir=", ["--run-dir with a path", "empty"]),
         ("translate --run_dir=", ["--run-dir with a path", "empty"]),
@@ -87,6 +92,33 @@ def working_folder(tmp_path, monkeypatch):
                 ("evaluate --run-dir begun", "--metric"),
                 ("evaluate --run-dir begun", "--references"),
             )
+        ),
+        # Flags that would be ignored.
+        *(
+            (f"translate --run-dir {flags}", [f"does not read {named}."])
+            for flags, named in (
+                ("begun --minimum-bayes-risk=chrf --n-best=3", "--n-best"),
+                (
+                    "begun --minimum-bayes-risk=chrf --alignments",
+                    "--alignments",
+                ),
+                ("begun --check-export text --n-best=3", "--n-best, files"),
+                (
+                    "begun --run-dir old --check-export",
+                    "more than one --run-dir",
+                ),
+                (
+                    "begun --check-export --minimum-bayes-risk=bleu",
+                    "--minimum-bayes-risk",
+                ),
+            )
+        ),
+        *(
+            (
+                f"translate --run-dir begun --required pairs.tsv {samples}",
+                ["--required", "give --search beam."],
+            )
+            for samples in ("--search=sampling", "--minimum-bayes-risk=chrf")
         ),
         # Flags without the one that they belong to.
         (
@@ -127,8 +159,12 @@ def working_folder(tmp_path, monkeypatch):
         ),
     ],
 )
-def test_errors_are_one_line(working_folder, capsys, argv, parts):
+def test_errors_are_one_line_and_write_nothing(
+    working_folder, capsys, argv, parts
+):
+    before = os.listdir()
     line = error_of(argv.split(), capsys)
+    assert os.listdir() == before
     assert line.startswith("luong-keras")
     for part in parts:
         assert part in line.replace("section.name=value", "key=value")
