@@ -94,13 +94,9 @@ def test_commands_and_images_equal_those_of_compose(containers):
     assert probe == script.replace("$$", "$")
 
 
-def pods(cluster, pod):
-    filling = cluster["Pod", "translator-models"]
-    return [pod["spec"], filling["spec"]]
-
-
 def test_containers_have_minimal_privileges(cluster, pod):
-    for spec in pods(cluster, pod):
+    for each in (pod, cluster["Pod", "translator-models"]):
+        spec = each["spec"]
         context = spec["securityContext"]
         assert context["runAsNonRoot"] is True and context["runAsUser"] > 0
         assert context["seccompProfile"] == {"type": "RuntimeDefault"}

@@ -6,7 +6,6 @@ import threading
 import time
 
 import pytest
-import requests
 import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
@@ -201,17 +200,6 @@ def test_warm_up_requests_run_before_a_version_serves(
         wait_for(lambda: states(double).get("7") == "LOADING")
         time.sleep(0.3)
         assert answering_version(double) == 1
-
-
-@pytest.mark.slow
-def test_restarted_server_keeps_its_ports(double):
-    addresses = double.rest_url, double.grpc_target
-    double.kill()
-    with pytest.raises(requests.ConnectionError):
-        get(double.rest_url)
-    double.restart()
-    assert (double.rest_url, double.grpc_target) == addresses
-    assert predict(double)[0] == 200 and answering_version(double) == 1
 
 
 def test_server_listens_only_at_127_0_0_1(double):

@@ -1,7 +1,6 @@
 """Responses of `conftest.server`, the double or a real server."""
 
 import base64
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -84,19 +83,6 @@ def test_output_filter_selects_outputs(calls):
     assert set(calls.predict(request)[1]) == {"score"}
 
 
-def test_requests_can_name_a_version(server, calls):
-    request = calls.request(text=TEXTS)
-    answer, arrays = calls.predict(request)
-    request.model_spec.version.value = answer.model_spec.version.value
-    assert calls.predict(request)[1]["translation"].tolist() == (
-        arrays["translation"].tolist()
-    )
-    url = f"{server.rest_url}/versions/{answer.model_spec.version.value}"
-    code, found = post(f"{url}:predict", {"instances": TEXTS})
-    assert code == 200
-    assert found["predictions"] == predict(server, instances=TEXTS)
-
-
 def test_status_lists_the_version_that_answers(server, calls):
     version = calls.predict(calls.request(text=TEXTS))[0].model_spec.version
     code, found = get(server.rest_url)
@@ -135,15 +121,3 @@ def test_metadata_list_inputs_and_outputs(server, calls):
     assert set(packed.signature_def) == set(signatures)
     outputs = packed.signature_def["translate"].outputs
     assert set(outputs) == set(signatures["translate"]["outputs"])
-
-
-def test_concurrent_requests_get_their_own_answers(server):
-    texts = [f"{'the ' * (i % 5)}cat ." for i in range(24)]
-    expected = predict(server, instances=texts)
-    with ThreadPoolExecutor(8) as pool:
-        found = list(
-            pool.map(lambda text: predict(server, instances=[text])[0], texts)
-        )
-    for one, other in zip(found, expected, strict=True):
-        assert one["translation"] == other["translation"]
-        np.testing.assert_allclose(one["score"], other["score"], rtol=1e-4)
