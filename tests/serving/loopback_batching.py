@@ -4,8 +4,11 @@ Checks and messages are those of TensorFlow Serving (batching_session.cc and
 batching_util.h, 2.20.0).
 """
 
+import json
+import re
 import threading
 import traceback
+from concurrent.futures import Future
 
 import numpy as np
 
@@ -13,21 +16,37 @@ from tests.serving.loopback_error import TensorFlowError
 from tests.serving.loopback_scheduler import Queue, QueueOptions, Scheduler
 
 INVALID_ARGUMENT, FAILED_PRECONDITION, INTERNAL = 3, 9, 13
+# Fields of `BatchingParameters` (session_bundle_config.proto, 2.20.0), which
+# tensorflow-serving-api lacks.
+PARAMETERS = {
+    "max_batch_size",
+    "batch_timeout_micros",
+    "max_enqueued_batches",
+    "num_batch_threads",
+    "enable_large_batch_splitting",
+}
+
+
+def read_parameters(text):
+    """Read a `BatchingParameters` proto in text format: field -> value."""
+    text = re.sub("#.*", "", text)
+    assert re.fullmatch(r"\s*(\w+ { value: (\d+|true|false) }\s*)*", text), text
+    fields = re.findall(r"(\w+) { value: (\w+) }", text)
+    found = {name: json.loads(value) for name, value in fields}
+    assert len(fields) == len(found) and found.keys() <= PARAMETERS, fields
+    return found
 
 
 class Batching:
     """Batching of all models of a server.
 
     Args:
-        parameters: The `BatchingParameters` proto.
+        parameters: The result of `read_parameters`.
     """
 
     def __init__(self, parameters):
-        threads = None
-        if parameters.HasField("num_batch_threads"):
-            threads = parameters.num_batch_threads.value
         self._options = QueueOptions.of(parameters)
-        self._scheduler = Scheduler(threads)
+        self._scheduler = Scheduler(parameters.get("num_batch_threads"))
 
     def wrap(self, session):
         """Return a `BatchingSession` around a session."""
@@ -79,23 +98,29 @@ class BatchingSession:
             inputs = {name: merged(name, tasks) for name in tasks[0].inputs}
             outputs = {name: name for name in tasks[0].outputs}
             found = self._session.run(inputs, outputs)
-        except TensorFlowError as error:
-            for task in tasks:
-                task.fail(error)
         except Exception as error:
             # A bug of the double must not leave threads waiting, nor end one.
-            traceback.print_exc()
+            code, message = INTERNAL, repr(error)
+            if isinstance(error, TensorFlowError):
+                code, message = error.code, error.message
+            else:
+                traceback.print_exc()
             for task in tasks:
-                task.fail(TensorFlowError(INTERNAL, repr(error)))
+                # A new object, as each thread raises its own.
+                task.set_exception(TensorFlowError(code, message))
         else:
             end = 0
             for task in tasks:
                 start, end = end, end + task.size
-                task.succeed({key: x[start:end] for key, x in found.items()})
+                rows = {key: x[start:end] for key, x in found.items()}
+                task.set_result(rows)
 
 
-class Task:
+class Task(Future):
     """A request that waits in a queue.
+
+    `result` has no timeout: like the real server, it does not notice that a
+    client has left.
 
     Args:
         inputs: Tensor name -> array.
@@ -103,31 +128,9 @@ class Task:
     """
 
     def __init__(self, inputs, outputs):
+        super().__init__()
         self.inputs, self.outputs = inputs, outputs
         self.size = task_size(inputs)
-        self._done, self._found, self._error = threading.Event(), None, None
-
-    def succeed(self, found):
-        """Set the outputs."""
-        self._found = found
-        self._done.set()
-
-    def fail(self, error):
-        """Set an error instead of outputs."""
-        self._error = error
-        self._done.set()
-
-    def result(self):
-        """Wait for the outputs and return them, or raise the error.
-
-        There is no timeout: like the real server, it does not notice that a
-        client has left.
-        """
-        self._done.wait()
-        if self._error is not None:
-            # A new object, as each thread raises its own.
-            raise TensorFlowError(self._error.code, self._error.message)
-        return self._found
 
 
 def task_size(inputs):

@@ -26,21 +26,16 @@ class QueueOptions:
 
     @classmethod
     def of(cls, parameters):
-        """Create options from a `BatchingParameters` proto.
+        """Create options from the fields of a `BatchingParameters` proto.
 
         Absent fields have the defaults of `GetQueueOptions`
         (bundle_factory_util.h, 2.20.0).
         """
-
-        def given(name, default):
-            present = parameters.HasField(name)
-            return getattr(parameters, name).value if present else default
-
-        assert not given("enable_large_batch_splitting", False)
+        assert not parameters.get("enable_large_batch_splitting", False)
         return cls(
-            batch_limit=given("max_batch_size", cls.batch_limit),
-            timeout=given("batch_timeout_micros", 0) / 1e6,
-            max_enqueued=given("max_enqueued_batches", cls.max_enqueued),
+            parameters.get("max_batch_size", cls.batch_limit),
+            parameters.get("batch_timeout_micros", 0) / 1e6,
+            parameters.get("max_enqueued_batches", cls.max_enqueued),
         )
 
 

@@ -15,13 +15,13 @@ import json
 import os
 import signal
 import threading
+from pathlib import Path
 
-from tests.serving.loopback_batching import Batching
+from tests.serving.loopback_batching import Batching, read_parameters
 from tests.serving.loopback_grpc import grpc_server
 from tests.serving.loopback_model import ServedModel
 from tests.serving.loopback_rest import RestServer
 from tests.serving.loopback_version import Settings
-from tests.serving.server_protos import read_text, unpublished
 
 
 def main():
@@ -29,12 +29,8 @@ def main():
     arguments, parent = parser().parse_args(), os.getppid()
     batching = None
     if arguments.batching_parameters_file:
-        batching = Batching(
-            read_text(
-                arguments.batching_parameters_file,
-                unpublished("BatchingParameters"),
-            )
-        )
+        text = Path(arguments.batching_parameters_file).read_text()
+        batching = Batching(read_parameters(text))
     model = ServedModel(
         arguments.name,
         arguments.base_path,
