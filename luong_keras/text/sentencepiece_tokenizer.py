@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import io
-import itertools
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -156,13 +155,22 @@ class SentencePieceTokenizer(Tokenizer):
                     "`user_defined_symbols`, and lowercase=True. Write it in "
                     "lower case."
                 )
-        cleaned = map_lines(lambda text: clean_text(text, lowercase), lines)
+        failures: list[BaseException] = []
+
+        def sentences() -> Iterator[bytes]:
+            try:
+                for batch in map_lines(
+                    lambda text: clean_text(text, lowercase), lines
+                ):
+                    yield from batch.numpy().tolist()
+            except BaseException as error:  # including Ctrl-C
+                failures.append(error)
+                raise
+
         model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=itertools.chain.from_iterable(
-                    batch.numpy().tolist() for batch in cleaned
-                ),
+                sentence_iterator=sentences(),
                 model_writer=model,
                 # A smaller size would drop rare characters of a "char" model.
                 vocab_size=(
@@ -192,6 +200,8 @@ class SentencePieceTokenizer(Tokenizer):
                 minloglevel=2,
             )
         except RuntimeError as error:
+            if failures:  # SentencePiece reports them as its own error.
+                raise failures[0] from None
             raise _training_error(vocabulary_size, error) from error
         tokenizer = cls._of_bytes(model.getvalue(), lowercase=lowercase)
         size = tokenizer.vocabulary_size

@@ -664,6 +664,13 @@ MUTATIONS = [
         ("tests/text/test_tokenizers.py",),
     ),
     Mutation(
+        "SentencePiece replaces an error of the lines",
+        "text/sentencepiece_tokenizer.py",
+        "if failures:",
+        "if False:",
+        ("tests/text/test_tokenizers.py",),
+    ),
+    Mutation(
         "a translation keeps a line end",
         "text/sentencepiece_tokenizer.py",
         'r"[\\n\\r]", " "',

@@ -313,6 +313,16 @@ def test_characters_are_left_out_only_on_request():
     assert made.encode(["q"]).to_list()[0][-1] == UNK_ID
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+def test_errors_of_lines_are_raised_unchanged(error):
+    def lines():
+        yield from ["a cat"] * 10_000
+        raise error
+
+    with pytest.raises(error):
+        SentencePieceTokenizer.train(lines(), 12)
+
+
 def test_text_without_subwords_is_joined_as_written():
     tokenizer = SentencePieceTokenizer.train(["我们去北京。"] * 3, 15)
     text = ["我<s>们 </s> <unk> <pad>", "去 <b>"]
