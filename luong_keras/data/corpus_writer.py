@@ -3,6 +3,7 @@
 import functools
 import itertools
 import os
+import signal
 import threading
 import time
 from collections import Counter
@@ -316,6 +317,8 @@ def map_chunks(
 
 def _exit_with_parent(parent: int) -> None:
     """Make this process end soon after its parent, even if it is killed."""
+    # A terminal sends Ctrl-C to both; the parent ends this process.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -287,13 +287,14 @@ def test_workers_end_with_their_parent(number):
 
 
 @pytest.mark.slow
-def test_workers_do_not_load_keras():
+def test_workers_load_no_keras_and_ignore_ctrl_c():
     def loaded(_):
         import sys
 
         import luong_keras
 
-        return luong_keras.__version__, "keras" in sys.modules
+        handler = signal.getsignal(signal.SIGINT)
+        return luong_keras.__version__, "keras" in sys.modules, handler
 
     found, _ = corpus_writer.map_chunks(loaded, "ab", 2)
-    assert found == (luong_keras.__version__, False)
+    assert found == (luong_keras.__version__, False, signal.SIG_IGN)

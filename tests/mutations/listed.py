@@ -761,6 +761,13 @@ MUTATIONS = [
         "labels",
     ),
     Mutation(
+        "Ctrl-C ends the processes that prepare text",
+        "data/corpus_writer.py",
+        "signal.SIG_IGN",
+        "signal.SIG_DFL",
+        ("tests/data/test_corpus_writing.py",),
+    ),
+    Mutation(
         "duplicates are kept",
         "data/corpus_writer.py",
         "if result[2] in seen_hashes:",
