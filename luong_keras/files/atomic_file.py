@@ -74,8 +74,7 @@ def atomic_path(
                 raise OSError(
                     errno.ENOSPC, f"{free:,} of {size:,} bytes are free"
                 )
-        owner = f"{socket.gethostname()}@{os.getpid()}-"
-        temporary = path.with_name(f"{_PREFIX}{owner}{path.name}")
+        temporary = path.with_name(partial_name(path.name))
         try:
             yield temporary
             sync(temporary)
@@ -100,8 +99,13 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         temporary.write_bytes(text.encode("utf-8"))
 
 
+def partial_name(name: str) -> str:
+    """Return the name of a temporary file or folder of this process."""
+    return f"{_PREFIX}{socket.gethostname()}@{os.getpid()}-{name}"
+
+
 def remove_partial_files(folder: Path, name: str | None = None) -> None:
-    """Remove temporary files left by killed processes of this machine.
+    """Remove temporary files and folders of killed processes of this machine.
 
     Args:
         folder: The folder of the files.
@@ -113,7 +117,11 @@ def remove_partial_files(folder: Path, name: str | None = None) -> None:
     ending = "*" if name is None else glob.escape(name)
     for partial in folder.glob(f"{glob.escape(prefix)}*-{ending}"):
         number = partial.name.removeprefix(prefix).partition("-")[0]
-        if number.isdecimal() and not is_running(int(number)):
+        if not number.isdecimal() or is_running(int(number)):
+            continue
+        if partial.is_dir():
+            shutil.rmtree(partial, ignore_errors=True)
+        else:
             partial.unlink(missing_ok=True)
 
 

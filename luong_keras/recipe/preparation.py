@@ -16,6 +16,7 @@ from luong_keras.data.datasets import (
     load_datasets,
 )
 from luong_keras.data.pair_checks import FILTERED, REASONS, check_pair
+from luong_keras.files.atomic_file import partial_name
 from luong_keras.files.json_lines import read_json_lines, write_json_lines
 from luong_keras.progress import progress_bar, with_bar
 from luong_keras.tables import pluralize
@@ -187,7 +188,8 @@ def _open_kept_corpus(config: RunConfig, run: RunFolder) -> Corpus | None:
 def _check_same_text(corpus: Corpus, config: RunConfig, run: RunFolder):
     """Check that changed files still hold the training text of the run."""
     print("The files of the text have changed since; comparing them.")
-    with tempfile.TemporaryDirectory(prefix=".corpus-", dir=run.path) as folder:
+    prefix = partial_name("corpus-")
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=run.path) as folder:
         new_corpus = prepare_corpus(
             load_datasets(config.data), config, Path(folder)
         )

@@ -847,7 +847,7 @@ MUTATIONS = [
     Mutation(
         "one temporary name for all processes",
         "files/atomic_file.py",
-        'path.with_name(f"{_PREFIX}{owner}{path.name}")',
+        "path.with_name(partial_name(path.name))",
         'path.with_name(f"{_PREFIX}{path.name}")',
         ("tests/files",),
     ),
@@ -977,6 +977,13 @@ MUTATIONS = [
         "return self._should_stop",
         ("tests/training/test_callbacks.py",),
         "processes",
+    ),
+    Mutation(
+        "folders of killed processes stay",
+        "files/atomic_file.py",
+        "shutil.rmtree(partial, ignore_errors=True)",
+        "pass",
+        ("tests/recipe/test_preparation.py",),
     ),
     Mutation(
         "a run continues with another text",

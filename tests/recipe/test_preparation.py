@@ -2,11 +2,13 @@
 
 import dataclasses
 import os
+import shutil
 
 import pytest
 
 from luong_keras.config import DataConfig, RunConfig
 from luong_keras.data import datasets
+from luong_keras.files.folder_lock import lock_folder
 from luong_keras.recipe import preparation
 from luong_keras.recipe.preparation import evaluation_pairs, prepare_text
 from luong_keras.recipe.user_text import text_settings
@@ -101,7 +103,24 @@ def test_files_with_a_new_time_and_the_same_text_are_accepted(
     before = file_states(run.corpus)
     assert texts(*prepare_text(config, run)) == first
     assert file_states(run.corpus) == before
-    assert not list(run.path.glob(".corpus-*"))
+    assert not list(run.path.glob(".*corpus-*"))
+
+
+def test_the_next_call_removes_the_text_of_a_killed_comparison(
+    tmp_path, config, run, monkeypatch
+):
+    def killed(datasets, config, folder):
+        name = folder.name.replace(f"@{os.getpid()}-", f"@{2**22 + 1}-")
+        shutil.copytree(folder, folder.with_name(name))
+        raise KeyError
+
+    monkeypatch.setattr(preparation, "prepare_corpus", killed)
+    os.utime(tmp_path / "train.tsv", (1, 1))
+    with pytest.raises(KeyError):
+        prepare_text(config, run)
+    assert len(list(run.path.glob(".*corpus-*"))) == 1
+    with lock_folder(run.path):
+        assert not list(run.path.glob(".*corpus-*"))
 
 
 def test_a_different_text_is_refused_and_nothing_changes(tmp_path, config, run):
