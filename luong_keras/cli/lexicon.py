@@ -74,6 +74,13 @@ def run(arguments: Lexicon) -> int:
         source, target = arguments.files
         sentences = file_links(tokenizers, source, target, arguments.links)
     pairs = aligned_word_pairs(sentences, min_count=arguments.min_count)
+    if not pairs:
+        raise ValueError(
+            "Expected: words that are linked at least "
+            f"{pluralize(arguments.min_count, 'time')} (--min-count). "
+            "Received: none, so the shortlist would be empty. Give more text, "
+            "or a smaller --min-count."
+        )
     output = arguments.output or folder.shortlist
     write_dictionary(output, pairs)
     words = len({pair.source for pair in pairs})

@@ -368,6 +368,8 @@ def test_lexicon_of_given_links(call, tmp_path):
         ("house", "Haus"): 0.5,
         ("house", "das"): 0.5,
     }
+    (error,) = call(*given, tmp_path / "links", "--min-count", 2, status=2)
+    assert "linked at least 2 times" in error
     (tmp_path / "links").write_text("0-0\n2-0\n")
     (error,) = call(*given, tmp_path / "links", status=2)
     assert (

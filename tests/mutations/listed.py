@@ -979,6 +979,13 @@ MUTATIONS = [
         "processes",
     ),
     Mutation(
+        "a shortlist may be empty",
+        "cli/lexicon.py",
+        "if not pairs:",
+        "if False:",
+        ("tests/cli/test_commands.py",),
+    ),
+    Mutation(
         "folders of killed processes stay",
         "files/atomic_file.py",
         "shutil.rmtree(partial, ignore_errors=True)",
