@@ -979,6 +979,13 @@ MUTATIONS = [
         "processes",
     ),
     Mutation(
+        "cut lines of a check of an export are a Python warning",
+        "cli/translate.py",
+        "    with TruncationInParts() as cut:\n        expected",
+        "    cut = TruncationInParts()\n    if True:\n        expected",
+        ("tests/cli/test_commands.py",),
+    ),
+    Mutation(
         "a shortlist may be empty",
         "cli/lexicon.py",
         "if not pairs:",
