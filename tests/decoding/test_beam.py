@@ -17,6 +17,7 @@ from tests.decoding.toy_step import (
     as_lists,
     log_softmax,
     symbol_log_probabilities,
+    translations,
 )
 
 tensorflow = pytest.mark.tensorflow
@@ -89,15 +90,6 @@ def check_sentence(found, step, sentence, *settings):
     return expected
 
 
-def search_one(step, max_length, **options):
-    """Search one sentence with a step that does not read its states."""
-    states = [np.zeros((1, 1), "float32")]
-    (found,) = as_lists(
-        beam_search(step, states, [max_length], max_length, **options)
-    )
-    return found
-
-
 @pytest.mark.slow_on_jax
 @pytest.mark.slow_after_first
 @pytest.mark.parametrize(
@@ -123,17 +115,15 @@ def test_beam_search_matches_the_reference(
     sentences = [3, 5, 7, 11, 13]
     max_lengths = [7, 4, 6, 1, 3]
     min_lengths = [1, 3, 6, 1, 0]
-    found = as_lists(
-        beam_search(
-            step,
-            step.states(*sentences),
-            np.array(max_lengths),
-            max(max_lengths),
-            min_lengths=np.array(min_lengths),
-            beam_size=beam_size,
-            stack_size=stack_size,
-            length_penalty=penalty,
-        )
+    found = translations(
+        step,
+        sentences,
+        np.array(max_lengths),
+        beam_search,
+        min_lengths=np.array(min_lengths),
+        beam_size=beam_size,
+        stack_size=stack_size,
+        length_penalty=penalty,
     )
     for row, sentence in enumerate(sentences):
         check_sentence(
@@ -151,13 +141,10 @@ def test_beam_search_matches_the_reference(
             assert EOS_ID not in words
 
 
-class PairStep:
+class PairStep(ConstantStep):
     """Probabilities of a word given its position and the word before it."""
 
-    def __init__(self, probabilities):
-        with np.errstate(divide="ignore"):
-            self.logits = np.log(np.array(probabilities, "float32"))
-        self.calls = 0  # TensorFlow runs a loop outside a graph step by step
+    calls = 0  # TensorFlow runs a loop outside a graph step by step
 
     def __call__(self, ids, states, position):
         self.calls += 1
@@ -197,9 +184,11 @@ def test_stack_keeps_the_best_or_the_first(
         ("first", first, first_steps),
     ):
         step = PairStep(table)
-        found = search_one(
+        (found,) = translations(
             step,
+            [1],
             4,
+            beam_search,
             beam_size=3,
             stack_size=stack_size,
             length_penalty=penalty,
@@ -231,18 +220,16 @@ def test_first_finished_hypotheses_are_kept(
     step = ToyStep(end_logit=1.0, seed=beam_size)
     sentences = range(1, 31)
     sizes = np.resize(given_sizes or stack_size, 30)
-    found = as_lists(
-        beam_search(
-            step,
-            step.states(*sentences),
-            np.full(30, 7),
-            7,
-            beam_size=beam_size,
-            stack_size=stack_size,
-            length_penalty=penalty,
-            stack_sizes=sizes if given_sizes else None,
-            stack_keeps="first",
-        )
+    found = translations(
+        step,
+        sentences,
+        7,
+        beam_search,
+        beam_size=beam_size,
+        stack_size=stack_size,
+        length_penalty=penalty,
+        stack_sizes=sizes if given_sizes else None,
+        stack_keeps="first",
     )
     num_different = 0
     for row, sentence in enumerate(sentences):
@@ -263,87 +250,22 @@ def test_unknown_stack_rule_is_refused():
 @tensorflow
 def test_search_of_a_large_vocabulary_matches_the_reference():
     step = ToyStep(vocabulary_size=1500, end_logit=9.0)
-    found = as_lists(
-        beam_search(step, step.states(3, 5), [4, 5], 5, beam_size=4)
-    )
+    found = translations(step, [3, 5], [4, 5], beam_search, beam_size=4)
     for row, (sentence, max_length) in enumerate([(3, 4), (5, 5)]):
         check_sentence(found[row], step, sentence, max_length, 1, 4, 4, 0.0)
-
-
-def test_end_symbol_takes_no_place_in_the_beam():
-    # `</s>` (0.6) is the most probable symbol after the first step, but the
-    # one live hypothesis continues with word 4 until the stack is full.
-    step = ConstantStep([0, 0, 0, 0.6, 0.3, 0.1])
-    found = search_one(step, 9, beam_size=1, stack_size=3)
-    assert [words for _, words, _ in found] == [(4,), (4, 4), (4, 4, 4)]
-    np.testing.assert_allclose(
-        [score for score, _, _ in found],
-        [n * math.log(0.3) + math.log(0.6) for n in (1, 2, 3)],
-        rtol=1e-5,
-    )
-
-
-@tensorflow
-def test_full_stack_waits_only_with_a_length_penalty():
-    # A stack of one. `4 </s>` has the best sum of log-probabilities, longer
-    # translations have a better mean.
-    step = ConstantStep([0, 0, 0, 0.2, 0.8])
-    plain, mean = (
-        search_one(step, 5, beam_size=2, stack_size=1, length_penalty=penalty)
-        for penalty in (0.0, 1.0)
-    )
-    assert plain[0][1] == (4,)
-    assert mean[0][1] == (4, 4, 4, 4)
-    np.testing.assert_allclose(
-        mean[0][0], (4 * math.log(0.8) + math.log(0.2)) / 5, rtol=1e-5
-    )
-
-
-@tensorflow
-def test_unfinished_scores_lack_the_end_symbol():
-    step = ConstantStep([0, 0, 0, 0, 0.75, 0.25])
-    found = search_one(step, 2, beam_size=3, stack_size=5, length_penalty=1.0)
-    # Three live hypotheses, so three of the five ranks are filled.
-    assert [words for _, words, _ in found][0] == (4, 4)
-    assert len(found) == 3
-    np.testing.assert_allclose(
-        [score for score, _, _ in found],
-        [
-            2 * math.log(0.75) / 2,
-            (math.log(0.75) + math.log(0.25)) / 2,
-            (math.log(0.75) + math.log(0.25)) / 2,
-        ],
-        rtol=1e-5,
-    )
-
-
-@tensorflow
-@pytest.mark.parametrize("penalty", [0.0, 1.0])
-def test_impossible_words_leave_places_empty(penalty):
-    # Only word 4 can continue, so one of six places is live. Neither other
-    # words nor `</s>` may fill the other places.
-    step = ConstantStep([0, 0, 0, 0.01, 0.99])
-    found = search_one(step, 4, beam_size=6, length_penalty=penalty)
-    assert sorted(words for _, words, _ in found) == [
-        (4,),
-        (4, 4),
-        (4, 4, 4),
-    ]
 
 
 @tensorflow
 def test_maximum_length_zero_gives_an_empty_translation():
     step = ToyStep(end_logit=9)
-    found = as_lists(
-        beam_search(
-            step,
-            step.states(1, 2),
-            np.array([0, 3]),
-            3,
-            min_lengths=np.array([0, 1]),
-            beam_size=2,
-            length_penalty=1.0,
-        )
+    found = translations(
+        step,
+        [1, 2],
+        [0, 3],
+        beam_search,
+        min_lengths=[0, 1],
+        beam_size=2,
+        length_penalty=1.0,
     )
     assert [(score, words) for score, words, _ in found[0]] == [(0.0, ())]
     assert len(found[1]) == 2
@@ -360,19 +282,16 @@ def test_search_settings_per_sentence(end_logit, keeps):
     max_lengths = [7, 4, 6, 1, 5, 7]
     beams, stacks = [1, 2, 4, 3, 3, 4], [1, 4, 2, 3, 3, 4]
     penalties = [0.0, 1.0, 0.5, 0.0, 1.0, 0.0]
-    found = as_lists(
-        beam_search(
-            step,
-            step.states(*sentences),
-            np.array(max_lengths),
-            max(max_lengths),
-            min_lengths=np.ones(6, "int32"),
-            beam_size=4,
-            length_penalty=np.array(penalties, "float32"),
-            beam_sizes=np.array(beams),
-            stack_sizes=np.array(stacks),
-            stack_keeps=keeps,
-        )
+    found = translations(
+        step,
+        sentences,
+        max_lengths,
+        beam_search,
+        beam_size=4,
+        length_penalty=np.array(penalties, "float32"),
+        beam_sizes=np.array(beams),
+        stack_sizes=np.array(stacks),
+        stack_keeps=keeps,
     )
     for row, sentence in enumerate(sentences):
         check_sentence(
@@ -393,16 +312,14 @@ def test_prefix_is_forced_and_scored():
     step = ToyStep(end_logit=-1.0, seed=4)
     prefix = np.array([[6, 4, 1], [7, 0, 0]])
     lengths = np.array([3, 1])
-    found = as_lists(
-        beam_search(
-            step,
-            step.states(5, 9),
-            np.array([7, 6]),
-            7,
-            beam_size=3,
-            prefix=prefix,
-            prefix_lengths=lengths,
-        )
+    found = translations(
+        step,
+        [5, 9],
+        [7, 6],
+        beam_search,
+        beam_size=3,
+        prefix=prefix,
+        prefix_lengths=lengths,
     )
     for row, sentence in enumerate((5, 9)):
         prefix_words = tuple(prefix[row, : lengths[row]])
@@ -426,15 +343,9 @@ def test_prefix_is_forced_and_scored():
 def test_prefix_with_end_symbol_forces_the_translation():
     step = ToyStep(seed=4)
     words = (6, 4, 4, 1)
-    (found,) = as_lists(
-        beam_search(
-            step,
-            step.states(5),
-            np.array([5]),
-            5,
-            beam_size=1,
-            prefix=np.array([[*words, EOS_ID]]),
-        )
+    prefix = [[*words, EOS_ID]]
+    (found,) = translations(
+        step, [5], 5, beam_search, beam_size=1, prefix=prefix
     )
     score = sum(symbol_log_probabilities(step, 5, (*words, EOS_ID)))
     check(found, [(score, words)], partial(step.alignment_rows, 5))

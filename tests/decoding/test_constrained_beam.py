@@ -18,7 +18,7 @@ from tests.decoding.every_translation import (
     every_translation,
 )
 from tests.decoding.test_scorers import all_translations, check
-from tests.decoding.toy_step import ConstantStep, ToyStep, as_lists
+from tests.decoding.toy_step import ConstantStep, ToyStep, translations
 
 tensorflow = pytest.mark.tensorflow
 pytestmark = pytest.mark.slow_on_jax
@@ -98,16 +98,8 @@ def test_shapes_of_phrases_are_checked(words, lengths):
 def test_one_list_of_phrases_serves_all_sentences(strategy):
     step = ToyStep(SIZE, end_logit=-2.0)
     words, lengths = padded([[(4, 5), (5,)]])
-    found = as_lists(
-        search(
-            step,
-            step.states(*range(20)),
-            strategy,
-            [8] * 20,
-            8,
-            scorers=[ForbiddenPhrases(words, lengths)],
-        )
-    )
+    scorers = [ForbiddenPhrases(words, lengths)]
+    found = translations(step, range(20), 8, strategy=strategy, scorers=scorers)
     assert all(5 not in words for row in found for _, words, _ in row)
     assert any(4 in words for row in found for _, words, _ in row)
 
@@ -116,16 +108,13 @@ def test_one_list_of_phrases_serves_all_sentences(strategy):
 @pytest.mark.parametrize("penalty, size", [(0.0, 250), (0.0, 50), (1.0, 50)])
 def test_wide_beam_finds_all_translations_with_the_phrases(penalty, size):
     step = ToyStep(SIZE, end_logit=1.0)
-    found = as_lists(
-        search(
-            step,
-            step.states(*SENTENCES[:3]),
-            # Fewer than 50 translations contain the phrases.
-            ConstrainedBeam(size, *padded(PHRASES[:3]), stack_size=50),
-            [MAX_LENGTH] * 3,
-            MAX_LENGTH,
-            scorers=[LengthPenalty(penalty)],
-        )
+    found = translations(
+        step,
+        SENTENCES[:3],
+        MAX_LENGTH,
+        # Fewer than 50 translations contain the phrases.
+        strategy=ConstrainedBeam(size, *padded(PHRASES[:3]), stack_size=50),
+        scorers=[LengthPenalty(penalty)],
     )
     for row, sentence in enumerate(SENTENCES[:3]):
         scores = {
@@ -191,15 +180,8 @@ def test_required_phrases_always_occur(beam, end_logit):
         for sentence_phrases in phrases
     ]
     words, lengths = padded(phrases, max_phrases=3)
-    found = as_lists(
-        search(
-            step,
-            step.states(*sentences),
-            ConstrainedBeam(beam, words, lengths),
-            max_lengths,
-            max(max_lengths),
-        )
-    )
+    strategy = ConstrainedBeam(beam, words, lengths)
+    found = translations(step, sentences, max_lengths, strategy=strategy)
     for row, sentence_phrases in zip(found, phrases, strict=True):
         assert row
         for score, translation, _ in row:
@@ -214,16 +196,8 @@ def test_phrases_may_come_before_the_last_moment():
     # Two words are more probable than the required one. A beam of two without
     # a place reserved for it would delay it until the last step.
     step = ConstantStep([0, 0, 0, 0.4, 0.3, 0.05, 0.25])
-    words, lengths = padded([[(5,)]])
-    (found,) = as_lists(
-        search(
-            step,
-            [np.zeros((1, 1), "float32")],
-            ConstrainedBeam(2, words, lengths),
-            [9],
-            9,
-        )
-    )
+    strategy = ConstrainedBeam(2, *padded([[(5,)]]))
+    (found,) = translations(step, [1], 9, strategy=strategy)
     assert found[0][1] == (5,)
 
 
@@ -239,21 +213,18 @@ def test_beam_sizes_and_prefixes_per_sentence():
     max_lengths = [7, 6, 5]
 
     def searched(rows, width):
-        return as_lists(
-            search(
-                step,
-                step.states(*np.array([3, 5, 7])[rows]),
-                ConstrainedBeam(
-                    width,
-                    words[rows],
-                    lengths[rows],
-                    sizes=sizes[rows],
-                    stack_sizes=sizes[rows],
-                ),
-                np.array(max_lengths)[rows],
-                7,
-                scorers=[Prefix(prefixes[rows], prefix_lengths[rows])],
-            )
+        return translations(
+            step,
+            np.array([3, 5, 7])[rows],
+            np.array(max_lengths)[rows],
+            strategy=ConstrainedBeam(
+                width,
+                words[rows],
+                lengths[rows],
+                sizes=sizes[rows],
+                stack_sizes=sizes[rows],
+            ),
+            scorers=[Prefix(prefixes[rows], prefix_lengths[rows])],
         )
 
     batched = searched([0, 1, 2], 4)

@@ -3,7 +3,6 @@ import numpy as np
 import pytest
 from keras import ops
 
-from luong_keras.decoding.beam_search import beam_search
 from luong_keras.decoding.forced import forced_decoding
 from luong_keras.special_tokens import EOS_ID
 from tests.decoding.toy_step import ToyStep, symbol_log_probabilities
@@ -33,29 +32,6 @@ def test_probabilities_and_alignments_match_each_step():
         )
         assert not gains[row, length:].any()
         assert not alignments[row, length:].any()
-
-
-@pytest.mark.tensorflow
-def test_forced_score_equals_the_score_of_the_search():
-    step = ToyStep(end_logit=1.0)
-    found = beam_search(
-        step, step.states(*SENTENCES), np.full(3, 6), 6, beam_size=2
-    )
-    ids, lengths, scores, alignments = map(ops.convert_to_numpy, found)
-    for rank in range(2):
-        ended = ids[:, rank].copy()
-        ended[np.arange(3), lengths[:, rank]] = EOS_ID
-        forced = forced_decoding(
-            step, step.states(*SENTENCES), ended, lengths[:, rank] + 1
-        )
-        np.testing.assert_allclose(
-            ops.sum(forced.log_probabilities, axis=-1),
-            scores[:, rank],
-            rtol=1e-5,
-        )
-        np.testing.assert_allclose(
-            forced.alignments, alignments[:, rank], atol=1e-6
-        )
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,9 @@
 import numpy as np
 import pytest
 
-from luong_keras.decoding.beam_search import beam_search
 from luong_keras.decoding.greedy import greedy_search
 from luong_keras.special_tokens import EOS_ID
-from tests.decoding.toy_step import ToyStep, as_lists
+from tests.decoding.toy_step import ToyStep, translations
 
 MAX_LENGTHS, MIN_LENGTHS = [7, 4, 6, 2, 0, 5], [1, 3, 6, 0, 0, 1]
 SENTENCES = [3, 5, 7, 11, 13, 17]
@@ -36,14 +35,8 @@ def reference(step, sentence, max_length, min_length):
 )
 def test_every_step_takes_the_most_probable_word(size, end_logit):
     step = ToyStep(size, end_logit=end_logit)
-    found = as_lists(
-        greedy_search(
-            step,
-            step.states(*SENTENCES),
-            np.array(MAX_LENGTHS),
-            7,
-            min_lengths=MIN_LENGTHS,
-        )
+    found = translations(
+        step, SENTENCES, MAX_LENGTHS, greedy_search, min_lengths=MIN_LENGTHS
     )
     for row, sentence in enumerate(SENTENCES):
         ((score, words, alignments),) = found[row]
@@ -72,28 +65,11 @@ def test_cut_translation_has_no_alignments_after_its_end():
 @pytest.mark.parametrize("end_logit", [2.0, -30.0])
 def test_length_penalty_normalises_the_score(end_logit):
     step = ToyStep(end_logit=end_logit, seed=2)
-    inputs = (step, step.states(*SENTENCES), np.array(MAX_LENGTHS), 7)
-    options = {"length_penalty": 0.6}
-    greedy = as_lists(greedy_search(*inputs, **options))
-    plain = as_lists(greedy_search(*inputs))
+    inputs = (step, SENTENCES, MAX_LENGTHS, greedy_search)
+    greedy = translations(*inputs, length_penalty=0.6)
+    plain = translations(*inputs)
     for ((score, words, _),), ((sum_, _, _),), max_length in zip(
         greedy, plain, MAX_LENGTHS, strict=True
     ):
         symbols = min(len(words) + 1, max(max_length, 1))
         np.testing.assert_allclose(score, sum_ / symbols**0.6, rtol=1e-5)
-
-
-@pytest.mark.slow_after_first
-@pytest.mark.tensorflow
-@pytest.mark.parametrize("min_lengths", [None, MIN_LENGTHS])
-@pytest.mark.parametrize("end_logit", [2.0, 6.0, -30.0])
-def test_greedy_search_equals_a_beam_of_one(end_logit, min_lengths):
-    step = ToyStep(end_logit=end_logit, seed=2)
-    inputs = (step, step.states(*SENTENCES), np.array(MAX_LENGTHS), 7)
-    options = {"min_lengths": min_lengths}
-    greedy = as_lists(greedy_search(*inputs, **options))
-    beam = as_lists(beam_search(*inputs, beam_size=1, **options))
-    for ours, theirs in zip(greedy, beam, strict=True):
-        assert ours[0][1] == theirs[0][1]
-        np.testing.assert_allclose(ours[0][0], theirs[0][0], rtol=1e-5)
-        np.testing.assert_array_equal(ours[0][2], theirs[0][2])

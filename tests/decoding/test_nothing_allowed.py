@@ -22,6 +22,7 @@ from tests.decoding.toy_step import (
     ToyStep,
     as_lists,
     symbol_log_probabilities,
+    translations,
 )
 
 pytestmark = pytest.mark.slow_on_jax
@@ -113,15 +114,12 @@ class NothingAfterTwoWords(Scorer):
 
 def test_samples_without_allowed_words_are_left_out():
     step = ToyStep(SIZE, end_logit=2.0)
-    (found,) = as_lists(
-        search(
-            step,
-            step.states(5),
-            Sampling(60, seeds=[1]),
-            [4],
-            4,
-            scorers=[NothingAfterTwoWords()],
-        )
+    (found,) = translations(
+        step,
+        [5],
+        4,
+        strategy=Sampling(60, seeds=[1]),
+        scorers=[NothingAfterTwoWords()],
     )
     assert {words for _, words, _ in found} == {(word,) for word in WORDS}
     for score, words, _ in found:

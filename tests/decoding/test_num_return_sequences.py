@@ -18,8 +18,8 @@ from luong_keras.decoding.search import search
 from tests.decoding.toy_step import (
     ConstantStep,
     ToyStep,
-    as_lists,
     symbol_log_probabilities,
+    translations,
 )
 from tests.layer_checks import few_at_first
 
@@ -28,21 +28,8 @@ B, V, S, MAX_LENGTH = 12, 9, 4, 10
 
 def search_batch(strategy, scorers):
     step = ToyStep(V, S, end_logit=1.5, seed=2)
-    return run_search(
-        step, step.states(*range(B)), strategy, scorers, MAX_LENGTH
-    )
-
-
-def run_search(step, states, strategy, scorers, maximum):
-    return as_lists(
-        search(
-            step,
-            states,
-            strategy,
-            max_lengths=np.full(len(states[0]), maximum),
-            max_steps=maximum,
-            scorers=scorers,
-        )
+    return translations(
+        step, range(B), MAX_LENGTH, strategy=strategy, scorers=scorers
     )
 
 
@@ -125,14 +112,15 @@ def test_numbers_of_numpy_in_a_compiled_search(counts):
 def count_steps(num_return_sequences, scorers):
     """Return the number of steps of a search for one sentence."""
     taken = []
-    constant = ConstantStep([0.02, 0.04, 0.06, 0.5, 0.1, 0.28])  # `</s>`: 0.5
 
-    def step(ids, states, position):
-        taken.append(position)
-        return constant(ids, states, position)
+    class Counted(ConstantStep):
+        def __call__(self, ids, states, position):
+            taken.append(position)
+            return super().__call__(ids, states, position)
 
+    step = Counted([0.02, 0.04, 0.06, 0.5, 0.1, 0.28])  # `</s>`: 0.5
     strategy = Beam(8, num_return_sequences=num_return_sequences)
-    run_search(step, [np.zeros((1, 1), "float32")], strategy, scorers, 20)
+    translations(step, [1], 20, strategy=strategy, scorers=scorers)
     return len(taken)
 
 
@@ -164,10 +152,8 @@ def test_scores_that_may_rise_need_a_full_stack():
 
 def test_search_without_finished_hypotheses_does_not_end_early():
     step = ToyStep(V, S, end_logit=-1e6)  # nothing ends
-    states, scorers = step.states(*range(B)), [LengthPenalty(1.0)]
-    found = run_search(
-        step, states, Beam(3, num_return_sequences=1), scorers, 5
-    )
+    strategy, scorers = Beam(3, num_return_sequences=1), [LengthPenalty(1.0)]
+    found = translations(step, range(B), 5, strategy=strategy, scorers=scorers)
     for sentence, ((score, words, _),) in enumerate(found):
         # A search that ended early would have padding in place of words.
         total = sum(symbol_log_probabilities(step, sentence, words))

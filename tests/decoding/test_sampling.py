@@ -9,7 +9,11 @@ from luong_keras.decoding.scorers import Scorer
 from luong_keras.decoding.search import search
 from luong_keras.special_tokens import EOS_ID
 from tests.decoding.every_translation import SIZE, sampling_distribution
-from tests.decoding.toy_step import ToyStep, as_lists, symbol_log_probabilities
+from tests.decoding.toy_step import (
+    ToyStep,
+    symbol_log_probabilities,
+    translations,
+)
 
 pytestmark = pytest.mark.slow_on_jax
 NUM_SAMPLES = 4000
@@ -17,16 +21,8 @@ NUM_SAMPLES = 4000
 
 def draw_samples(step, strategy, maximum, sentence=5, **options):
     """Sample one sentence often; return the samples and their counts."""
-    found = as_lists(
-        search(
-            step,
-            step.states(*[sentence] * NUM_SAMPLES),
-            strategy,
-            [maximum] * NUM_SAMPLES,
-            maximum,
-            **options,
-        )
-    )
+    sentences = [sentence] * NUM_SAMPLES
+    found = translations(step, sentences, maximum, strategy=strategy, **options)
     return found, collections.Counter(
         words for row in found for _, words, _ in row
     )
@@ -95,14 +91,8 @@ def test_sampling_settings_per_sentence():
         "top_p": np.array([1.0, 1.0, 0.5, 0.7], "float32"),
         "seeds": np.array([4, 1, 9, 4], "int32"),
     }
-    batched = as_lists(
-        search(
-            step,
-            step.states(*sentences),
-            Sampling(3, **settings),
-            max_lengths,
-            6,
-        )
+    batched = translations(
+        step, sentences, max_lengths, strategy=Sampling(3, **settings)
     )
     assert len(batched[0]) == 3
     for row, sentence in enumerate(sentences):
@@ -110,14 +100,12 @@ def test_sampling_settings_per_sentence():
             name: value[row].item() for name, value in settings.items()
         }
         row_settings["seeds"] = [row_settings["seeds"]]
-        (single,) = as_lists(
-            search(
-                step,
-                step.states(sentence),
-                Sampling(3, **row_settings),
-                [max_lengths[row]],
-                max(max_lengths[row], 1),
-            )
+        (single,) = translations(
+            step,
+            [sentence],
+            [max_lengths[row]],
+            max_steps=max(max_lengths[row], 1),
+            strategy=Sampling(3, **row_settings),
         )
         assert [words for _, words, _ in batched[row]] == [
             words for _, words, _ in single

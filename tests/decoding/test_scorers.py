@@ -13,10 +13,8 @@ from luong_keras.decoding.scorers import (
     CoveragePenalty,
     LengthPenalty,
     NoRepeatedNgrams,
-    Prefix,
     Scorer,
 )
-from luong_keras.decoding.search import search
 from luong_keras.special_tokens import EOS_ID
 from tests.decoding.every_translation import (
     ENOUGH,
@@ -27,8 +25,8 @@ from tests.decoding.every_translation import (
 from tests.decoding.toy_step import (
     ConstantStep,
     ToyStep,
-    as_lists,
     symbol_log_probabilities,
+    translations,
 )
 
 tensorflow = pytest.mark.tensorflow
@@ -38,16 +36,9 @@ SENTENCES = [3, 5, 7]
 
 def all_translations(step, *scorers, sentences=SENTENCES):
     """Return all translations, found by an exhaustive beam."""
-    count = len(sentences)
-    return as_lists(
-        search(
-            step,
-            step.states(*sentences),
-            Beam(ENOUGH, 2 * ENOUGH),
-            [MAX_LENGTH] * count,
-            MAX_LENGTH,
-            scorers=scorers,
-        )
+    strategy = Beam(ENOUGH, 2 * ENOUGH)
+    return translations(
+        step, sentences, MAX_LENGTH, strategy=strategy, scorers=scorers
     )
 
 
@@ -127,16 +118,9 @@ def test_coverage_penalty_is_added_to_the_score(masked):
 def test_attention_after_the_end_is_not_counted(strategy):
     # The limits cut the first sentence; some of its samples end before.
     step = ToyStep(SIZE, end_logit=1.0)
-    limits = np.array([2, 9, 4])
-    found = as_lists(
-        search(
-            step,
-            step.states(*SENTENCES),
-            strategy,
-            limits,
-            9,
-            scorers=[CoveragePenalty(0.7)],
-        )
+    limits, scorers = np.array([2, 9, 4]), [CoveragePenalty(0.7)]
+    found = translations(
+        step, SENTENCES, limits, strategy=strategy, scorers=scorers
     )
     for sentence, limit, ranks in zip(SENTENCES, limits, found, strict=True):
         for score, words, _ in ranks:
@@ -153,15 +137,12 @@ def test_full_stack_waits_for_better_coverage():
     # full before.
     step = ToyStep(SIZE, end_logit=1.0, seed=8)
     for strength in (0.5, 2.0):
-        (found,) = as_lists(
-            search(
-                step,
-                step.states(3),
-                Beam(ENOUGH, 1),
-                [MAX_LENGTH],
-                MAX_LENGTH,
-                scorers=[CoveragePenalty(strength)],
-            )
+        (found,) = translations(
+            step,
+            [3],
+            MAX_LENGTH,
+            strategy=Beam(ENOUGH, 1),
+            scorers=[CoveragePenalty(strength)],
         )
         best = max(
             every_translation(step, 3).items(),
@@ -197,16 +178,13 @@ def test_repetitive_model_repeats_no_ngram():
     step = ConstantStep([1e-9, 1e-9, 1e-9, 1e-3, 0.6, 0.3, 0.1])
     sizes = np.array([0, 1, 2, 3], "int32")
     for strategy in (Greedy(), Beam(3), Sampling(2, 0.1)):
-        found = as_lists(
-            search(
-                step,
-                [np.zeros((4, 1), "float32")],
-                strategy,
-                [12] * 4,
-                12,
-                min_lengths=[5] * 4,
-                scorers=[NoRepeatedNgrams(sizes)],
-            )
+        found = translations(
+            step,
+            range(4),
+            12,
+            strategy=strategy,
+            min_lengths=5,
+            scorers=[NoRepeatedNgrams(sizes)],
         )
         assert repeats(found[0][0][1], 3)
         for size in (1, 2, 3):
@@ -235,23 +213,6 @@ def test_scorers_may_be_an_iterator():
         without = search_of(step, *given)
         np.testing.assert_array_equal(from_iterator.ids, from_list.ids)
         assert not np.array_equal(from_iterator.ids, without.ids)
-
-
-@tensorflow
-def test_prefix_arguments_equal_the_prefix_scorer():
-    step = ToyStep(SIZE)
-    words = np.array([[4, 5], [5, 0], [0, 0]])
-    lengths = np.array([2, 1, 0])
-    arguments = (step, step.states(*SENTENCES), [MAX_LENGTH] * 3, MAX_LENGTH)
-    given = beam_search(
-        *arguments, beam_size=3, prefix=words, prefix_lengths=lengths
-    )
-    scorer = beam_search(
-        *arguments, beam_size=3, scorers=[Prefix(words, lengths)]
-    )
-    for one, other in zip(given, scorer, strict=True):
-        np.testing.assert_array_equal(one, other)
-    assert as_lists(given)[0][0][1][:2] == (4, 5)
 
 
 class Bigrams(Scorer):
@@ -299,15 +260,12 @@ def test_bonus_counts_in_every_search():
     table[:, 4] = math.log(1000)
     step = ToyStep(SIZE, seed=2)
     for strategy in (Greedy(), Beam(1)):
-        ((best, *_),) = as_lists(
-            search(
-                step,
-                step.states(3),
-                strategy,
-                [3],
-                3,
-                scorers=[Bigrams(table)],
-                min_lengths=[2],
-            )
+        ((best, *_),) = translations(
+            step,
+            [3],
+            3,
+            strategy=strategy,
+            scorers=[Bigrams(table)],
+            min_lengths=2,
         )
         assert best[1][:2] == (4, 4)

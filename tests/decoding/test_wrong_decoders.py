@@ -28,11 +28,6 @@ def logits_of(ids, *shape):
     return ops.zeros((ids.shape[0], *shape)) + ops.reshape(rows, shape)
 
 
-def test_model_as_step_is_refused_naming_the_adapter():
-    with refused("Functional", "ModelStep(model, constants)"):
-        beam(FunctionalPair().decoder, [STATE, STATE])
-
-
 def test_functional_inputs_must_match():
     decoder = FunctionalPair().decoder
     shapes = "[(None, None), (None, 8), (None, 8)]"

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from luong_keras.decoding import search
 from luong_keras.special_tokens import BOS_ID, EOS_ID
 
 ROWS = 997
@@ -70,6 +71,10 @@ class ConstantStep:
         with np.errstate(divide="ignore"):
             self.logits = np.log(np.array(probabilities, "float32"))
 
+    def states(self, *sentences):
+        """Return first states, which are not read."""
+        return [np.zeros((len(sentences), 1), "float32")]
+
     def __call__(self, ids, states, position):
         zeros = ops.zeros_like(ops.cast(ids, "float32"))[..., None]
         return zeros + ops.convert_to_tensor(self.logits), states, zeros
@@ -92,6 +97,12 @@ def log_softmax(logits):
     logits = np.asarray(logits, "float64")
     logits = logits - logits.max(-1, keepdims=True)
     return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+
+
+def translations(step, sentences, max_lengths, function=search, **options):
+    """Search these sentences and return the result as lists."""
+    states = step.states(*sentences)
+    return as_lists(function(step, states, max_lengths=max_lengths, **options))
 
 
 def as_lists(hypotheses):
