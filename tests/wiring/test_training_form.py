@@ -1,10 +1,9 @@
 """Outputs and gradients without dropout are equal in training and inference.
 
 Compared are the outputs at all real positions of padded sentences, and their
-gradients with respect to the inputs and all weights.
+gradients with respect to the inputs and all weights. The form of training of
+other decoders and losses is tested in `layers/rnn` and `ops`.
 """
-
-import functools
 
 import keras
 import numpy as np
@@ -12,12 +11,11 @@ import pytest
 from keras import ops
 
 import luong_keras as lk
-from luong_keras.config import AttentionConfig, ModelConfig
-from luong_keras.models.translation_model import TranslationModel
 from tests.layer_checks import (
     BACKEND,
     LAYERS,
     UNITS,
+    few_at_first,
     loss_and_gradients,
     prefix_mask,
     random,
@@ -32,13 +30,6 @@ TIGHT = {"rtol": 1e-9, "atol": 1e-9}
 
 pytestmark = pytest.mark.usefixtures("float64")
 tensorflow = pytest.mark.tensorflow  # JAX takes minutes to compile them
-
-
-def only_one_on_jax(names, chosen):
-    return [
-        pytest.param(name, marks=() if name == chosen else tensorflow)
-        for name in names
-    ]
 
 
 class InMode:
@@ -100,9 +91,10 @@ def variable(*shape, seed):
 # Public layers, as all tests of layers call them.
 
 
-@pytest.mark.slow_after_first
 @tensorflow
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize(
+    "name", few_at_first(LAYERS, ("LuongAttention", "InputFeedingLSTM"))
+)
 def test_public_layers(name):
     make, apply = LAYERS[name]
     layer = make("float64")
@@ -141,7 +133,13 @@ ENCODERS = {
 
 @pytest.mark.slow_after_first
 @pytest.mark.parametrize(
-    "name", only_one_on_jax(ENCODERS, "lstm, bidirectional")
+    "name",
+    [
+        pytest.param(
+            name, marks=() if name == "lstm, bidirectional" else tensorflow
+        )
+        for name in ENCODERS
+    ],
 )
 def test_encoders(name):
     encoder = lk.Encoder(UNITS, dtype="float64", **ENCODERS[name])
@@ -155,170 +153,3 @@ def test_encoders(name):
         return weighted_sum(list(zip(found, masks, strict=True)))
 
     assert_equal_in_both_modes(loss, [inputs, *encoder.trainable_weights])
-
-
-# Decoders: attentional vectors, alignments and last states.
-
-
-def attention(kind, **options):
-    return functools.partial(kind, dtype="float64", **options)
-
-
-GENERAL = attention(lk.LuongAttention)
-LOCAL = attention(lk.LocalAttention, half_width=2)
-DECODERS = {
-    "feeding": (lk.InputFeedingLSTM, GENERAL, {"num_layers": 2}),
-    "feeding, cell clip": (
-        lk.InputFeedingLSTM,
-        LOCAL,
-        {"cell_clip": 0.4, "attentional_bias": True},
-    ),
-    "feeding, gradient clip": (
-        lk.InputFeedingLSTM,
-        attention(lk.LuongAttention, score_mode="location", max_length=5),
-        {"gradient_clip": 0.2, "use_bias": False},
-    ),
-    "no feeding, gradient clip": (
-        lk.InputFeedingLSTM,
-        GENERAL,
-        {"input_feeding": False, "gradient_clip": 0.2, "num_layers": 2},
-    ),
-    "no attention, gradient clip": (
-        lk.InputFeedingLSTM,
-        None,
-        {"input_feeding": False, "gradient_clip": 0.2, "num_layers": 2},
-    ),
-    "local-m": (
-        lk.InputFeedingLSTM,
-        attention(lk.LocalAttention, alignment="monotonic", half_width=1),
-        {"cell_clip": 0.4, "gradient_clip": 0.2},
-    ),
-    "gated, no feeding": (
-        lk.InputFeedingGRU,
-        attention(lk.LuongAttention, score_mode="concat"),
-        {"input_feeding": False},
-    ),
-    "Bahdanau": (
-        lk.BahdanauLSTM,
-        attention(lk.BahdanauAttention, normalize=True),
-        {"cell_clip": 0.4, "gradient_clip": 0.2},
-    ),
-}
-
-
-@pytest.mark.slow_after_first
-@pytest.mark.parametrize(
-    "name", only_one_on_jax(DECODERS, "no attention, gradient clip")
-)
-def test_decoders(name):
-    kind, attention, options = DECODERS[name]
-    attended = attention is not None
-    options = {**options, "attention": attention() if attended else None}
-    decoder = kind(UNITS, return_state=True, dtype="float64", **options)
-    inputs = variable(BATCH, STEPS, 3, seed=1)
-    memory = variable(BATCH, SOURCE, 5, seed=2)
-    states = [
-        variable(BATCH, UNITS, seed=3 + i)
-        for i in range(len(decoder.cell.state_size))
-    ]
-    decoder.build(inputs.shape, memory.shape if attended else None)
-    randomize(decoder)
-
-    def loss(training):
-        reads = {}
-        if attended:
-            reads = {
-                "memory": memory + 0,
-                "memory_mask": SOURCE_MASK,
-                "return_attention_scores": True,
-            }
-        found = decoder(
-            inputs + 0,
-            initial_state=[state + 0 for state in states],
-            start_position=0,
-            mask=STEP_MASK,
-            training=training,
-            **reads,
-        )
-        masks = [STEP_MASK] * (2 if attended else 1)
-        masks += [None] * (len(found) - len(masks))
-        return weighted_sum(list(zip(found, masks, strict=True)))
-
-    assert_equal_in_both_modes(
-        loss, [inputs, memory, *states, *decoder.trainable_weights]
-    )
-
-
-# Whole models, from ids to word losses.
-
-SMALL = {
-    "source_vocabulary_size": 11,
-    "target_vocabulary_size": 9,
-    "embedding_size": 5,
-    "units": 6,
-    "encoder_layers": 1,
-    "decoder_layers": 1,
-    "dropout": 0.0,
-    "initial_range": 0.8,
-    "precision": "float64",
-}
-GLOBAL = AttentionConfig(kind="global")
-BOTH_WAYS = {"bidirectional": True, "reverse_source": False}
-MODELS = {
-    "demo and small": {
-        "attention": GLOBAL,
-        "output_bias": True,
-        "tied_embeddings": True,
-        **BOTH_WAYS,
-    },
-    "authors": {
-        "encoder_layers": 2,
-        "decoder_layers": 2,
-        "attention": AttentionConfig(
-            alignment="monotonic", half_width=1, clamp_position=False
-        ),
-        "use_bias": False,
-        "cell_clip": 0.3,
-        "gradient_clip": 0.2,
-        "dropout_style": "authors",
-    },
-    "clips without feeding": {
-        "attention": GLOBAL,
-        "input_feeding": False,
-        "cell_clip": 0.3,
-        "gradient_clip": 0.2,
-        "decoder_layers": 2,
-        **BOTH_WAYS,
-    },
-    "gated Bahdanau": {
-        "attention": AttentionConfig(kind="global", score_mode="concat"),
-        "recurrence": "gru",
-        "decoder": "bahdanau",
-        **BOTH_WAYS,
-    },
-    "no attention": {
-        "attention": AttentionConfig(kind="none"),
-        "encoder_layers": 2,
-        "output_bias": True,
-    },
-}
-WORDS = np.array([[4, 5, 6, 7, 8], [9, 0, 0, 0, 0], [7, 5, 4, 0, 0]], "int32")
-TARGET_IN = np.array([[2, 4, 5, 6], [2, 7, 8, 0], [2, 0, 0, 0]], "int32")
-TARGET_OUT = np.array([[4, 5, 6, 3], [7, 8, 3, 0], [3, 0, 0, 0]], "int32")
-
-
-@pytest.mark.slow
-@tensorflow
-@pytest.mark.parametrize("name", MODELS)
-def test_models(name):
-    config = ModelConfig(**{**SMALL, **MODELS[name]})
-    model = TranslationModel(config).training_model
-    batch = [WORDS, TARGET_IN, TARGET_OUT]
-
-    def loss(training):
-        outputs = model(batch, training=training)
-        return weighted_sum([(outputs["word"], TARGET_OUT != 0)])
-
-    assert_equal_in_both_modes(loss, model.trainable_weights)
-    hits = [to_numpy(model(batch, training=mode)["hits"]) for mode in (1, 0)]
-    np.testing.assert_array_equal(hits[0] > 0, hits[1] > 0)
