@@ -19,7 +19,6 @@ LAYER = ("tests/golden/test_attention_layer.py",)
 LOCATION = ("tests/golden/test_location.py",)
 UNIT = ("tests/golden/test_lstm_unit.py",)
 MODEL = ("tests/golden/test_model.py",)
-REMATERIALIZED = ("tests/layers/rnn/test_rematerialized_gradients.py",)
 DEFERRED = ("tests/layers/rnn/test_deferred_gradients.py",)
 SCAN = ("tests/ops/test_scan.py",)
 TRAINING = ("tests/golden/test_training.py",)
@@ -1154,7 +1153,7 @@ MUTATIONS = [
         "ops/scan.py",
         "gradients[index] = d if previous is None else previous + d",
         "gradients[index] = d if previous is None else previous",
-        REMATERIALIZED,
+        DEFERRED,
         "test_every_cell and reset-plain",
     ),
     Mutation(
@@ -1162,7 +1161,7 @@ MUTATIONS = [
         "ops/products.py",
         "index = None if tape is None else tape.index(kernel)",
         "index = None",
-        REMATERIALIZED,
+        DEFERRED,
         "test_no_step_computes_a_kernel_gradient and gru",
     ),
     # Finished sentences and shortlists.

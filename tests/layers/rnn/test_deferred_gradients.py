@@ -1,18 +1,19 @@
-"""Deferred gradients of the LSTM decoder against automatic ones."""
+"""Deferred gradients of decoders against automatic ones."""
 
+import functools
 import itertools
 
 import keras
 import numpy as np
 import pytest
+from keras import ops
 
 import luong_keras as lk
 from luong_keras.layers.attention.scores import CONCAT_FORMS
-from tests.layer_checks import (
-    few_at_first,
-    random,
-    to_numpy,
-)
+from luong_keras.layers.rnn import attention_rnn
+from luong_keras.layers.rnn.attention_cell import AttentionCell
+from luong_keras.ops.products import product
+from tests.layer_checks import assert_near, gradients, random, to_numpy
 from tests.layers.rnn.gradient_cases import (
     ATTENTIONS,
     CELLS,
@@ -27,22 +28,102 @@ from tests.layers.rnn.gradient_cases import (
 )
 
 pytestmark = pytest.mark.skipif(
-    keras.backend.backend() == "torch", reason="torch differentiates the loop"
+    keras.backend.backend() not in ("tensorflow", "jax"),
+    reason="torch differentiates the loop",
 )
-# Kinds of attention that no other fast test, here or of other cells, covers.
-SOME = (
-    *("cosine", "concat-joint", "location-3-False"),
-    *("predictive-inside_softmax-5", "user-score-in-windows", "user-attention"),
-)
+
+
+# User-defined cells, written without regard to the loop.
+
+
+class Reset(AttentionCell):
+    """A cell with weights that `product` reads, does not read, or both."""
+
+    num_gates = 1
+    states_per_layer = 1
+
+    def build(self, inputs_shape, states_shape=None, memory_shape=None):
+        super().build(inputs_shape, states_shape, memory_shape)
+        for name in ("reset", "inner", "twice"):
+            shape = (self.units, self.units)
+            setattr(self, name, self.add_weight(name=name, shape=shape))
+
+    def recurrence(self, weights, layer, projected, hidden):
+        kernel = weights["recurrent_kernels"][layer]
+        hidden = hidden * ops.sigmoid(ops.matmul(hidden, self.reset))
+        inner = product(hidden, self.inner) + product(hidden, kernel)
+        twice = product(hidden, self.twice) * ops.sum(self.twice)
+        return [ops.tanh(projected + inner + twice)]
+
+
+class Inner(AttentionCell):
+    """A cell with a further weight that `product` reads."""
+
+    num_gates = 1
+    states_per_layer = 1
+
+    def build(self, inputs_shape, states_shape=None, memory_shape=None):
+        super().build(inputs_shape, states_shape, memory_shape)
+        self.inner = self.add_weight(
+            name="inner", shape=(self.units, self.units)
+        )
+
+    def recurrence(self, weights, layer, projected, hidden):
+        kernel = weights["recurrent_kernels"][layer]
+        inner = product(hidden, self.inner, product(hidden, kernel))
+        return [(hidden + ops.tanh(projected + inner)) / 2]
+
+
+class Coverage(lk.InputFeedingGRUCell):
+    """A cell that feeds back attended positions and so reads the weights."""
+
+    def step(self, *arguments):
+        new, weights = super().step(*arguments)
+        places = ops.cast(ops.arange(weights.shape[-1]), weights.dtype)
+        seen = ops.sum(weights * places, axis=-1, keepdims=True)
+        return [*new[:-1], new[-1] + seen], weights
+
+
+def decoder_of(cell_class):
+    def decoder(units, attention, dtype, deferred_gradients, return_state, **o):
+        return lk.AttentionRNN(
+            cell_class(units, attention=attention, dtype=dtype, **o),
+            deferred_gradients=deferred_gradients,
+            return_state=return_state,
+            dtype=dtype,
+        )
+
+    return decoder
+
+
+DECODERS = {
+    "lstm": lk.InputFeedingLSTM,
+    "gru": lk.InputFeedingGRU,
+    "gru without feeding": functools.partial(
+        lk.InputFeedingGRU, input_feeding=False
+    ),
+    "bahdanau-gru": lk.BahdanauGRU,
+    "bahdanau-lstm": lk.BahdanauLSTM,
+    "relu": functools.partial(
+        lk.InputFeedingLSTM, attentional_activation="relu"
+    ),
+    "reset": decoder_of(Reset),
+    "coverage": decoder_of(Coverage),
+}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "attention",
-    few_at_first(ATTENTIONS, SOME, ["cosine", "user-score-in-windows"]),
+    "decoder, attention",
+    [
+        (decoder, attention)
+        for decoder in ("lstm", "gru", "bahdanau-gru")
+        for attention in ATTENTIONS
+        if (decoder, attention) != ("bahdanau-gru", "none")
+    ],
 )
-def test_every_attention(attention, float64):
-    assert_equal(attention=attention, drop=STEPS)
+def test_every_attention(decoder, attention, float64):
+    assert_equal(decoder=DECODERS[decoder], attention=attention, drop=STEPS)
 
 
 @pytest.mark.slow
@@ -91,37 +172,46 @@ def test_a_continued_sequence(float64):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "cell",
-    few_at_first(
-        CELLS,
-        ["three-layers", "no-biases", "cell-clip", "gradient-clip"],
-        ["three-layers", "gradient-clip"],
-    ),
+    "decoder, cell, attention",
+    [
+        *itertools.product(["lstm"], CELLS, ["general", "none"]),
+        *(
+            ("gru", cell, "general")
+            for cell in CELLS
+            if cell not in ("cell-clip", "gradient-clip", "no-feeding")
+        ),
+        *(
+            ("bahdanau-lstm", cell, "general")
+            for cell in CELLS
+            if cell not in ("linear", "no-feeding")
+        ),
+        *itertools.product(
+            ["relu"], ["cell-clip", "gradient-clip"], ["general"]
+        ),
+        *itertools.product(
+            ["reset"], ["plain", "three-layers", "no-biases"], ["general"]
+        ),
+        ("coverage", "plain", "general"),
+    ],
 )
-@pytest.mark.parametrize(
-    "attention", [pytest.param("general", marks=pytest.mark.slow), "none"]
-)
-def test_every_cell(attention, cell, float64):
-    assert_equal(attention=attention, cell=cell)
+def test_every_cell(decoder, cell, attention, float64):
+    assert_equal(decoder=DECODERS[decoder], cell=cell, attention=attention)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("drop", [None, 1, STEPS])
+@pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize(
-    "cell, masked, drop",
-    few_at_first(
-        itertools.product(
-            ["plain", "no-feeding"], [False, True], [None, 1, STEPS]
-        ),
-        [
-            ("plain", False, None),
-            ("plain", True, STEPS),
-            ("no-feeding", False, 1),
-        ],
-        [("plain", True, STEPS), ("no-feeding", True, 1)],
-    ),
+    "decoder, cell",
+    [
+        ("lstm", "plain"),
+        ("lstm", "no-feeding"),
+        ("gru without feeding", "plain"),
+    ],
 )
-def test_masks_and_dropout(cell, masked, drop, float64):
-    assert_equal(cell=cell, mask=STEP_MASK if masked else None, drop=drop)
+def test_masks_and_dropout(decoder, cell, masked, drop, float64):
+    mask = STEP_MASK if masked else None
+    assert_equal(decoder=DECODERS[decoder], cell=cell, mask=mask, drop=drop)
 
 
 @pytest.mark.slow
@@ -130,31 +220,52 @@ def test_loss_of_the_alignments(float64):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("decoder", ["gru", "bahdanau-gru", "reset"])
+@pytest.mark.parametrize("drop", [None, 1])
+@pytest.mark.parametrize("padding", ["none", "left"])
+@pytest.mark.parametrize("attention", ["general", "monotonic-after_softmax-1"])
+def test_padding_and_alignments(decoder, drop, padding, attention, float64):
+    left = padding == "left"
+    assert_equal(
+        decoder=DECODERS[decoder],
+        attention=attention,
+        mask=STEP_MASK[:, ::-1] if left else None,
+        source_mask=SOURCE_MASK[:, ::-1] if left else None,
+        drop=drop,
+        with_alignments=True,
+    )
+
+
+def inner(units, dtype):
+    return lk.AttentionRNN(Inner(units, dtype=dtype), dtype=dtype)
+
+
+def scored(score, **options):
+    return lambda units, dtype: lk.InputFeedingLSTM(
+        units,
+        attention=lk.LuongAttention(score, dtype=dtype, **options),
+        dtype=dtype,
+    )
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "score, options",
-    few_at_first(
-        [
-            ("general", {}),
-            ("dot", {}),
-            ("location", {}),
-            *(("concat", {"concat_form": form}) for form in CONCAT_FORMS),
-        ],
-        [
-            ("general", {}),
-            ("location", {}),
-            ("concat", {"concat_form": "joint"}),
-        ],
-        [("general", {})],
-    ),
-)
-def test_half_precision_stays_near_single(score, options):
-    assert_half_is_near_single(
-        lambda dtype: lk.InputFeedingLSTM(
-            UNITS,
-            attention=lk.LuongAttention(score, dtype=dtype, **options),
-            dtype=dtype,
+    "decoder, memory_mask",
+    [
+        *(
+            (scored(score), SOURCE_MASK)
+            for score in ("general", "dot", "location")
         ),
-        memory_mask=SOURCE_MASK,
+        *(
+            (scored("concat", concat_form=form), SOURCE_MASK)
+            for form in CONCAT_FORMS
+        ),
+        *((each, None) for each in (lk.InputFeedingGRU, lk.BahdanauGRU, inner)),
+    ],
+)
+def test_half_precision_stays_near_single(decoder, memory_mask):
+    assert_half_is_near_single(
+        lambda dtype: decoder(UNITS, dtype=dtype), memory_mask=memory_mask
     )
 
 
@@ -276,3 +387,115 @@ def test_attention_subclass_keeps_its_own_weights():
         random(2, 3, 5), memory=memory, return_attention_scores=True
     )
     assert np.abs(to_numpy(weights) - to_numpy(plain_weights)).max() > 1e-3
+
+
+# Work that is deferred until after the loop.
+
+
+def products_in_loops(layer, width):
+    """Return the shapes of all products in loops, forward and backward."""
+    import tensorflow as tf
+
+    inputs, memory = tf.ones((2, 3, width)), tf.ones((2, 6, width))
+    layer.build(inputs.shape, memory.shape)
+
+    @tf.function
+    def step():
+        with tf.GradientTape() as tape:
+            vectors = layer(inputs, memory=memory, training=True)
+            loss = tf.reduce_sum(vectors)
+        return tape.gradient(loss, [v.value for v in layer.trainable_weights])
+
+    graph = step.get_concrete_function().graph.as_graph_def(add_shapes=True)
+    return {
+        tuple(axis.size for axis in shape.dim)
+        for function in graph.library.function
+        if "while_body" in function.signature.name
+        for node in function.node_def
+        if node.op == "MatMul"
+        for shape in node.attr["_output_shapes"].list.shape
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+@pytest.mark.parametrize(
+    "decoder, attention",
+    [
+        *(("gru", "general"), ("bahdanau-gru", "bahdanau")),
+        *(("coverage", "general"), ("gru", "local-p"), ("gru", "concat")),
+    ],
+)
+def test_no_step_computes_a_kernel_gradient(decoder, attention):
+    options = {"attention": attention, "num_layers": 2, "dtype": "float32"}
+    options["return_state"] = False
+
+    def products(deferred):
+        layer = DECODERS[decoder](7, deferred_gradients=deferred, **options)
+        return products_in_loops(layer, 7)
+
+    assert not {(7, 21), (7, 7), (7, 28)} & products("auto")
+    assert (7, 21) in products(False)
+
+
+@pytest.mark.slow_after_first
+@pytest.mark.parametrize("in_graph", [False, True])
+@pytest.mark.tensorflow
+def test_second_derivatives_are_refused(in_graph):
+    import tensorflow as tf
+
+    inputs, memory = tf.ones((2, 3, 5)), tf.ones((2, 6, 4))
+
+    def second(deferred):
+        layer = lk.InputFeedingGRU(4, deferred_gradients=deferred)
+        layer.build(inputs.shape, memory.shape)
+
+        def derivative():
+            with tf.GradientTape() as outer:
+                outer.watch(inputs)
+                with tf.GradientTape() as tape:
+                    tape.watch(inputs)
+                    vectors = layer(inputs, memory=memory, training=True)
+                    loss = tf.reduce_sum(vectors)
+                found = tf.reduce_sum(tape.gradient(loss, inputs))
+            return outer.gradient(found, inputs)
+
+        return (tf.function(derivative) if in_graph else derivative)()
+
+    assert np.abs(second(False)).max() > 0
+    with pytest.raises(NotImplementedError, match="deferred_gradients=False"):
+        second("auto")
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+def test_gradients_inside_a_map():
+    encoder, decoder = lk.Encoder(4), lk.InputFeedingLSTM(4)
+    losses = lk.WordLosses(lk.OutputProjection(7))
+    batches = random(2, 2, 3, 4).astype("float32")
+
+    def loss_of(batch):
+        memory, *states = encoder(batch, training=True)
+        vectors = decoder(batch, memory, states, training=True)
+        words = np.array([[1, 2, 3], [4, 5, 6]])
+        return ops.sum(losses(vectors, words, training=True)[0])
+
+    loss_of(batches[0])
+    variables = [
+        variable
+        for layer in (encoder, decoder, losses)
+        for variable in layer.trainable_variables
+    ]
+    expected = gradients(lambda: sum(map(loss_of, batches)), variables)
+    tensor = ops.convert_to_tensor(batches)
+    found = gradients(lambda: ops.sum(ops.map(loss_of, tensor)), variables)
+    assert_near(found, expected, 1e-5)
+
+
+def test_other_backends_are_differentiated_automatically(monkeypatch):
+    monkeypatch.setattr(attention_rnn, "BACKENDS", ())
+    inputs, memory = random(2, 3, 5), random(2, 6, 4)
+    lk.InputFeedingGRU(4)(inputs, memory=memory, training=True)
+    with pytest.raises(ValueError, match="deferred_gradients=True"):
+        layer = lk.InputFeedingGRU(4, deferred_gradients=True)
+        layer(inputs, memory=memory)
