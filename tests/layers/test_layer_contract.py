@@ -88,7 +88,9 @@ def features_to_output(name):
 
 @functools.cache
 def ids_to_output(name):
-    return to_numpy(functional(name)([TARGET, SOURCE]))
+    layer, apply = build(name)
+    query, memory = embedding("query"), embedding("memory")
+    return to_numpy(apply(layer, query(TARGET), memory(SOURCE)))
 
 
 def public(name):
@@ -157,25 +159,6 @@ def test_functional_model_of_any_sizes(name):
     assert functional(name).output.shape == (None, *expected.shape[1:])
     if name != "WordLosses":  # Its last axis is T.
         assert model.output.shape[-1] == expected.shape[-1]
-
-
-@pytest.mark.slow_after_first
-@every_layer
-def test_subclassed_model(name):
-    layer, apply = build(name)
-
-    class Model(keras.Model):
-        def __init__(self):
-            super().__init__()
-            self.query, self.memory = embedding("query"), embedding("memory")
-            self.layer = layer
-
-        def call(self, inputs):
-            target, source = inputs
-            return apply(self.layer, self.query(target), self.memory(source))
-
-    found = Model()([TARGET, SOURCE])
-    np.testing.assert_array_equal(found, ids_to_output(name))
 
 
 @pytest.mark.tensorflow

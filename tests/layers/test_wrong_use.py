@@ -204,10 +204,6 @@ WRONG = {
         lambda: lk.LuongAttention(DotScore),
         r"Write `DotScore\(\)`",
     ),
-    "an unknown score": (
-        lambda: lk.LuongAttention("bilinear"),
-        "`score_mode` must be one of.*Received: score_mode='bilinear'",
-    ),
     "options of another score": (
         lambda: lk.LuongAttention("dot", mask_location=False),
         "`mask_location` belongs only to `score_mode='location'`",
@@ -215,10 +211,6 @@ WRONG = {
     "options with a user-defined score": (
         lambda: lk.LuongAttention(DotScore(), units=3),
         "`units` belongs only to `score_mode='concat'`.*DotScore",
-    ),
-    "no attention in a Bahdanau decoder": (
-        lambda: lk.BahdanauLSTM(4, attention=None),
-        'Pass `attention="bahdanau"`',
     ),
     "a bidirectional decoder": (
         lambda: keras.layers.Bidirectional(lk.InputFeedingLSTM(4)),
@@ -331,14 +323,6 @@ def test_attention_may_be_given_by_name():
     assert type(lk.BahdanauGRU(4).cell.attention) is lk.BahdanauAttention
     half = lk.InputFeedingLSTM(4, attention="dot", dtype="mixed_bfloat16")
     assert half.cell.attention.compute_dtype == "bfloat16"
-
-
-def test_attention_none_survives_the_configuration():
-    layer = lk.InputFeedingLSTM(4, attention=None)
-    again = lk.InputFeedingLSTM.from_config(layer.get_config())
-    assert again.cell.attention is None
-    cell = lk.InputFeedingLSTMCell(4, attention=None)
-    assert type(cell).from_config(cell.get_config()).attention is None
 
 
 @pytest.mark.slow_after_first
@@ -908,10 +892,6 @@ FOREIGN_CALLS = {
         "`mask` must be a boolean tensor",
     ),
     # Single steps without a position.
-    "one step of monotonic attention": (
-        lambda x, m: lk.LocalAttention("monotonic")(x[:, 0], m),
-        "`position=t`.*Received",
-    ),
     "one step of a cell": (
         lambda x, m: lk.InputFeedingLSTMCell(4, attention="local-m")(
             x[:, 0], [np.zeros((2, 4))] * 3, memory=m

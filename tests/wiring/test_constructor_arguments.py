@@ -104,6 +104,7 @@ ARGUMENTS = {
         {"units": 4, "attention": local, **LSTM},
         {"units": 4, "cell_clip": 0.5},
         {"units": 4, "gradient_clip": 0.5},
+        {"units": 4, "attention": None},
     ],
     lk.InputFeedingGRUCell: [{"units": 4, "attention": local, **CELL}],
     lk.BahdanauLSTMCell: [
@@ -121,7 +122,10 @@ ARGUMENTS = {
         }
     ],
     lk.AttentionRNN: [{"cell": lambda: lk.InputFeedingGRUCell(4), **DRIVER}],
-    lk.InputFeedingLSTM: [{"units": 4, "attention": local, **LSTM, **DRIVER}],
+    lk.InputFeedingLSTM: [
+        {"units": 4, "attention": local, **LSTM, **DRIVER},
+        {"units": 4, "attention": None},
+    ],
     lk.InputFeedingGRU: [{"units": 4, "attention": local, **CELL, **DRIVER}],
     lk.BahdanauLSTM: [
         {
@@ -410,6 +414,7 @@ def test_named_optimizers_have_these_values(name, kind, expected):
     assert float(usual.learning_rate) == 1.0
     assert (usual.clip_norm, usual.count_embeddings) == (5.0, True)
     assert usual.weight_decay is None
+    assert make_optimizer(name, clip_norm=None).clip_norm is None
 
 
 # Equal seeds give equal dropout, whatever was drawn before.

@@ -460,30 +460,3 @@ def test_number_of_translations_equals_beam_outputs(
     assert counts == [1, search_runner.ALL, [2] * 4]
     assert [len(each) for each in found] == [3, 3, 1, 3]
     assert [len(each) for each in two_best] == [2, 2, 1, 2]
-
-
-def test_links_follow_the_alignment_step(translators, monkeypatch):
-    for step in ("produces", "reads"):
-        translator = translators(DecodingConfig(alignment_step=step))
-        alignments = np.zeros((1, 1, 3, 2), "float32")
-        alignments[0, 0, [0, 1, 2], [0, 1, 1]] = 1.0
-        answer = {
-            "translations": tf.constant([["v w"]]),
-            "scores": tf.constant([[-1.0]]),
-            "tokens": tf.constant([[["v", "w", ""]]]),
-            "lengths": tf.constant([[2]]),
-            "alignments": tf.constant(alignments),
-            "source_tokens": tf.constant([["a", "b"]]),
-            "source_lengths": tf.constant([2]),
-            "truncated": tf.constant([False]),
-            "unfinished": tf.constant([[False]]),
-        }
-        monkeypatch.setattr(
-            translator._line_search,
-            "_configured_search",
-            lambda *_, a=answer: a,
-        )
-        ((translation,),) = translator.nbest(["a b"])
-        links = [tuple(link) for link in translation.links]
-        expected = {"produces": [(0, 0), (1, 1)], "reads": [(1, 0), (1, 1)]}
-        assert links == expected[step]

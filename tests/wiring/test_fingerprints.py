@@ -252,26 +252,7 @@ def test_data_set_key_depends_on_its_source(tmp_path):
     assert_all_different(keys)
 
 
-# Orders of batches over whole epochs, with one pool and with several.
-
-
-def lines_of_batches(batches, epoch):
-    """Return the line numbers of each batch of an epoch."""
-    return [
-        [int(number) for number in lines]
-        for pool in range(batches.pools_per_epoch)
-        for lines in batches.pool_lines(epoch, pool)
-    ]
-
-
-@pytest.mark.parametrize("pool_batches", [2, 100])
-def test_each_epoch_and_seed_has_another_order(arguments, pool_batches):
-    def orders(seed):
-        changed = {"seed": seed, "pool_batches": pool_batches}
-        batches = TrainingBatches(**{**arguments, **changed})
-        return [lines_of_batches(batches, epoch) for epoch in range(4)]
-
-    assert_all_different(dict(enumerate([*orders(1), *orders(2)])))
+# Orders of batches in epochs and pools.
 
 
 def test_batches_are_shuffled_anew_in_each_epoch(tmp_path):

@@ -321,19 +321,6 @@ ATTENTION_ROWS = {
 
 # Combinations of several fields.
 COMBINED_ROWS = {
-    "both clips, both ways": (
-        {
-            "cell_clip": 0.25,
-            "gradient_clip": 0.125,
-            "use_bias": False,
-            "precision": "float64",
-        },
-        CLIPPING
-        | paths_with_suffix(".cell_clip", 0.25)
-        | paths_with_suffix(".gradient_clip", 0.125)
-        | paths_with_suffix(".use_bias", False)
-        | paths_with_suffix(".dtype_policy", "float64"),
-    ),
     "gated Bahdanau": (
         {
             "decoder": "bahdanau",
@@ -374,11 +361,8 @@ COMBINED_ROWS = {
     "Keras' own initializers": (
         {"initial_range": None},
         {
-            "source_embedding.embeddings_initializer": (
-                *("uniform", -0.05, 0.05),
-            ),
-            "target_embedding.embeddings_initializer": (
-                *("uniform", -0.05, 0.05),
+            **paths_with_suffix(
+                "embedding.embeddings_initializer", ("uniform", -0.05, 0.05)
             ),
             "encoder.kernel_initializer": None,
             "decoder.cell.kernel_initializer": "GlorotUniform",

@@ -175,8 +175,6 @@ SMALL_FAST = {
     },
     "training": {
         "batch_size": 64,
-        "gradient_accumulation_steps": 1,
-        "parallel_microbatches": 1,
         "epochs": 8,
         "optimizer": "adam",
         "learning_rate": 0.001,
@@ -275,8 +273,6 @@ DIFFERENCES = {
         },
         "training": {
             "batch_size": 64,
-            "gradient_accumulation_steps": 1,
-            "parallel_microbatches": 1,
             "epochs": 4,
             "optimizer": "adam",
             "learning_rate": 0.004,

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from luong_keras import LuongAttention
+from luong_keras import LocalAttention, LuongAttention
 from luong_keras.layers.attention.scores import SCORES, DotScore, Score
 from tests.layer_checks import (
     EXACT,
@@ -279,17 +279,18 @@ def test_masked_query_of_a_single_step_gives_zeros():
 # Errors.
 
 
+@pytest.mark.parametrize("kind", [LuongAttention, LocalAttention])
 @pytest.mark.parametrize("container", [list, tuple])
-def test_list_of_inputs_is_refused_with_the_right_call(container):
+def test_list_of_inputs_is_refused_with_the_right_call(container, kind):
     both = container([random(2, 3, 4), random(2, 5, 4)])
     with pytest.raises(ValueError, match=r"layer\(query, value\)"):
-        LuongAttention("dot")(both)
+        kind()(both)
 
 
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"score_mode": "additive"}, "score_mode.*Received: .*'additive'"),
+        ({"score_mode": "bilinear"}, "must be one of.*score_mode='bilinear'"),
         ({"score_mode": "dot", "max_length": 9}, "max_length.*location"),
         ({"score_mode": "general", "max_length": 9}, "max_length.*location"),
         ({"score_mode": "location", "max_length": 0}, "max_length.*least 1"),
