@@ -180,23 +180,6 @@ def test_a_custom_metric_chooses_the_best_epoch(tmp_path, quick, capsys):
     assert "mine" not in results(tmp_path)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "metric, key",
-    [("loss", "val_loss"), ("token_accuracy", "val_hits_accuracy")],
-)
-def test_validation_results_can_choose_the_best_epoch(
-    tmp_path, quick, metric, key
-):
-    settings = TINY | {"training.keep": 2, "metric": metric}
-    Translator.fit(chinese(60), run_dir=tmp_path, epochs=2, **settings)
-    found = [(line[key], line["val_loss"]) for line in logs(tmp_path)]
-    sign = 1 if metric == "loss" else -1
-    best = min((0, 1), key=lambda i: (sign * found[i][0], found[i][1]))
-    run = RunFolder(tmp_path)
-    assert same(run.best_weights, run.weights(f"epoch-{best + 1}"))
-
-
 def test_unknown_metrics_are_refused_before_the_text_is_read(tmp_path, quick):
     with pytest.raises(ValueError, match="Did you mean chrf"):
         Translator.fit(inflected(60), run_dir=tmp_path, metric="chfr", **TINY)

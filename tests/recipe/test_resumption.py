@@ -11,8 +11,8 @@ import tensorflow as tf
 
 from luong_keras.config import RunConfig
 from luong_keras.config.values import config_to_dict, override
-from luong_keras.recipe import decisions, resumption
-from luong_keras.recipe.decisions import decide_precision, restore_decisions
+from luong_keras.recipe import resumption
+from luong_keras.recipe.decisions import restore_decisions
 from luong_keras.recipe.devices import ONE_DEVICE
 from luong_keras.recipe.resumption import (
     MAY_CHANGE,
@@ -181,28 +181,15 @@ def test_changeable_settings_exist():
         assert section == "decoding" or setting in settings[section]
 
 
-def test_automatic_precision_is_decided_once(run, tmp_path, monkeypatch):
-    auto = override(RunConfig(), ["model.precision=auto"])
-    measured = iter(["mixed_bfloat16", "float32"])
-    monkeypatch.setattr(
-        decisions,
-        "resolve_precision",
-        lambda precision: next(measured) if precision == "auto" else precision,
+def test_the_precision_of_a_run_is_kept(run):
+    auto, other = (
+        override(RunConfig(), [f"model.precision={precision}"])
+        for precision in ("auto", "mixed_bfloat16")
     )
-    fresh = RunFolder(tmp_path / "fresh")
-    decided = decide_precision(auto)
-    assert decided.model.precision == "mixed_bfloat16"
-    fresh.path.mkdir()
-    write_config(decided, fresh)
-    # Another machine would choose float32.
-    again = restore_decisions(auto, fresh)
-    assert again == decided
-    check_resumable(again, fresh)
-    # A run with another precision keeps it.
     assert restore_decisions(auto, run) == RunConfig()
-    assert restore_decisions(decided, run) == decided
+    assert restore_decisions(other, run) == other
     with pytest.raises(ValueError, match="precision: 'float32' → 'mixed_bfl"):
-        check_resumable(decided, run)
+        check_resumable(other, run)
 
 
 def test_decisions_of_a_run_are_kept(tmp_path):

@@ -39,18 +39,6 @@ def settings(dictionary):
     return RunConfig(decoding=DecodingConfig(dictionary=str(dictionary)))
 
 
-def test_training_copies_the_dictionary(run, elsewhere, tmp_path):
-    config = copy_word_lists(settings(elsewhere), run)
-    write_config(config, run)
-    saved = json.loads(run.config.read_text())["decoding"]
-    assert saved["dictionary"] == "dictionary.txt"
-    assert run.dictionary.read_text(encoding="utf-8") == LINES
-    elsewhere.unlink()
-    moved = shutil.move(run.path, tmp_path / "moved")
-    found = run_config(moved).decoding.dictionary
-    assert found == str(tmp_path / "moved" / "dictionary.txt")
-
-
 def test_runs_continue_with_the_original_or_the_saved_settings(
     run, elsewhere, tmp_path, monkeypatch
 ):
@@ -91,7 +79,7 @@ def test_word_lists_may_be_compressed(run, tmp_path):
     assert run.shortlist.read_text(encoding="utf-8") == LINES
 
 
-def test_training_copies_the_shortlist(run, elsewhere):
+def test_training_copies_the_word_lists(run, elsewhere, tmp_path):
     decoding = DecodingConfig(
         dictionary=str(elsewhere), shortlist=str(elsewhere)
     )
@@ -100,14 +88,15 @@ def test_training_copies_the_shortlist(run, elsewhere):
     assert config.decoding.dictionary == str(run.dictionary)
     write_config(config, run)
     saved = json.loads(run.config.read_text())["decoding"]
+    assert saved["dictionary"] == "dictionary.txt"
     assert saved["shortlist"] == "shortlist.txt"
-    assert run.shortlist.read_text(encoding="utf-8") == LINES
+    for path in (run.dictionary, run.shortlist):
+        assert path.read_text(encoding="utf-8") == LINES
     assert run_config(run.path).decoding == config.decoding
-    elsewhere.write_text("door Tor\n")
-    with pytest.raises(ValueError, match="Line 1 of the dictionary"):
-        copy_word_lists(
-            RunConfig(decoding=DecodingConfig(shortlist=str(elsewhere))), run
-        )
+    elsewhere.unlink()
+    moved = shutil.move(run.path, tmp_path / "moved")
+    found = run_config(moved).decoding.dictionary
+    assert found == str(tmp_path / "moved" / "dictionary.txt")
 
 
 def test_a_new_dictionary_replaces_the_old_one(run, elsewhere):
@@ -139,6 +128,10 @@ def test_invalid_dictionaries_are_refused_before_training(run, elsewhere):
     with pytest.raises(ValueError, match="must be a number"):
         copy_word_lists(settings(elsewhere), run)
     assert not run.dictionary.exists()
+    elsewhere.write_text("door Tor\n")
+    shortlist = RunConfig(decoding=DecodingConfig(shortlist=str(elsewhere)))
+    with pytest.raises(ValueError, match="Line 1 of the dictionary"):
+        copy_word_lists(shortlist, run)
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,6 @@ PLACES = [
 ]
 FILE = str | pathlib.Path
 CALLS = 80  # in a whole run; a test counts them
-SAMPLE = range(3, CALLS, 19)
 
 
 @contextlib.contextmanager
@@ -74,13 +73,7 @@ def test_the_disk_calls_of_a_run_are_counted(first_run):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "number",
-    [
-        pytest.param(n, marks=() if n in SAMPLE else pytest.mark.slow)
-        for n in range(CALLS)
-    ],
-)
+@pytest.mark.parametrize("number", range(CALLS))
 def test_runs_resume_after_any_failed_disk_call(tmp_path, first_run, number):
     name = first_run["calls"][number]
     with failing(number) as calls:

@@ -238,18 +238,3 @@ def test_fit_applies_weights_of_words_and_sentences(weights, parts):
     assert logs.history["loss"][0] == pytest.approx(total / 5, rel=1e-5)
     mean = np.exp(total / word_weights.sum())
     assert logs.history["perplexity"][0] == pytest.approx(mean, rel=1e-5)
-
-
-@pytest.mark.tensorflow
-@pytest.mark.parametrize("weights", [WORD_WEIGHTS, WORD_WEIGHTS[:, 0]])
-def test_fit_applies_weights_from_a_dataset(weights):
-    import tensorflow as tf
-
-    arrays = (TARGETS, TARGETS, weights)
-    model = weighted_model(1)
-    triples = tf.data.Dataset.from_tensor_slices(arrays).batch(2)
-    found = model.evaluate(triples, verbose=0)
-    expected = model.evaluate(
-        TARGETS, TARGETS, sample_weight=weights, verbose=0
-    )
-    np.testing.assert_allclose(found, expected, rtol=1e-6)

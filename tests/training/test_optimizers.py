@@ -100,22 +100,6 @@ def test_adam_trains_an_embedding_like_a_product_with_one_hot_words(clip_norm):
     np.testing.assert_allclose(*tables, rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["sgd", "adam"])
-def test_configurations_round_trip(name):
-    optimizer = make_optimizer(name, 0.5, 4.0, count_embeddings=False)
-    config = keras.optimizers.serialize(optimizer)
-    again = keras.optimizers.deserialize(config)
-    assert again.get_config() == optimizer.get_config()
-
-
-def test_options_are_passed_to_the_optimizer():
-    optimizer = make_optimizer("adam", 0.25, clip_norm=None, weight_decay=0.5)
-    assert isinstance(optimizer, keras.optimizers.Adam)
-    assert float(optimizer.learning_rate) == 0.25
-    assert optimizer.clip_norm is None
-    assert optimizer.weight_decay == 0.5
-
-
 @pytest.mark.parametrize("norm", [0.0, -1.0, float("nan"), "5"])
 def test_norms_that_are_not_positive_are_refused(norm):
     with pytest.raises(ValueError, match="clip_norm.*positive"):

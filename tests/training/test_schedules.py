@@ -105,14 +105,10 @@ def test_runs_resumed_in_the_first_epoch_keep_the_initial_rate():
     assert rates_of_fit(small_model(4.0), schedule) == [4.0] * 2
 
 
-def test_a_halving_before_the_first_epoch_is_refused():
-    with pytest.raises(ValueError, match="first_halved_epoch=0"):
-        LearningRateHalving(first_halved_epoch=0)
-
-
 @pytest.mark.parametrize(
     "make, wrong",
     [
+        (LearningRateHalving, {"first_halved_epoch": 0}),
         (LearningRateHalving, {"halvings_per_epoch": 0}),
         (LearningRateHalving, {"initial_rate": -1.0}),
         (LearningRateHalving, {"steps_per_epoch": 0}),
@@ -127,12 +123,16 @@ def test_a_halving_before_the_first_epoch_is_refused():
         (ReduceOnPlateau, {"patience": -3}),
         (ReduceOnPlateau, {"min_delta": -0.1}),
         (ReduceOnPlateau, {"min_rate": -1}),
+        (ReduceOnPlateau, {"factor": 1.0}),
+        (ReduceOnPlateau, {"factor": 10}),
+        (ReduceOnPlateau, {"factor": -0.5}),
+        (ReduceOnPlateau, {"mode": "auto"}),
     ],
 )
 def test_arguments_out_of_range_are_refused(make, wrong):
     needed = {"iterations_per_epoch": 5} if "by_iter" in str(make) else {}
     ((name, value),) = wrong.items()
-    with pytest.raises(ValueError, match=f"{name}={value}"):
+    with pytest.raises(ValueError, match=f"{name}={value!r}"):
         make(**{**needed, **wrong})
 
 
@@ -173,17 +173,6 @@ def test_a_rate_below_the_lowest_one_stays_on_a_plateau():
     for epoch in range(3):
         plateau.on_epoch_end(epoch, {"value": 1})
     assert float(plateau.model.optimizer.learning_rate) == pytest.approx(0.1)
-
-
-@pytest.mark.parametrize("factor", [1.0, 10, -0.5])
-def test_factors_that_raise_the_rate_are_refused(factor):
-    with pytest.raises(ValueError, match="factor.*less than 1"):
-        ReduceOnPlateau(factor=factor)
-
-
-def test_unknown_modes_are_refused():
-    with pytest.raises(ValueError, match="mode='auto'"):
-        ReduceOnPlateau(mode="auto")
 
 
 @pytest.mark.parametrize("epoch_fraction", [1.0, 0.5])

@@ -29,16 +29,6 @@ def path(tmp_path):
     return path
 
 
-def test_loaded_weights_are_those_of_the_file(path):
-    first, second = model(), model()
-    load_weights(first, path)
-    load_weights(second, path)
-    for one, other in zip(
-        first.get_weights(), second.get_weights(), strict=True
-    ):
-        assert (one == other).all()
-
-
 def cut(path):
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])

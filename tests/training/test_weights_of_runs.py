@@ -155,18 +155,13 @@ def mean(folder, numbers):
     ]
 
 
-@pytest.mark.slow
-def test_more_epochs_can_be_kept_than_averaged(tmp_path):
-    run(tmp_path, keep=4)
-    assert epochs_kept(tmp_path) == [4, 5, 6, 7]
-    check_equal(
-        read(tmp_path / "average.weights.h5"), mean(tmp_path, [5, 6, 7])
-    )
-
-
-def test_the_last_epochs_are_averaged_and_kept(tmp_path):
-    model, _ = run(tmp_path, keep=0)
-    assert epochs_kept(tmp_path) == [5, 6, 7]
+@pytest.mark.parametrize(
+    "keep, kept",
+    [(0, [5, 6, 7]), pytest.param(4, [4, 5, 6, 7], marks=pytest.mark.slow)],
+)
+def test_the_last_epochs_are_averaged_and_kept(tmp_path, keep, kept):
+    model, _ = run(tmp_path, keep=keep)
+    assert epochs_kept(tmp_path) == kept
     check_equal(
         read(tmp_path / "average.weights.h5"), mean(tmp_path, [5, 6, 7])
     )
@@ -176,13 +171,7 @@ def test_the_last_epochs_are_averaged_and_kept(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "kill",
-    [
-        Kill(4, batch=1),
-        Kill(7),
-        pytest.param(Kill(5), marks=pytest.mark.slow),
-        pytest.param(Kill(1, batch=0), marks=pytest.mark.slow),
-    ],
+    "kill", [Kill(4, batch=1), Kill(7), Kill(5), Kill(1, batch=0)]
 )
 def test_killed_runs_resume_to_the_same_files_and_epoch(
     tmp_path, uninterrupted, kill
@@ -199,10 +188,7 @@ def test_killed_runs_resume_to_the_same_files_and_epoch(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param("save_weights", marks=pytest.mark.slow), "write_mean"],
-)
+@pytest.mark.parametrize("name", ["save_weights", "write_mean"])
 def test_failed_writes_are_repeated_on_resuming(
     tmp_path, uninterrupted, monkeypatch, name
 ):
