@@ -67,7 +67,7 @@ def test_epochs_and_seeds_have_different_orders(corpus, full_run):
     assert two[:26] != two[26:]
     assert sorted(sum(two[26:], [])) == list(range(COUNT))
     other = pair_numbers(as_lists(make(corpus, seed=2).dataset(0, 26)))
-    assert other != two[:26]
+    assert set(sum(other[:5], [])) != set(sum(two[:5], []))
 
 
 @pytest.fixture(scope="module")

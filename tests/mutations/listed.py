@@ -788,6 +788,14 @@ MUTATIONS = [
         ("tests/data/test_batching.py",),
     ),
     Mutation(
+        "the same pairs in a pool whatever the seed",
+        "data/batching.py",
+        "np.arange(start, stop), count, (self.seed, epoch)",
+        "np.arange(start, stop), count, (1, epoch)",
+        ("tests/data/test_batching.py",),
+        "epochs_and_seeds",
+    ),
+    Mutation(
         "the same order of batches in every epoch",
         "data/batching.py",
         "epoch * self.pools_per_epoch + pool)",
