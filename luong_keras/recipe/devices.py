@@ -13,13 +13,10 @@ import keras
 import numpy as np
 
 from luong_keras.ops.devices import has_gpu
+from luong_keras.recipe.processes import process_arguments
 from luong_keras.tables import pluralize
 from luong_keras.training.mirrored import mirrored
 
-# The variables that `keras.distribution.initialize` reads.
-_ADDRESSES = "KERAS_DISTRIBUTION_JOB_ADDRESSES"
-_PROCESSES = "KERAS_DISTRIBUTION_NUM_PROCESSES"
-_PROCESS = "KERAS_DISTRIBUTION_PROCESS_ID"
 # A process without a heartbeat for this time counts as dead.
 _HEARTBEAT_SECONDS = 30
 # The exit status of a training run that the same command can continue:
@@ -268,7 +265,14 @@ def _join_processes(environment: Mapping[str, str]) -> None:
     arguments = process_arguments(environment)
     if arguments is None:
         return
-    jax.config.update("jax_enable_preemption_service", False)
+    try:
+        # The service would take SIGTERM, which stops a run with a snapshot.
+        jax.config.update("jax_enable_preemption_service", False)
+    except AttributeError as error:
+        raise ImportError(
+            "Training in several processes needs JAX 0.8.2 or later. Received: "
+            f"JAX {jax.__version__}. Install a later JAX, or start one process."
+        ) from error
     try:
         jax.distributed.initialize(
             **arguments, heartbeat_timeout_seconds=_HEARTBEAT_SECONDS
@@ -278,55 +282,3 @@ def _join_processes(environment: Mapping[str, str]) -> None:
             "The processes did not find each other. Expected: all of them "
             f"started, with the same address of the first. Received: {error}"
         ) from error
-
-
-def process_arguments(environment: Mapping[str, str]) -> dict | None:
-    """Return the arguments that join this process to the others, or None.
-
-    Args:
-        environment: The environment variables of the process.
-
-    Returns:
-        Arguments of `jax.distributed.initialize`, empty if JAX detects them;
-        None for a single process.
-
-    Raises:
-        ValueError: If a variable is missing or invalid.
-
-    Example:
-        >>> process_arguments({}) is None
-        True
-        >>> process_arguments({"SLURM_STEP_NUM_TASKS": "8"})
-        {}
-    """
-    names = (_ADDRESSES, _PROCESSES, _PROCESS)
-    # An indexed Kubernetes job numbers its pods.
-    pod_index = environment.get("JOB_COMPLETION_INDEX", "")
-    if environment.get(_ADDRESSES) and not environment.get(_PROCESS):
-        environment = {**environment, _PROCESS: pod_index}
-    if not any(map(environment.get, names)):
-        for name in ("SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE"):
-            if int(environment.get(name) or 1) > 1:
-                return {}
-        return None
-    addresses, *numbers = (environment.get(name, "") for name in names)
-    coordinator, *_ = addresses.split(",")
-    try:
-        processes, process = map(int, numbers)
-    except ValueError:
-        processes, process = 0, 0
-    if ":" not in coordinator or not 0 <= process < processes:
-        raise ValueError(
-            f"Expected: in {_ADDRESSES} the address HOST:PORT of the first "
-            f"process, in {_PROCESSES} how many there are, and in {_PROCESS} "
-            "which one this is, from 0. Received: "
-            + ", ".join(f"{name}={environment.get(name, '')}" for name in names)
-            + "."
-        )
-    if processes == 1:
-        return None
-    return {
-        "coordinator_address": coordinator,
-        "num_processes": processes,
-        "process_id": process,
-    }

@@ -1077,6 +1077,14 @@ MUTATIONS = [
         ("tests/cli/test_startup_noise.py",),
     ),
     Mutation(
+        "the only process of a node uses one GPU",
+        "recipe/processes.py",
+        'return {"local_device_ids": []} if is_alone else {}',
+        "return {}",
+        ("tests/recipe/test_devices.py",),
+        "environment",
+    ),
+    Mutation(
         "a file of some settings decides the preset",
         "cli/train.py",
         "file_values.keys() >= LEAVES.keys()",

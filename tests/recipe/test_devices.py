@@ -9,10 +9,11 @@ from luong_keras.recipe.devices import (
     ONE_DEVICE,
     Devices,
     LostProcessError,
-    process_arguments,
+    _join_processes,
     report_lost_processes,
     tensorflow_devices,
 )
+from luong_keras.recipe.processes import process_arguments
 
 ADDRESSES = "KERAS_DISTRIBUTION_JOB_ADDRESSES"
 PROCESSES = "KERAS_DISTRIBUTION_NUM_PROCESSES"
@@ -23,40 +24,54 @@ def plain(process="1", processes="2", addresses="host:1234,other:1"):
     return {ADDRESSES: addresses, PROCESSES: processes, PROCESS: process}
 
 
+def joined(process):
+    return {
+        "coordinator_address": "host:1234",
+        "num_processes": 2,
+        "process_id": process,
+        # JAX must ask neither Slurm nor Kubernetes.
+        "cluster_detection_method": "deactivate",
+    }
+
+
+def slurm(per_node):
+    return {"SLURM_STEP_NUM_TASKS": "4", "SLURM_STEP_TASKS_PER_NODE": per_node}
+
+
+def mpi(per_node):
+    return {
+        "OMPI_COMM_WORLD_SIZE": "4",
+        "OMPI_COMM_WORLD_LOCAL_SIZE": per_node,
+    }
+
+
+ALL_GPUS = {"local_device_ids": []}
+
+
 @pytest.mark.parametrize(
     "environment, expected",
     [
         ({}, None),
-        (plain(), ("host:1234", 2, 1)),
+        (plain(), joined(1)),
         (plain("0", "1"), None),
-        ({**plain(), "SLURM_STEP_NUM_TASKS": "8"}, ("host:1234", 2, 1)),
+        ({**plain(), **slurm("1(x4)")}, joined(1)),
         # In a pod of an indexed job, the Keras variable has precedence.
-        (
-            {**plain(process=""), "JOB_COMPLETION_INDEX": "1"},
-            ("host:1234", 2, 1),
-        ),
-        (
-            {**plain(process="0"), "JOB_COMPLETION_INDEX": "1"},
-            ("host:1234", 2, 0),
-        ),
+        ({**plain(process=""), "JOB_COMPLETION_INDEX": "1"}, joined(1)),
+        ({**plain(process="0"), "JOB_COMPLETION_INDEX": "1"}, joined(0)),
         ({"JOB_COMPLETION_INDEX": "1"}, None),
-        ({"SLURM_STEP_NUM_TASKS": "8"}, ()),
+        # JAX gives each of several processes on a node one GPU.
+        (slurm("4"), {}),
+        (slurm("1(x2),2"), {}),
+        (slurm("1(x4)"), ALL_GPUS),
         ({"SLURM_STEP_NUM_TASKS": "1"}, None),
         # a Slurm allocation in which one process was started
         ({"SLURM_NTASKS": "8"}, None),
-        ({"OMPI_COMM_WORLD_SIZE": "4"}, ()),
+        (mpi("2"), {}),
+        (mpi("1"), ALL_GPUS),
     ],
 )
 def test_processes_are_read_from_the_environment(environment, expected):
-    found = process_arguments(environment)
-    if found:
-        names = ("coordinator_address", "num_processes", "process_id")
-        found = {**found}
-        found = tuple(found.pop(name) for name in names), found
-        expected = expected, {}
-    elif expected == ():
-        expected = {}
-    assert found == expected
+    assert process_arguments(environment) == expected
 
 
 @pytest.mark.parametrize(
@@ -74,6 +89,17 @@ def test_processes_are_read_from_the_environment(environment, expected):
 def test_errors_name_the_wrong_environment_variable(environment, message):
     with pytest.raises(ValueError, match="Expected: .*" + message):
         process_arguments(environment)
+
+
+def test_several_processes_need_a_jax_that_leaves_sigterm(monkeypatch):
+    jax = pytest.importorskip("jax")
+
+    def update(name, value):
+        raise AttributeError(f"Unrecognized config option: {name}")
+
+    monkeypatch.setattr(jax.config, "update", update)
+    with pytest.raises(ImportError, match="JAX 0.8.2 or later. Received: JAX"):
+        _join_processes(plain())
 
 
 def test_a_single_process_does_not_communicate():
