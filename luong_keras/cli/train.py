@@ -38,6 +38,7 @@ from luong_keras.data.text_files import (
     text_files,
 )
 from luong_keras.presets import PRESETS
+from luong_keras.recipe.processes import process_arguments
 from luong_keras.recipe.user_text import initial_settings, text_settings
 from luong_keras.text.threads import divide_cores
 from luong_keras.training.run_folder import RunFolder
@@ -304,6 +305,14 @@ def run(call: Call) -> int:
         ImportError: If the backend is not installed.
     """
     _check_call(call)
+    if call.backend == "jax" and _only_scoring_is_left(call):
+        # The other processes may have ended for good. Without `process_id`, a
+        # launcher starts all of them again.
+        arguments = process_arguments() or {"process_id": 0}
+        if arguments.get("process_id", 0) > 0:
+            return 0
+        if "process_id" in arguments:
+            call = call._replace(backend="tensorflow", devices=None)
     # Keras reads the variable when it is imported, which is now.
     os.environ["KERAS_BACKEND"] = call.backend
     if call.config.training.parallel_microbatches > 1:
@@ -339,6 +348,19 @@ def run(call: Call) -> int:
         if trained and run_devices.writes:
             _continue_on_tensorflow(call.folder)
     return devices.EXIT_STOPPED if is_interrupted else 0
+
+
+def _only_scoring_is_left(call: Call) -> bool:
+    """Test whether an earlier call did all training of this call."""
+    run = RunFolder(call.folder)
+    try:
+        snapshot, last = run.snapshot.stat(), run.last_weights.stat()
+        epochs = len(run.log.read_bytes().splitlines())
+    except OSError:  # no such file; the run itself reports other errors
+        return False
+    # The last weights are written at the end of training.
+    is_last = last.st_mtime >= snapshot.st_mtime
+    return is_last and epochs >= call.config.training.epochs
 
 
 def _check_call(call: Call) -> None:

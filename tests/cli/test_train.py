@@ -10,6 +10,7 @@ from luong_keras.cli.train import Train, parse, seconds
 from luong_keras.config.values import SHORT_NAMES, config_to_dict, override
 from luong_keras.presets import PRESETS
 from luong_keras.recipe.devices import Devices, LostProcessError
+from luong_keras.training.run_folder import RunFolder
 
 SIZES = "model.source_vocabulary_size=700 model.target_vocabulary_size=700"
 
@@ -399,6 +400,35 @@ def test_parallel_microbatches_share_the_cores(monkeypatch):
         monkeypatch.delenv(name, raising=False)
         assert main(["train", "pairs.tsv", *settings]) == 0
         assert os.environ.get(name) == share
+
+
+@pytest.mark.parametrize("process, epochs", [(0, 7), (1, 7), (0, 8)])
+def test_the_first_process_scores_alone(process, epochs, monkeypatch):
+    """Check that it does not wait for processes that have ended, as in pods."""
+    from luong_keras.recipe import stages
+
+    for name, value in {
+        "KERAS_BACKEND": "tensorflow",
+        "KERAS_DISTRIBUTION_JOB_ADDRESSES": "localhost:1234",
+        "KERAS_DISTRIBUTION_NUM_PROCESSES": "2",
+        "KERAS_DISTRIBUTION_PROCESS_ID": str(process),
+    }.items():
+        monkeypatch.setenv(name, value)
+    run = RunFolder("run")
+    run.path.mkdir()
+    run.config.write_text(Path("whole.json").read_text())
+    run.snapshot.touch()
+    run.log.write_text("{}\n" * 7)
+    run.last_weights.touch()
+    calls = []
+    monkeypatch.setattr(
+        stages, "run_recipe", lambda *given: calls.append(given) or True
+    )
+    argv = ["train", "--run-dir", "run", "--backend", "jax"]
+    status = main([*argv, "--epochs", str(epochs)])
+    # Keras, which is on TensorFlow here, refuses to train on JAX.
+    assert status == (2 if epochs == 8 else 0)
+    assert len(calls) == (status == 0 and process == 0)
 
 
 def test_every_setting_has_a_help_text_of_its_own(capsys):

@@ -1077,6 +1077,14 @@ MUTATIONS = [
         ("tests/cli/test_startup_noise.py",),
     ),
     Mutation(
+        "a first process waits for processes that have ended",
+        "cli/train.py",
+        'if "process_id" in arguments:',
+        'if "process_id" not in arguments:',
+        ("tests/cli/test_train.py",),
+        "scores_alone",
+    ),
+    Mutation(
         "the only process of a node uses one GPU",
         "recipe/processes.py",
         'return {"local_device_ids": []} if is_alone else {}',
