@@ -59,8 +59,8 @@ class Translate:
     required: Option[Path | None] = None
     # a file of phrases that translations must not have, likewise
     forbidden: Option[Path | None] = None
-    # of 30 samples, or of the hypotheses of --search if given, print the one
-    # that is most similar to the others by this measure
+    # of 30 samples, or of the hypotheses of --search beam if given, print the
+    # one that is most similar to the others by this measure
     minimum_bayes_risk: Option[Literal["chrf", "bleu"] | None] = None
     # translations per sentence; without --beam-size also the number of samples
     # of --search sampling
@@ -82,7 +82,7 @@ def run(arguments: Translate) -> int:
     _check_ignored_arguments(arguments)
     config = run_config(arguments.run_dir[0])
     flags = arguments.search
-    if arguments.minimum_bayes_risk is not None and flags.search is None:
+    if arguments.minimum_bayes_risk is not None and flags.search != "beam":
         size = flags.beam_size or SAMPLES
         flags = replace(flags, search="sampling", beam_size=size)
     decoding = override_search(

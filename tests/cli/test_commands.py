@@ -417,9 +417,10 @@ def test_phrases_are_read_from_files(call, text, tmp_path):
 
 
 def test_minimum_bayes_risk_samples_by_default(call, text, searches):
-    found = call("translate", text, "--minimum-bayes-risk=chrf")
-    assert len(found) == 3 and searches[-1].search == "sampling"
-    assert searches[-1].beam_size == 30
+    for flags in ([], ["--search=sampling"]):
+        found = call("translate", text, "--minimum-bayes-risk=chrf", *flags)
+        assert len(found) == 3 and searches[-1].search == "sampling"
+        assert searches[-1].beam_size == 30
     found = call(
         *("translate", text, "--minimum-bayes-risk=bleu"),
         *("--search=beam", "--beam-size=4"),
