@@ -12,9 +12,10 @@ takes a live slot.
    pool, a better hypothesis replaces the worst.
 3. A sentence stops when its pool is full and, if scorers change the ranks of
    finished hypotheses (as length normalisation does), no live hypothesis can
-   still beat the worst of the pool. It also stops at its maximum length. If
-   no hypothesis finished, the search returns the live hypotheses, without the
-   probability of `</s>`.
+   still beat the worst of the pool. A beam of 1 with a pool of 1 is a greedy
+   search, and stops at its first `</s>`. A sentence also stops at its maximum
+   length. If no hypothesis finished, the search returns the live hypotheses,
+   without the probability of `</s>`.
 
 The program itself does not compare finished hypotheses. `stack_keeps="first"`
 does the same: candidates enter in the order of their rank while the pool has
@@ -278,7 +279,16 @@ class Beam(DecodingStrategy):
             settled = ops.where(
                 ops.reshape(reranks, (-1, 1)), settled, sum_settled
             )
-        return settled[:, 0]
+        return (settled | (full & self._greedy_mask()))[:, 0]
+
+    def _greedy_mask(self):
+        """Return a mask of the sentences with one hypothesis, (B or 1, 1)."""
+        sizes = self.num_hypotheses if self.sizes is None else self.sizes
+        stacks = self.stack_size
+        if self.stack_sizes is not None:
+            stacks = self.stack_sizes
+        sizes, stacks = map(ops.convert_to_tensor, (sizes, stacks))
+        return ops.reshape((sizes == 1) & (stacks == 1), (-1, 1))
 
     def _settles_by_sums(self, state):
         """Test whether a sentence may stop before its pool is full.

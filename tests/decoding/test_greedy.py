@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from luong_keras.decoding.beam_search import beam_search
 from luong_keras.decoding.greedy import greedy_search
 from luong_keras.special_tokens import EOS_ID
 from tests.decoding.toy_step import ToyStep, translations
@@ -73,3 +74,21 @@ def test_length_penalty_normalises_the_score(end_logit):
     ):
         symbols = min(len(words) + 1, max(max_length, 1))
         np.testing.assert_allclose(score, sum_ / symbols**0.6, rtol=1e-5)
+
+
+@pytest.mark.slow_after_first
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("min_lengths", [None, MIN_LENGTHS])
+@pytest.mark.parametrize(
+    "end_logit, penalty", [(2.0, 1.0), (2.0, 0.0), (6.0, 0.0), (-30.0, 0.0)]
+)
+def test_greedy_search_equals_a_beam_of_one(end_logit, penalty, min_lengths):
+    step = ToyStep(end_logit=end_logit, seed=2)
+    inputs = (step, SENTENCES, MAX_LENGTHS)
+    options = {"min_lengths": min_lengths, "length_penalty": penalty}
+    greedy = translations(*inputs, greedy_search, **options)
+    beam = translations(*inputs, beam_search, beam_size=1, **options)
+    for ours, theirs in zip(greedy, beam, strict=True):
+        assert ours[0][1] == theirs[0][1]
+        np.testing.assert_allclose(ours[0][0], theirs[0][0], rtol=1e-5)
+        np.testing.assert_array_equal(ours[0][2], theirs[0][2])

@@ -1077,6 +1077,14 @@ MUTATIONS = [
         ("tests/cli/test_startup_noise.py",),
     ),
     Mutation(
+        "a beam of one continues after its first end",
+        "decoding/beam.py",
+        "settled | (full & self._greedy_mask())",
+        "settled",
+        ("tests/decoding/test_greedy.py",),
+        "beam_of_one",
+    ),
+    Mutation(
         "a first process waits for processes that have ended",
         "cli/train.py",
         'if "process_id" in arguments:',
