@@ -68,6 +68,14 @@ class Mutation(NamedTuple):
 
 MUTATIONS = [
     Mutation(
+        "the gradient of a lower layer is not clipped",
+        "layers/rnn/attention_cell.py",
+        "below = clip_gradient(below, self.gradient_clip)",
+        "below = clip_gradient(below, None)",
+        ("tests/layers/rnn/test_input_feeding_cells.py",),
+        "below_is_clipped",
+    ),
+    Mutation(
         "sigma = D instead of D / 2",
         "layers/attention/local_attention.py",
         "return self.sigma or self.half_width / 2",

@@ -8,6 +8,7 @@ from tests.layer_checks import (
     EXACT,
     assert_all_close,
     check_gradients,
+    loss_and_gradients,
     prefix_mask,
     random,
     randomize,
@@ -268,3 +269,17 @@ def test_clips_must_be_positive(clip):
     for name in ("cell_clip", "gradient_clip"):
         with pytest.raises(ValueError, match=f"`{name}` must be positive"):
             lk.InputFeedingLSTMCell(4, **{name: clip})
+
+
+def test_gradient_of_the_layer_below_is_clipped(float64):
+    cell = make(lk.InputFeedingLSTMCell, num_layers=2, gradient_clip=0.5)
+    hidden = keras.Variable(random(2, 4), dtype="float64")
+    upstream = random(2, 16, seed=5)
+    weights = cell.loop_weights()
+    _, (found,) = loss_and_gradients(
+        lambda: ops.sum(cell.project_below(weights, 1, hidden, {}) * upstream),
+        [hidden],
+    )
+    unclipped = upstream @ to_numpy(cell.kernels[1]).T
+    assert (abs(unclipped) > 0.5).any() and (abs(unclipped) < 0.5).any()
+    assert_all_close(found, np.clip(unclipped, -0.5, 0.5), **EXACT)
