@@ -9,24 +9,21 @@ is the system of Luong, Pham and Manning (2015) on WMT14, for a GPU;
         --set data.train=corpus/train --set data.dev=corpus/dev \
         --set data.test=corpus/test --run-dir runs/mine
 
-The same command resumes an interrupted run. The steps are in
-`luong_keras/recipe/`: a script can call the functions that `run_recipe` calls.
+The same command resumes an interrupted run. In Python, with other settings:
+
+    from luong_keras.cli.train import parse, run
+
+    call = parse(["--preset", "small"])
+    run(call._replace(config=...))
+
+The steps are in `luong_keras/recipe/`: a script can call the functions that
+`run_recipe` calls.
 """
 
-import os
 import sys
 
 import luong_keras_command  # noqa: F401  (before the package)
-from luong_keras.cli.train import parse, run
-
-
-def main() -> int:
-    """Run the command line and return the exit status."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    call = parse(sys.argv[1:])
-    # To change settings in Python: call._replace(config=...).
-    return run(call)
-
+from luong_keras.cli.main import main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(["train", *sys.argv[1:]]))
