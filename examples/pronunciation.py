@@ -5,6 +5,7 @@
 
 Without a file, the program makes up words and pronounces them by the rules of
 Italian. Each line of a file is `word<tab>phonemes`: `HELLO<tab>HH AH0 L OW1`.
+CMUdict, with two spaces for the tab and comments after `;;;`, is read as it is.
 Letters and phonemes are the "words" of the model.
 """
 
@@ -51,8 +52,9 @@ def main(path: str = "") -> None:
     """Train with and without attention and print a row for each."""
     draw = random.Random(1)
     text = Path(path).read_text("utf-8").splitlines() if path else made_up(draw)
-    lines = (line.split("\t", 1) for line in text if line)
-    words = dict(lines)  # without duplicates
+    lines = (line for line in text if line and line[:3] != ";;;")
+    # Without duplicates.
+    words = dict(re.split("\t|  ", line, maxsplit=1) for line in lines)
     pairs = [(" ".join(word), words[word]) for word in words]
     draw.shuffle(pairs)
     test, train = pairs[: len(pairs) // 6], pairs[len(pairs) // 6 :]

@@ -23,8 +23,8 @@ SIZES = {
     },
 }
 FILES = {
-    "pronunciation": "HELLO\tHH AH0 L OW1\n",
-    "inflection": "ev\tevlerde mi\tN;LOC;PL\n",
+    "pronunciation": ";;; CMUdict\nHELLO{}  HH AH0 L OW1\n",
+    "inflection": "ev{}\tevlerde mi\tN;LOC;PL\n",
 }
 
 
@@ -121,7 +121,7 @@ def test_program_compares_two_systems(name, fits, monkeypatch, capsys):
 
 @pytest.mark.parametrize("name", FILES)
 def test_program_reads_a_file_of_the_user(name, tmp_path, monkeypatch, fits):
-    lines = [FILES[name].replace("\t", f"{c}\t", 1) for c in "abcdefghijkl"]
+    lines = map(FILES[name].format, "abcdefghijkl")
     text = "".join([*lines, "\n"])  # ends with an empty line
     (tmp_path / "mine.tsv").write_text(text, encoding="utf-8")
     module = program(name)
