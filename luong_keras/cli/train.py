@@ -308,11 +308,11 @@ def run(call: Call) -> int:
     if call.backend == "jax" and _only_scoring_is_left(call):
         # The other processes may have ended for good. Without `process_id`, a
         # launcher starts all of them again.
-        arguments = process_arguments() or {"process_id": 0}
-        if arguments.get("process_id", 0) > 0:
-            return 0
-        if "process_id" in arguments:
+        process = (process_arguments() or {}).get("process_id")
+        if process == 0:
             call = call._replace(backend="tensorflow", devices=None)
+        elif process is not None:
+            return 0
     # Keras reads the variable when it is imported, which is now.
     os.environ["KERAS_BACKEND"] = call.backend
     if call.config.training.parallel_microbatches > 1:
@@ -351,7 +351,10 @@ def run(call: Call) -> int:
 
 
 def _only_scoring_is_left(call: Call) -> bool:
-    """Test whether an earlier call did all training of this call."""
+    """Test whether an earlier call trained all epochs of this call.
+
+    A run that `patience` ended before is not recognized.
+    """
     run = RunFolder(call.folder)
     try:
         snapshot, last = run.snapshot.stat(), run.last_weights.stat()

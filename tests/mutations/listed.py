@@ -1095,8 +1095,8 @@ MUTATIONS = [
     Mutation(
         "a first process waits for processes that have ended",
         "cli/train.py",
-        'if "process_id" in arguments:',
-        'if "process_id" not in arguments:',
+        "if process == 0:",
+        "if process == 1:",
         ("tests/cli/test_train.py",),
         "scores_alone",
     ),
