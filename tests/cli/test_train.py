@@ -24,7 +24,9 @@ def working_folder(tmp_path, monkeypatch):
         "training: {epochs: 7, batch_size: 7}\nmodel: {units: 8}\n"
     )
     (tmp_path / "columns.yaml").write_text("data: {columns: 'a,2'}")
-    (tmp_path / "text.yaml").write_text("data: {train: pairs.tsv}")
+    (tmp_path / "text.yaml").write_text(
+        "data: {train: pairs.tsv, dev: dev.tsv}"
+    )
     (tmp_path / "none.yaml").write_text("decoding: {stack_size: None}")
     whole = override(PRESETS["authors"], ["training.epochs=7", "model.units=8"])
     (tmp_path / "whole.json").write_text(json.dumps(config_to_dict(whole)))
@@ -182,7 +184,9 @@ def test_settings_without_effect_are_refused_in_new_runs(argv, message):
             {"train": "pairs.tsv", "dev": "x.tsv"},
         ),
         ("--set data.train=pairs.tsv", {"train": "pairs.tsv"}),
-        ("--config text.yaml", {"train": "pairs.tsv"}),
+        ("--config text.yaml", {"train": "pairs.tsv", "dev": "dev.tsv"}),
+        # Pairs are held out of the new text; those of the file are of another.
+        ("--config text.yaml pairs.tsv", {"train": "pairs.tsv"}),
     ],
 )
 def test_training_text_is_named_by_its_files(argv, data, capsys):
