@@ -27,6 +27,13 @@ def test_renormalizing_a_gaussian_of_zeros_gives_zeros():
     assert to_numpy(found).tolist() == [[[0, 0, 0]]]
 
 
+def test_positions_at_the_end_belong_to_the_last_word():
+    # The sigmoid of a large number is 1, and then p_t is S.
+    ends = np.array([[3.0, 2.9], [1.0, 0.0], [0.0, 0.0]], "float32")
+    found = windows.floor_position(ends, np.array([3, 1, 0]))
+    assert to_numpy(found).tolist() == [[2, 2], [0, 0], [0, 0]]
+
+
 def test_window_indices_stay_inside_the_source():
     centre = np.array([[0, 4, 6]], "int32")
     found = to_numpy(windows.window_indices(centre, 2, 7))[0].tolist()
