@@ -37,6 +37,17 @@ def test_alignment_plot_has_source_columns_and_target_rows(tmp_path):
     assert frame.get_y() + frame.get_height() / 2 == pytest.approx(0)
 
 
+def test_figures_are_as_large_as_their_sentences(tmp_path):
+    def inches(rows, columns):
+        weights = np.ones((rows, columns)) / columns
+        words = (["a"] * columns, ["x"] * rows)
+        axes = plot_alignment(*words, weights, tmp_path / "alignment.png")
+        return axes.figure.get_size_inches().tolist()
+
+    assert inches(30, 9) == inches(9, 30)[::-1]
+    assert inches(30, 9)[1] > 2 * inches(9, 9)[1]
+
+
 def test_length_analysis_has_one_line_per_system(tmp_path):
     path = tmp_path / "lengths.svg"
     systems = {"_global $1$": GROUPS, "local-p$\\bad{$": GROUPS[:1]}
