@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from luong_keras import InputFeedingGRU
 from luong_keras.ops import products
 from luong_keras.ops.loops import find_used
 from luong_keras.ops.products import product
@@ -69,6 +70,21 @@ def test_gradients_equal_those_of_unrolled_steps(outputs, float64):
         )
 
     assert_equal_gradients(loss, scan, unrolled, variables)
+
+
+@pytest.mark.tensorflow
+def test_a_tape_may_compute_gradients_twice():
+    import tensorflow as tf
+
+    decoder = InputFeedingGRU(UNITS, attention="local-p")
+    inputs = tf.constant(random(BATCH, STEPS, 5))
+    memory = random(BATCH, 6, UNITS)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(inputs)
+        total = tf.reduce_sum(decoder(inputs, memory=memory, training=True))
+    first, second = (tape.gradient(total, inputs) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    assert np.any(first)
 
 
 def test_reads_finds_the_arguments_in_use():
