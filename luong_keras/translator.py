@@ -22,6 +22,8 @@ from luong_keras.data.text_files import requested_columns
 from luong_keras.decoding.scorers import Scorer
 from luong_keras.decoding.strategy import DecodingStrategy
 from luong_keras.evaluation.metrics.registry import register_metric
+from luong_keras.files.folder_lock import lock_folder
+from luong_keras.files.path_checks import no_pattern
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.presets import PRESETS
 from luong_keras.progress import no_output
@@ -179,6 +181,7 @@ class Translator(TextTranslator):
             ValueError: For wrong settings or text, if `run_dir` has a run
                 with other settings or text, or if Keras' backend is not
                 TensorFlow.
+            FolderInUseError: If another process uses `run_dir`.
             InterruptedError: If a signal stopped the training.
             KeyboardInterrupt: If Ctrl-C stopped it; the run is saved as well.
 
@@ -203,9 +206,14 @@ class Translator(TextTranslator):
             target_language=checked.get("data.target_language"),
             columns=checked.get("data.columns"),
         )
-        with contextlib.nullcontext() if verbose else no_output():
+        run = RunFolder(no_pattern(run_dir))
+        with (
+            contextlib.nullcontext() if verbose else no_output(),
+            # Another call must not replace the pairs of this one.
+            lock_folder(run.path, run.pairs.name),
+        ):
             text = text_settings(
-                RunFolder(run_dir),
+                run,
                 pairs,
                 validation,
                 test,
@@ -213,7 +221,7 @@ class Translator(TextTranslator):
                 weighted=checked.get("data.weights") is not None,
             )
             values = {**text, **settings}
-            chosen, base = initial_settings(values, RunFolder(run_dir), preset)
+            chosen, base = initial_settings(values, run, preset)
             config = with_values(base, values)
             if chosen is not None:  # The run has not begun.
                 check_effects(config, checked)

@@ -5,6 +5,7 @@ import pytest
 
 from luong_keras.config.values import config_from_dict
 from luong_keras.data import phrasebook
+from luong_keras.files.folder_lock import FolderInUseError
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator
 from tests.test_files_and_environment import first_cells
@@ -136,7 +137,8 @@ def test_other_backends_are_refused_before_the_text_is_read(
     monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
     with pytest.raises(ValueError, match="Received: KERAS_BACKEND=jax"):
         Translator.fit(PAIRS, "small", run_dir=tmp_path / "run")
-    assert [path.name for path in (tmp_path / "run").iterdir()] == ["pairs"]
+    written = {path.name for path in (tmp_path / "run").iterdir()}
+    assert written == {"pairs", ".pairs.lock"}
 
 
 def test_metrics_may_be_functions_in_a_section(tmp_path, monkeypatch):
@@ -157,6 +159,21 @@ def test_metrics_may_be_functions_in_a_section(tmp_path, monkeypatch):
         with pytest.raises(InterruptedError):
             Translator.fit(PAIRS, run_dir=tmp_path / "run", **given)
     assert metrics[0] == metrics[1] == "agreement"
+
+
+def test_a_second_call_leaves_the_pairs_of_the_first(tmp_path, monkeypatch):
+    run = RunFolder(tmp_path / "run")
+
+    def recipe(*given, **others):
+        before = (run.pairs / "train.jsonl").read_bytes()
+        with pytest.raises(FolderInUseError, match="pairs is in use by"):
+            Translator.fit(PAIRS[1:], run_dir=run.path)
+        assert (run.pairs / "train.jsonl").read_bytes() == before
+        return False
+
+    monkeypatch.setattr("luong_keras.translator.run_recipe", recipe)
+    with pytest.raises(InterruptedError):
+        Translator.fit(PAIRS, run_dir=run.path)
 
 
 def test_stopped_training_raises_interrupted_error(tmp_path, monkeypatch):

@@ -1586,6 +1586,14 @@ MUTATIONS = [
         ("tests/test_translator.py",),
         "fit_trains_on_pairs",
     ),
+    Mutation(
+        "pairs in memory written without a lock",
+        "translator.py",
+        "            lock_folder(run.path, run.pairs.name),\n",
+        "",
+        ("tests/test_translator.py",),
+        "second_call_leaves_the_pairs",
+    ),
 ]
 
 
