@@ -14,6 +14,7 @@ from luong_keras.data.datasets import (
     Datasets,
     corpus_key,
     load_datasets,
+    pairs_key,
 )
 from luong_keras.data.pair_checks import FILTERED, REASONS, check_pair
 from luong_keras.files.atomic_file import partial_name
@@ -32,7 +33,7 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
 
     Raises:
         ValueError: If the files exist and hold another text. The run folder
-            is then left unchanged.
+            is then left unchanged. Also if they change while they are read.
     """
     has_begun = run.data.exists()
     has_pairs = has_begun and run.dev.exists() and run.test.exists()
@@ -45,6 +46,12 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
             functools.partial(with_bar, what="looking through the pairs"),
         )
         corpus = corpus or prepare_corpus(datasets, config, run.corpus)
+        if pairs_key(config.data) != datasets.train_key:
+            raise ValueError(
+                "Expected: training text that no other process writes. "
+                f"Received: {config.data.train}, which changed while it was "
+                "read. Start the same call again when it is complete."
+            )
         if has_pairs:
             datasets = _read_datasets(corpus, run)
         else:

@@ -1594,6 +1594,14 @@ MUTATIONS = [
         ("tests/test_translator.py",),
         "second_call_leaves_the_pairs",
     ),
+    Mutation(
+        "text that grows while it is read",
+        "recipe/preparation.py",
+        "if pairs_key(config.data) != datasets.train_key:",
+        "if False:",
+        ("tests/recipe/test_preparation.py",),
+        "grows_while_it_is_read",
+    ),
 ]
 
 

@@ -133,6 +133,23 @@ def test_a_different_text_is_refused_and_nothing_changes(tmp_path, config, run):
     assert file_states(run.path) == before
 
 
+def test_text_that_grows_while_it_is_read_is_refused(
+    tmp_path, config, monkeypatch
+):
+    def growing(*given):
+        found = datasets.load_datasets(*given)
+        with open(config.data.train, "a", encoding="utf-8") as file:
+            file.write("f\tv\n")
+        return found
+
+    run = RunFolder(tmp_path / "run")
+    with monkeypatch.context() as while_read:
+        while_read.setattr(preparation, "load_datasets", growing)
+        with pytest.raises(ValueError, match="changed while it was read"):
+            prepare_text(config, run)
+    assert len(prepare_text(config, run)[1]) == len(LINES) + 1
+
+
 def test_preprocessing_that_changes_no_line_is_accepted(config, run):
     changed = dataclasses.replace(
         config, data=dataclasses.replace(config.data, lowercase=True)
