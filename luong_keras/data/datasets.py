@@ -140,13 +140,8 @@ def _load_files(
     # Only the training text may have bad lines, which are counted.
     skip = config.max_skipped > 0
     notes = [s.note for group in sources.values() for s in group if s.note]
-    evaluation_pairs: dict[str, Any] = {
-        part: [
-            _check_evaluation_pair(pair, part)
-            for pair in read_text(sources.get(part, []), False)
-        ]
-        for part in _PARTS[1:]
-    }
+    evaluation_pairs: dict[str, Any] = {"dev": [], "test": []}
+    evaluation_pairs |= given_evaluation_pairs(config)
     datasets = Datasets(
         lambda: read_text(sources["train"], skip),
         pairs_key(config),
@@ -157,6 +152,31 @@ def _load_files(
     if not missing_parts:
         return datasets
     return _hold_out(datasets, missing_parts, config, progress)
+
+
+def given_evaluation_pairs(config: DataConfig) -> dict[str, Pairs]:
+    """Read the validation and test pairs of the files that `config` names.
+
+    Raises:
+        FileNotFoundError: If a file is missing.
+        ValueError: If a pair cannot be used.
+    """
+    from luong_keras.data.text_files import (
+        read_text,
+        requested_columns,
+        text_sources,
+    )
+
+    return {
+        part: [
+            _check_evaluation_pair(pair, part)
+            for pair in read_text(
+                text_sources(setting, requested_columns(config)), False
+            )
+        ]
+        for part in _PARTS[1:]
+        if (setting := getattr(config, part)) is not None
+    }
 
 
 def _check_evaluation_pair(pair: PlacedPair, part: str) -> tuple[str, str]:

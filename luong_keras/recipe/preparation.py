@@ -13,6 +13,7 @@ from luong_keras.data.datasets import (
     PREPARED,
     Datasets,
     corpus_key,
+    given_evaluation_pairs,
     load_datasets,
     pairs_key,
 )
@@ -40,6 +41,7 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
     corpus = _open_kept_corpus(config, run) if has_begun else None
     if has_pairs and corpus is not None:
         datasets = _read_datasets(corpus, run)
+        _check_same_pairs(datasets, config.data, run)
     else:
         datasets = load_datasets(
             config.data,
@@ -202,6 +204,24 @@ def _check_same_text(corpus: Corpus, config: RunConfig, run: RunFolder):
         )
         if new_corpus.fingerprint != corpus.fingerprint:
             raise ValueError(OTHER_TEXT.format(run.path))
+
+
+def _check_same_pairs(datasets: Datasets, config: DataConfig, run: RunFolder):
+    """Check that changed files still hold the pairs that a run keeps."""
+    if config.dataset != "files":
+        return
+    try:
+        given = given_evaluation_pairs(config)
+    except FileNotFoundError:
+        return  # The run continues with the pairs that it keeps.
+    for part, pairs in given.items():
+        if pairs != getattr(datasets, part):
+            raise ValueError(
+                "Expected: the pairs that the run began with, as in "
+                f"{getattr(run, part)}. Received: other pairs, in data.{part}="
+                f"{getattr(config, part)}. Put the old text back, or use a new "
+                "folder for a new run."
+            )
 
 
 def _read_rows(path: Path, columns: int) -> list[list[str]]:

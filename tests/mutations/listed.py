@@ -1602,6 +1602,14 @@ MUTATIONS = [
         ("tests/recipe/test_preparation.py",),
         "grows_while_it_is_read",
     ),
+    Mutation(
+        "other evaluation pairs in a continued run",
+        "recipe/preparation.py",
+        "        _check_same_pairs(datasets, config.data, run)\n",
+        "",
+        ("tests/recipe/test_preparation.py",),
+        "different_evaluation_pairs",
+    ),
 ]
 
 

@@ -133,6 +133,13 @@ def test_a_different_text_is_refused_and_nothing_changes(tmp_path, config, run):
     assert file_states(run.path) == before
 
 
+@pytest.mark.parametrize("part", ["dev", "test"])
+def test_different_evaluation_pairs_are_refused(tmp_path, config, run, part):
+    (tmp_path / f"{part}.tsv").write_text("".join(reversed(LINES)))
+    with pytest.raises(ValueError, match=f"other pairs, in data.{part}="):
+        prepare_text(config, run)
+
+
 def test_text_that_grows_while_it_is_read_is_refused(
     tmp_path, config, monkeypatch
 ):
