@@ -10,17 +10,17 @@ takes a live slot.
 2. Candidates that end and rank above the last of those K are finished. If
    they are long enough, they enter the pool. It keeps the best: in a full
    pool, a better hypothesis replaces the worst.
-3. A sentence stops when its pool is full and, if scorers change the ranks of
-   finished hypotheses (as length normalisation does), no live hypothesis can
-   still beat the worst of the pool. A beam of 1 with a pool of 1 is a greedy
+3. A sentence stops when its results are finished and no live hypothesis can
+   still beat the worst of them. A beam of 1 with a pool of 1 is a greedy
    search, and stops at its first `</s>`. A sentence also stops at its maximum
    length. If no hypothesis finished, the search returns the live hypotheses,
    without the probability of `</s>`.
 
 The program itself does not compare finished hypotheses. `stack_keeps="first"`
 does the same: candidates enter in the order of their rank while the pool has
-room, none leaves, and a sentence stops when its pool is full, also with
-length normalisation (which the program does not have).
+room, none leaves, and a sentence stops when its pool is full, even if a live
+hypothesis has a higher score. The result may then be worse than that of a
+greedy search.
 
 The sentences of a batch may have beams smaller than K: each result equals
 that of a search of this sentence with its settings.
@@ -266,19 +266,15 @@ class Beam(DecodingStrategy):
     def _settled_mask(self, state, pool, scores):
         """Return a mask of the sentences whose results cannot change."""
         full = last_score(pool, self.stack_sizes) > NEVER / 2
-        reranks = state.scorers.reranks
-        by_sums = reranks is not True and self._settles_by_sums(state)
-        if self.stack_keeps == "first" or (reranks is False and not by_sums):
+        if self.stack_keeps == "first":
             return full[:, 0]
-        worst = last_score(pool, self._num_returned(pool))
+        returned = self._num_returned(pool)
+        if state.bonus is not None and state.scorers.reranks is not True:
+            returned = self.stack_sizes  # a bonus may raise a score
+        worst = last_score(pool, returned)
         maximum = ops.maximum(state.max_lengths, 1)[:, None]
         bound = state.scorers.score_upper_bound(scores[:, :1], maximum)
         settled = (worst > NEVER / 2) & (worst >= bound)
-        if reranks is not True:
-            sum_settled = full | settled if by_sums else full
-            settled = ops.where(
-                ops.reshape(reranks, (-1, 1)), settled, sum_settled
-            )
         return (settled | (full & self._greedy_mask()))[:, 0]
 
     def _greedy_mask(self):
@@ -289,14 +285,6 @@ class Beam(DecodingStrategy):
             stacks = self.stack_sizes
         sizes, stacks = map(ops.convert_to_tensor, (sizes, stacks))
         return ops.reshape((sizes == 1) & (stacks == 1), (-1, 1))
-
-    def _settles_by_sums(self, state):
-        """Test whether a sentence may stop before its pool is full.
-
-        It may if the returned hypotheses cannot be beaten, because sums only
-        fall; not if all of the pool is returned or a bonus may raise a sum.
-        """
-        return self.num_return_sequences is not None and state.bonus is None
 
     def _num_returned(self, pool):
         """Return the number of returned hypotheses, (B,); None for all."""

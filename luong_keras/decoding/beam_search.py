@@ -43,10 +43,7 @@ def beam_search(
             or (B,); 1 when None.
         beam_size: K.
         stack_size: N, the number of finished hypotheses to collect; K when
-            None. Without a length penalty, N finished hypotheses end the
-            search of a sentence, as in the authors' program, even if one in
-            the beam has a higher score: the result may be worse than that of
-            a greedy search. A larger N continues.
+            None.
         length_penalty: A number, or one per sentence, (B,): x of the
             normalisation score / length**x, whose length includes `</s>`; 0
             leaves the plain sum (the paper).

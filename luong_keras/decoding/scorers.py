@@ -33,10 +33,8 @@ class Scorer(PerSentence):
 
     Attributes:
         reranks: Whether `final` changes anything: False, True, or one
-            boolean per sentence, (B,). If no scorer reranks, the search of a
-            sentence ends when it has found enough (the paper's rule). Also
-            set it if `bonus` may be positive: sums can then rise, and the
-            search must not end early.
+            boolean per sentence, (B,). Also set it if `bonus` may be
+            positive: sums can then rise, and the search must not end early.
         per_sentence: The names of the attributes that have one row per
             sentence if they are tensors; () for none. Each class names only
             the attributes that it adds. With None, the default, finished

@@ -60,8 +60,7 @@ def reference_search(
         live = grown
         bound = live[0][1] / max_length**penalty
         full = len(finished) == stack_size
-        may_end_early = penalty == 0 or keeps == "first"
-        if full and (may_end_early or finished[-1][0] >= bound):
+        if full and (keeps == "first" or finished[-1][0] >= bound):
             break
     if finished:
         return finished
@@ -156,19 +155,21 @@ class PairStep(ConstantStep):
 @pytest.mark.slow_after_first
 @tensorflow
 @pytest.mark.parametrize(
-    "stack_size, penalty, best, first, first_steps",
+    "stack_size, penalty, best, first, best_steps, first_steps",
     [
         # One hypothesis finishes in step 2 and two better ones in step 3,
         # of which the stack has room for one.
-        (2, 0, {(4, 4): 0.27, (5, 4): 0.162}, {(4, 4): 0.27, (6,): 0.1}, 3),
-        # A stack with room for all three: the two rules agree.
-        (3, 0, *[{(4, 4): 0.27, (5, 4): 0.162, (6,): 0.1}] * 2, 3),
-        # The full stack ends the search, though a better mean follows.
-        (1, 1, {(4, 4): 0.27 ** (1 / 3)}, {(6,): 0.1**0.5}, 2),
+        (2, 0, {(4, 4): 0.27, (5, 4): 0.162}, {(4, 4): 0.27, (6,): 0.1}, 3, 3),
+        # A stack with room for all three: the two rules agree, but 444 (0.135)
+        # could still replace the worst.
+        (3, 0, *[{(4, 4): 0.27, (5, 4): 0.162, (6,): 0.1}] * 2, 4, 3),
+        # The full stack ends the search, though a better one follows.
+        (1, 1, {(4, 4): 0.27 ** (1 / 3)}, {(6,): 0.1**0.5}, 3, 2),
+        (1, 0, {(4, 4): 0.27}, {(6,): 0.1}, 3, 2),
     ],
 )
 def test_stack_keeps_the_best_or_the_first(
-    stack_size, penalty, best, first, first_steps
+    stack_size, penalty, best, first, best_steps, first_steps
 ):
     # Words: 3 is `</s>`, then 4, 5, 6. Live after two words: 44 (0.45),
     # 54 (0.27), 64 (0.06); 6 </s> (0.1) ranks above the third. After three:
@@ -180,7 +181,7 @@ def test_stack_keeps_the_best_or_the_first(
     table[1, 6, 3:6] = [0.5, 0.3, 0.2]
     table[2:, :, 3:6] = [0.6, 0.3, 0.1]
     for keeps, expected, steps in (
-        ("best", best, 3),
+        ("best", best, best_steps),
         ("first", first, first_steps),
     ):
         step = PairStep(table)

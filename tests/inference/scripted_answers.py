@@ -64,18 +64,18 @@ NOTHING = [[0, 0, 0]] * 6
 # Sentences of two, three and no words: three source positions, and six target
 # positions, the maximum length for the longest sentence.
 TRANSLATED = {
-    "translations": [[b"x", b"<unk>"], [b"y <unk>", b"<unk> x"], [b"", b""]],
+    "translations": [[b"x", b"<unk>"], [b"y <unk>", b"y <unk> x"], [b"", b""]],
     "scores": [
         [log(0.6 * 0.6), log(0.3 * 0.9)],
-        [log(0.9 * 0.2 * 0.7), log(0.1 * 0.5 * 0.5)],
+        [log(0.9 * 0.2 * 0.7), log(0.9 * 0.2 * 0.3 * 0.5)],
         [0, ABSENT],
     ],
     "tokens": [
         [[b"x"] + [b""] * 5, [b"<unk>"] + [b""] * 5],
-        [[b"y", b"<unk>"] + [b""] * 4, [b"<unk>", b"x"] + [b""] * 4],
+        [[b"y", b"<unk>"] + [b""] * 4, [b"y", b"<unk>", b"x"] + [b""] * 3],
         [[b""] * 6] * 2,
     ],
-    "lengths": [[1, 1], [2, 2], [0, 0]],
+    "lengths": [[1, 1], [2, 3], [0, 0]],
     "alignments": [
         [
             [[0.8, 0.2, 0], [0.3, 0.7, 0], *NOTHING[2:]],
@@ -83,7 +83,10 @@ TRANSLATED = {
         ],
         [
             [[0.6, 0.3, 0.1], [0.1, 0.1, 0.8], [0.2, 0.7, 0.1], *NOTHING[3:]],
-            [[0.6, 0.3, 0.1], [0.5, 0.5, 0.0], [0.5, 0.5, 0.0], *NOTHING[3:]],
+            [
+                *([0.6, 0.3, 0.1], [0.1, 0.1, 0.8], [0.2, 0.7, 0.1]),
+                *([0.5, 0.5, 0.0], *NOTHING[4:]),
+            ],
         ],
         [NOTHING] * 2,
     ],

@@ -56,7 +56,7 @@ def test_unset_options_change_nothing():
         ({"beam_size": 2}, BEST),
         ({"beam_size": 2, "stack_size": 1}, BEST[:1]),
         ({"beam_size": 2, "length_penalty": 1.0}, NORMALISED),
-        ({"beam_size": 3}, [*BEST, ("y", log(0.08 * 0.97))]),
+        ({"beam_size": 3}, [*BEST, ("x y", log(0.24 * 0.97))]),
         ({"replace_unknown": True}, [BEST[0], ("a", log(0.27))]),
         (
             {"replace_unknown": True, "alignment_step": "reads"},
@@ -87,7 +87,7 @@ def test_every_option_applies_to_its_sentence():
         {"prefix": "Q", "replace_unknown": 1, "n_best": 1},
         {"prefix": "Q", "replace_unknown": 0, "n_best": 1},
     ]
-    three = [*BEST, ("y", log(0.08 * 0.97))]
+    three = [*BEST, ("x y", log(0.24 * 0.97))]
     replaced = [BEST[0], ("a", log(0.27))]
     expected = [
         BEST[:1], BEST, three, three[:2], BEST[:1], BEST, NORMALISED, BEST,

@@ -221,14 +221,18 @@ def test_align_returns_words_and_weights_of_one_rank():
     # T is the length of the longest requested translation plus one.
     found = run("align", beam_size=[2, 2, 2])
     translated = [
-        np.array(TRANSLATED["alignments"])[row, rank, :3]
+        np.array(TRANSLATED["alignments"])[row, rank, :4]
         for row, rank in enumerate(COLUMNS["rank"])
     ]
     expected = {
-        "translation": [b"x", b"<unk> x", b""],
-        "score": [log(0.36), log(0.1 * 0.5 * 0.5), 0],
-        "tokens": [[b"x", b"", b""], [b"<unk>", b"x", b""], [b""] * 3],
-        "lengths": [1, 2, 0],
+        "translation": [b"x", b"y <unk> x", b""],
+        "score": [log(0.36), log(0.9 * 0.2 * 0.3 * 0.5), 0],
+        "tokens": [
+            [b"x", b"", b"", b""],
+            [b"y", b"<unk>", b"x", b""],
+            [b""] * 4,
+        ],
+        "lengths": [1, 3, 0],
         "alignments": translated,
         "source_tokens": TRANSLATED["source_tokens"],
         "source_lengths": TRANSLATED["source_lengths"],
