@@ -92,7 +92,8 @@ class TruncatedPlaces:
                 f"{pluralize(self.count, 'pair')} ({lines}) "
                 f"{'was' if self.count == 1 else 'were'} cut: a source or a "
                 "target was longer than `decoding.max_source_length`, and only "
-                "its beginning was read. Split these sentences."
+                "its beginning was read. Split these sentences, or raise the "
+                "setting."
             )
         parts = [self._lines_message(lines)] if self.count else []
         if self.unfinished:
@@ -114,7 +115,8 @@ class TruncatedPlaces:
             "phrases of known words that fit into the translation. Received: "
             f"others in {self.count} of the lines ({lines}), "
             "translated from their beginning only, or without the phrase. "
-            "Split these sentences, and leave these phrases out."
+            "Split these sentences or raise the setting, and leave these "
+            "phrases out."
         )
 
     def print(self, what: str) -> None:

@@ -193,7 +193,8 @@ def select_pairs(
             f"No pair is left to train on. Received: "
             f"{pluralize(len(corpus), 'pair')}, "
             f"{selection.empty} with a side without tokens, "
-            f"{selection.dropped} with more than {max_length} tokens. Give a "
-            "larger `max_length`, or `over_long='truncate'`."
+            f"{selection.dropped} with more than {max_length} tokens. Raise "
+            "`max_length` (data.max_length), or cut longer texts with "
+            "`over_long='truncate'` (data.over_long)."
         )
     return selection

@@ -21,6 +21,7 @@ from luong_keras.recipe.decisions import run_metric
 from luong_keras.recipe.devices import ONE_DEVICE, Devices
 from luong_keras.recipe.resumption import session
 from luong_keras.recipe.validation_callbacks import validation_callbacks
+from luong_keras.tables import pluralize
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.text.tokenizer import Tokenizer
 from luong_keras.training.epoch_logs import TokensPerSecond
@@ -350,5 +351,12 @@ def validation_batches(tokenizers, pairs, config, devices=ONE_DEVICE):
         [prepare[1](target) for _, target in pairs],
         tokenizers[1],
     )
+    if batches.cut and devices.writes:
+        print(
+            f"{batches.cut} of {pluralize(len(pairs), 'validation pair')} cut: "
+            "validation and translation read at most "
+            f"decoding.max_source_length={config.decoding.max_source_length} "
+            "tokens of a source"
+        )
     share = rows_of_process(devices, widths=FEW_WIDTHS)
     return batches.dataset(**share).map(inputs_and_targets).cache()

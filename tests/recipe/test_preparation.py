@@ -6,12 +6,14 @@ import shutil
 
 import pytest
 
-from luong_keras.config import DataConfig, RunConfig
+from luong_keras.config import DataConfig, DecodingConfig, RunConfig
 from luong_keras.data import datasets
 from luong_keras.files.folder_lock import lock_folder
 from luong_keras.recipe import preparation
 from luong_keras.recipe.preparation import evaluation_pairs, prepare_text
+from luong_keras.recipe.training import validation_batches
 from luong_keras.recipe.user_text import text_settings
+from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
 
 LINES = ["a b\tx y\n", "c\tz\n", "d e\tw\n"]
@@ -223,3 +225,12 @@ def test_different_pairs_in_memory_do_not_replace_the_old_ones(tmp_path):
         text_settings(run, [("a", "c")])
     assert (run.pairs / "train.jsonl").read_text() == '["a", "b"]\n'
     text_settings(run, [("a", "b")])
+
+
+def test_validation_pairs_that_are_cut_are_reported(capsys):
+    config = RunConfig(decoding=DecodingConfig(max_source_length=2))
+    tokenizers = [WordTokenizer.from_words(["a"])] * 2
+    validation_batches(tokenizers, [("a a a", "a"), ("a a", "a")], config)
+    printed = capsys.readouterr().out
+    assert printed.startswith("1 of 2 validation pairs cut: ")
+    assert "decoding.max_source_length=2 tokens" in printed
