@@ -770,6 +770,8 @@ def test_a_possible_header_is_reported(tmp_path, name, mark):
     named = RequestedColumns(columns=("words", "digits"))
     _, pairs = read(tmp_path / name, text, named)
     assert [tuple(pair) for pair in pairs] == [("one", "1")]
+    note, _ = read(tmp_path / f"same.{name[2:]}", f"ab{mark}ab\n".encode())
+    assert "'ab' → 'ab'" in note and "--columns" not in note
 
 
 def test_several_sources_are_read_as_one_text(tmp_path):

@@ -87,7 +87,8 @@ def _choose_columns(
     pair_note = None
     if count == 2:
         pair_note = f"{name}: {_describe_first_pair(cells, (0, 1))}"
-        if all(len(c) > 1 and c.isidentifier() for c in cells):
+        is_name = all(len(c) > 1 and c.isidentifier() for c in cells)
+        if is_name and cells[0] != cells[1]:
             pair_note += f". If it is a header: --columns {' '.join(cells)}"
     return Columns(0, 1, pair_note), False
 
