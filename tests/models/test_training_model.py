@@ -217,8 +217,8 @@ def test_a_variable_without_gradient_stays(parts, parallel):
             self.other = self.add_weight(shape=(2,), initializer="ones")
             self.weight = self.add_weight(shape=(2,), initializer="ones")
 
-        def call(self, x):
-            return x * self.weight
+        def call(self, x, training=False):
+            return x * self.weight if training else x
 
     inputs, layer = keras.Input((2,)), Unused()
     model = TrainingModel(inputs, layer(inputs))
