@@ -14,6 +14,7 @@ from tyro.conf import FlagCreatePairsOff, Positional
 from luong_keras.alignment.links import format_links
 from luong_keras.alignment.symmetrization import Method, symmetrize
 from luong_keras.cli.parsing import Option
+from luong_keras.cli.settings_flags import SearchFlags, override_search
 from luong_keras.config import AlignmentStep, RunConfig
 from luong_keras.data.text_files import read_given_pairs
 from luong_keras.files.atomic_file import atomic_path
@@ -153,9 +154,8 @@ def _load_translator(
 ) -> Translator:
     from luong_keras.translator import Translator
 
-    decoding = config.decoding
-    if arguments.max_source_length is not None:
-        decoding = decoding.with_(max_source_length=arguments.max_source_length)
+    flags = SearchFlags(max_source_length=arguments.max_source_length)
+    decoding = override_search(config.decoding, flags)
     return Translator.from_run(folder, arguments.weights, decoding)
 
 

@@ -47,9 +47,6 @@ class Export:
     # number of rows of a batch that are translated; the server's
     # max_batch_size must not be larger
     max_rows: Option[int] = ServingLimits.max_rows
-    # maximum number of source tokens; longer sources are cut; default: the
-    # run's
-    max_source_length: Option[int | None] = None
     # precision of the computation; default: the precision of training. A CPU
     # is slow in float16, in which a GPU may have trained
     precision: Option[
@@ -73,7 +70,6 @@ def run(arguments: Export) -> int:
         arguments.search,
         requests_sample=True,
         max_beam_size=arguments.max_beam_size,
-        max_source_length=arguments.max_source_length,
     )
     from luong_keras.serving.export import LINES
     from luong_keras.serving.saved_model_session import SavedModelError

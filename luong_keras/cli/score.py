@@ -8,6 +8,7 @@ from pathlib import Path
 from tyro.conf import Positional
 
 from luong_keras.cli.parsing import Option
+from luong_keras.cli.settings_flags import SearchFlags, override_search
 from luong_keras.data.text_files import read_given_pairs
 from luong_keras.recipe.stored_settings import run_config
 from luong_keras.tables import pluralize
@@ -32,17 +33,24 @@ class Score:
     # best, last, average, or an epoch such as epoch-7; default: the weights
     # that the run scored and exported, by default the best
     weights: Option[str | None] = None
+    # maximum number of words or subwords to read per side; default: the run's
+    # decoding.max_source_length
+    max_source_length: Option[int | None] = None
 
 
 def run(arguments: Score) -> int:
     """Score the pairs and print one line per pair."""
     # Fails early if the run does not exist.
-    data = run_config(arguments.run_dir).data
-    pairs = read_given_pairs(arguments.files, data)
+    config = run_config(arguments.run_dir)
+    flags = SearchFlags(max_source_length=arguments.max_source_length)
+    decoding = override_search(config.decoding, flags)
+    pairs = read_given_pairs(arguments.files, config.data)
     sources, targets = zip(*pairs, strict=True)
     from luong_keras.translator import Translator
 
-    translator = Translator.from_run(arguments.run_dir, arguments.weights)
+    translator = Translator.from_run(
+        arguments.run_dir, arguments.weights, decoding
+    )
     scores = translator.score(sources, targets)
     for score in scores:
         words = len(score.tokens)

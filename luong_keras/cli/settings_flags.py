@@ -157,6 +157,9 @@ class SearchFlags:
     # a file of `luong-keras lexicon`: translate each batch only with the words
     # that it lists for the source words, and with frequent words
     shortlist: Option[str | None] = None
+    # maximum number of words or subwords to read per sentence; longer sources
+    # are cut
+    max_source_length: Option[int | None] = None
 
 
 def override_search(

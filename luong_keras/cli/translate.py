@@ -65,9 +65,6 @@ class Translate:
     # translations per sentence; without --beam-size also the number of samples
     # of --search sampling
     n_best: int = 1
-    # maximum number of words or subwords to read per sentence; default: the
-    # run's decoding.max_source_length
-    max_source_length: Option[int | None] = None
     # also print the links [source position, target position] of each word
     alignments: FlagCreatePairsOff[bool] = False
     # instead of reading text, translate the test set with the run's newest
@@ -85,12 +82,7 @@ def run(arguments: Translate) -> int:
     if arguments.minimum_bayes_risk is not None and flags.search != "beam":
         size = flags.beam_size or SAMPLES
         flags = replace(flags, search="sampling", beam_size=size)
-    decoding = override_search(
-        config.decoding,
-        flags,
-        n_best=arguments.n_best,
-        max_source_length=arguments.max_source_length,
-    )
+    decoding = override_search(config.decoding, flags, n_best=arguments.n_best)
     if arguments.required is not None and decoding.search == "sampling":
         raise ValueError(
             "--required: phrases of a beam search. Expected: no samples, which "

@@ -694,6 +694,11 @@ def test_pairs_that_were_cut_are_reported(run, call, tmp_path):
     assert perplexity.startswith("perplexity ")
     call("score", run.path.parent / "test.tsv")
     assert "were cut" not in call.printed.err
+    call("evaluate", text)
+    assert "2 pairs (number 2, 3) were cut" in call.printed.err
+    for command in ("score", "evaluate"):
+        call(command, text, "--max-source-length", 30)
+        assert "were cut" not in call.printed.err
 
 
 @pytest.mark.slow
