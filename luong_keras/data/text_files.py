@@ -286,6 +286,7 @@ def _find_sources(
             raise
         source, target = map(column_language, requested.columns)
         languages = requested.languages
-        if source is not None and target is not None:
+        is_known = data.source_language or data.target_language
+        if not is_known and (source or target):
             languages = source, target
         return text_sources(names, RequestedColumns(languages))

@@ -274,13 +274,14 @@ def test_bad_pairs_of_dev_and_test_are_refused(column_files, part, bad):
         ("source\ttarget", ("x", "y"), "source = 'source'"),
     ],
 )
+@pytest.mark.parametrize("target", ["English", "simple"])
 def test_a_later_file_is_read_in_the_direction_of_the_run(
-    tmp_path, capsys, header, expected, message
+    tmp_path, capsys, header, expected, message, target
 ):
     path = tmp_path / "a.tsv"
     path.write_text(f"{header}\nx\ty\n")
     # With named columns only, a run keeps no languages.
-    data = DataConfig("files", train="t.tsv", columns=("German", "English"))
+    data = DataConfig("files", train="t.tsv", columns=("German", target))
     assert [tuple(p) for p in read_given_pairs((path,), data)] == [expected]
     assert message in capsys.readouterr().err
 
