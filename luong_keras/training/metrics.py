@@ -21,11 +21,7 @@ class _TokenMean(keras.metrics.Metric):
     """
 
     def __init__(
-        self,
-        from_logits: bool = False,
-        pad_id: int = PAD_ID,
-        name: str | None = None,
-        dtype: Any = None,
+        self, from_logits: bool, pad_id: int, name: str, dtype: Any
     ) -> None:
         super().__init__(name=name, dtype=dtype)
         self.from_logits = from_logits
