@@ -19,7 +19,7 @@ from luong_keras.data.pair_checks import (
     format_pair,
     pair_hash,
 )
-from luong_keras.data.sources.source_kinds import PlacedPair
+from luong_keras.data.sources.source_kinds import PlacedPair, TextSource
 from luong_keras.text.preprocessing import preprocessors
 
 Pairs = list[tuple[str, str]]
@@ -140,8 +140,10 @@ def _load_files(
     # Only the training text may have bad lines, which are counted.
     skip = config.max_skipped > 0
     notes = [s.note for group in sources.values() for s in group if s.note]
-    evaluation_pairs: dict[str, Any] = {"dev": [], "test": []}
-    evaluation_pairs |= given_evaluation_pairs(config)
+    evaluation_pairs: dict[str, Any] = {
+        part: read_evaluation_pairs(sources.get(part, []), part)
+        for part in _PARTS[1:]
+    }
     datasets = Datasets(
         lambda: read_text(sources["train"], skip),
         pairs_key(config),
@@ -154,29 +156,16 @@ def _load_files(
     return _hold_out(datasets, missing_parts, config, progress)
 
 
-def given_evaluation_pairs(config: DataConfig) -> dict[str, Pairs]:
-    """Read the validation and test pairs of the files that `config` names.
+def read_evaluation_pairs(sources: Sequence[TextSource], part: str) -> Pairs:
+    """Read the pairs of the validation or test set, `"dev"` or `"test"`.
 
     Raises:
-        FileNotFoundError: If a file is missing.
         ValueError: If a pair cannot be used.
     """
-    from luong_keras.data.text_files import (
-        read_text,
-        requested_columns,
-        text_sources,
-    )
+    from luong_keras.data.text_files import read_text
 
-    return {
-        part: [
-            _check_evaluation_pair(pair, part)
-            for pair in read_text(
-                text_sources(setting, requested_columns(config)), False
-            )
-        ]
-        for part in _PARTS[1:]
-        if (setting := getattr(config, part)) is not None
-    }
+    pairs = read_text(sources, False)
+    return [_check_evaluation_pair(pair, part) for pair in pairs]
 
 
 def _check_evaluation_pair(pair: PlacedPair, part: str) -> tuple[str, str]:

@@ -13,11 +13,12 @@ from luong_keras.data.datasets import (
     PREPARED,
     Datasets,
     corpus_key,
-    given_evaluation_pairs,
     load_datasets,
     pairs_key,
+    read_evaluation_pairs,
 )
 from luong_keras.data.pair_checks import FILTERED, REASONS, check_pair
+from luong_keras.data.text_files import requested_columns, text_sources
 from luong_keras.files.atomic_file import partial_name
 from luong_keras.files.json_lines import read_json_lines, write_json_lines
 from luong_keras.progress import progress_bar, with_bar
@@ -210,11 +211,14 @@ def _check_same_pairs(datasets: Datasets, config: DataConfig, run: RunFolder):
     """Check that changed files still hold the pairs that a run keeps."""
     if config.dataset != "files":
         return
-    try:
-        given = given_evaluation_pairs(config)
-    except FileNotFoundError:
-        return  # The run continues with the pairs that it keeps.
-    for part, pairs in given.items():
+    for part in ("dev", "test"):
+        if (setting := getattr(config, part)) is None:
+            continue
+        try:
+            sources = text_sources(setting, requested_columns(config))
+            pairs = read_evaluation_pairs(sources, part)
+        except FileNotFoundError:
+            continue  # The run has its own copy.
         if pairs != getattr(datasets, part):
             raise ValueError(
                 "Expected: the pairs that the run began with, as in "
