@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -207,11 +208,15 @@ class Translator(TextTranslator):
             columns=checked.get("data.columns"),
         )
         run = RunFolder(no_pattern(run_dir))
-        with (
-            contextlib.nullcontext() if verbose else no_output(),
+        with contextlib.ExitStack() as stack:
+            if not verbose:
+                stack.enter_context(no_output())
             # Another call must not replace the pairs of this one.
-            lock_folder(run.path, run.pairs.name),
-        ):
+            lock_pairs = functools.cache(
+                lambda: stack.enter_context(
+                    lock_folder(run.path, run.pairs.name)
+                )
+            )
             text = text_settings(
                 run,
                 pairs,
@@ -219,6 +224,7 @@ class Translator(TextTranslator):
                 test,
                 requested_columns(data),
                 weighted=checked.get("data.weights") is not None,
+                before_writing=lock_pairs,
             )
             values = {**text, **settings}
             chosen, base = initial_settings(values, run, preset)

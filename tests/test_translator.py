@@ -161,6 +161,13 @@ def test_metrics_may_be_functions_in_a_section(tmp_path, monkeypatch):
     assert metrics[0] == metrics[1] == "agreement"
 
 
+def test_a_missing_file_leaves_no_folder(tmp_path):
+    for files in (tmp_path / "a.tsv", (tmp_path / "a.en", tmp_path / "a.de")):
+        with pytest.raises(FileNotFoundError):
+            Translator.fit(files, run_dir=tmp_path / "run")
+    assert not any(tmp_path.iterdir())
+
+
 def test_a_second_call_leaves_the_pairs_of_the_first(tmp_path, monkeypatch):
     run = RunFolder(tmp_path / "run")
 

@@ -6,7 +6,7 @@ import itertools
 import json
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,7 @@ def text_settings(
     test: Text | None = None,
     requested: RequestedColumns | None = None,
     weighted: bool = False,
+    before_writing: Callable[[], Any] = lambda: None,
 ) -> dict[str, Any]:
     """Return the settings that name the pairs of a run.
 
@@ -58,6 +59,8 @@ def text_settings(
         test: The pairs to score, likewise.
         requested: The languages, and the columns if they are named.
         weighted: Whether `train` is a list of sources with weights.
+        before_writing: Called before pairs from memory are written, once for
+            each text.
 
     Returns:
         Settings by their full names.
@@ -75,7 +78,9 @@ def text_settings(
         if text is None:
             paths[name] = None
             continue
-        paths[name], languages = _text_files(text, name, run, requested)
+        paths[name], languages = _text_files(
+            text, name, run, requested, before_writing
+        )
         if languages is not None:  # The next text is read in this direction.
             requested = dataclasses.replace(requested, languages=languages)
     train_paths = tuple(paths[name] for name in texts)
@@ -189,7 +194,11 @@ def _is_source(item: Any, has_files: bool) -> bool:
 
 
 def _text_files(
-    text: Text, part: str, run: RunFolder, requested: RequestedColumns
+    text: Text,
+    part: str,
+    run: RunFolder,
+    requested: RequestedColumns,
+    before_writing: Callable[[], Any],
 ) -> tuple[str | tuple[str, str], tuple[str, str] | None]:
     """Return the files of a part and, of pairs in memory, their languages.
 
@@ -216,6 +225,7 @@ def _text_files(
     pairs, fields = read(text, requested)
     if fields.note is not None:
         print(fields.note)
+    before_writing()
     path = _write_pairs(pairs, run.pairs / f"{part}.jsonl", run)
     return path, fields.languages
 

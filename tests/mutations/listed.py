@@ -1589,7 +1589,7 @@ MUTATIONS = [
     Mutation(
         "pairs in memory written without a lock",
         "translator.py",
-        "            lock_folder(run.path, run.pairs.name),\n",
+        "before_writing=lock_pairs,",
         "",
         ("tests/test_translator.py",),
         "second_call_leaves_the_pairs",
