@@ -47,6 +47,30 @@ def text_table(rows: Sequence[Sequence[str]]) -> str:
     )
 
 
+def sample_table(source: str, reference: str, translation: str) -> str:
+    """Return a sentence, its reference and its translation in three lines.
+
+    A text of more than 300 characters is shortened and ends with `…`.
+
+    Example:
+        >>> print(sample_table("ein Haus", "a house", "a home"))
+        source       ein Haus
+        reference    a house
+        translation  a home
+    """
+    texts = {
+        "source": source,
+        "reference": reference,
+        "translation": translation,
+    }
+    return text_table(
+        [
+            (name, text if len(text) <= 300 else f"{text[:299]}…")
+            for name, text in texts.items()
+        ]
+    )
+
+
 def html_table(rows: Sequence[Sequence[str]]) -> str:
     """Return rows as an HTML table, for a notebook.
 

@@ -69,7 +69,7 @@ from luong_keras.recipe.vocabularies import (
 )
 from luong_keras.serving.export import export_saved_model, next_version
 from luong_keras.serving.saved_model_checks import CHECKS
-from luong_keras.tables import pluralize
+from luong_keras.tables import pluralize, sample_table
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.truncation import TruncationInParts
 
@@ -256,9 +256,8 @@ def score_and_export(
         )
     write_text(run.translations, "".join(f"{t}\n" for t in translations))
     for i in range(0, len(sources), max(len(sources) // 5, 1)):
-        print(f"source       {sources[i]}")
-        print(f"reference    {references[i]}")
-        print(f"translation  {translations[i]}\n")
+        sample = sample_table(sources[i], references[i], translations[i])
+        print(f"{sample}\n")
     if translator.translation_model.has_attention and sources[0].strip():
         with TruncationInParts():  # Reported with the scores already.
             best = translator.nbest(sources[:1])[0][0]

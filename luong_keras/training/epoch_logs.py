@@ -2,6 +2,7 @@
 
 import math
 import os
+import textwrap
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ import keras
 
 from luong_keras.files.atomic_file import write_text
 from luong_keras.files.json_lines import read_json_lines, write_json_lines
-from luong_keras.tables import format_score
+from luong_keras.tables import format_score, sample_table
 
 
 def find_result(
@@ -131,6 +132,7 @@ class TranslationValidation(keras.callbacks.Callback):
             or an object with a `score`.
         name: The key in the logs.
         samples: The number of sentences to print, evenly spread over the set.
+            Long ones are shortened.
         output_folder: The folder for all translations, as `epoch-001.txt`;
             `None` writes none.
         agree: A function from the score of this process to the score that all
@@ -217,9 +219,10 @@ class TranslationValidation(keras.callbacks.Callback):
 
     def _print_samples(self, translations: list[str]) -> None:
         for index in self.sample_indices():
-            print(f"  source       {self.sources[index]}")
-            print(f"  reference    {self.references[index]}")
-            print(f"  translation  {translations[index]}", flush=True)
+            sample = sample_table(
+                self.sources[index], self.references[index], translations[index]
+            )
+            print(textwrap.indent(sample, "  "), flush=True)
 
     def _write_translations(self, epoch: int, translations: list[str]) -> None:
         if self.output_folder is None:

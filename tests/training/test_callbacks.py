@@ -78,6 +78,22 @@ def test_samples_are_spread_over_the_validation_set(capsys):
     assert sources == ["line 0", "line 5"]
 
 
+def test_long_samples_are_shortened_on_the_screen_only(tmp_path, capsys):
+    article = "word " * 900 + "end"
+    TranslationValidation(
+        lambda lines: lines,
+        [article],
+        ["short"],
+        exact_match,
+        output_folder=tmp_path,
+    ).on_epoch_end(0)
+    source, reference, translation = capsys.readouterr().out.splitlines()[-3:]
+    assert source == f"  source       {article[:299]}…"
+    assert reference == "  reference    short"
+    assert translation == f"  translation  {article[:299]}…"
+    assert (tmp_path / "epoch-001.txt").read_text() == f"{article}\n"
+
+
 def test_validation_needs_one_reference_per_source():
     with pytest.raises(ValueError, match="2 sources, 1 references"):
         TranslationValidation(list, ["a", "b"], ["a"], exact_match)
