@@ -158,8 +158,11 @@ class RunConfig(Settings):
         sizes = model.source_vocabulary_size, model.target_vocabulary_size
         if self.data.joint_vocabulary and sizes[0] != sizes[1]:
             raise ValueError(
-                "joint_vocabulary=true means one vocabulary, so both sizes "
-                f"must be equal. Received: {sizes[0]} and {sizes[1]}."
+                "data.joint_vocabulary=true means one vocabulary. Expected: "
+                "equal model.source_vocabulary_size and "
+                f"model.target_vocabulary_size. Received: {sizes[0]} and "
+                f"{sizes[1]}. Make them equal, or set "
+                "data.joint_vocabulary=false."
             )
         if self.data.new_words and self.training.init_from is None:
             raise ValueError(
