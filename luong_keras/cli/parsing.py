@@ -27,6 +27,8 @@ _CHOICE = re.compile(
     r"Expected one of \((?P<expected>.*)\)"
 )
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\.\w+)*=")
+_SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)([dhms])")
 Value = TypeVar("Value")
 # An option whose comment describes the default instead of None.
 Option = Annotated[
@@ -169,3 +171,23 @@ def spread_assignments(argv: Sequence[str]) -> list[str]:
             spread.append("--set")
         spread.append(argument)
     return spread
+
+
+def seconds(text: str) -> float:
+    """Return the seconds of a duration such as `3h` or `1h30m`.
+
+    Raises:
+        ValueError: If the text is not a duration.
+
+    Example:
+        >>> seconds("1h30m")
+        5400.0
+    """
+    if not re.fullmatch(rf"(?:{_DURATION_PART.pattern})+", text):
+        raise ValueError(
+            "Expected: --stop-after with a duration of days, hours, minutes or "
+            f"seconds, such as 3h, 90m or 1h30m. Received: {text!r}."
+        )
+    return sum(
+        float(n) * _SECONDS[unit] for n, unit in _DURATION_PART.findall(text)
+    )

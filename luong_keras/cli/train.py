@@ -17,6 +17,7 @@ from luong_keras.cli.parsing import (
     Option,
     Value,
     parse_arguments,
+    seconds,
     spread_assignments,
 )
 from luong_keras.cli.settings_flags import settings_flags, split_settings
@@ -49,8 +50,6 @@ PresetOption = Annotated[
     Value, DisallowNone, arg(help_behavior_hint="(default: the preset's)")
 ]
 _FILES = arg(metavar="FILE [FILE]", help_behavior_hint="")
-_SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
-_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)([dhms])")
 
 
 @dataclass(frozen=True)
@@ -271,26 +270,6 @@ def _check_files(
         for source in list_sources(files):
             text_files(source, ())
     return files
-
-
-def seconds(text: str) -> float:
-    """Return the seconds of a duration such as `3h` or `1h30m`.
-
-    Raises:
-        ValueError: If the text is not a duration.
-
-    Example:
-        >>> seconds("1h30m")
-        5400.0
-    """
-    if not re.fullmatch(rf"(?:{_DURATION_PART.pattern})+", text):
-        raise ValueError(
-            "Expected: --stop-after with a duration of days, hours, minutes or "
-            f"seconds, such as 3h, 90m or 1h30m. Received: {text!r}."
-        )
-    return sum(
-        float(n) * _SECONDS[unit] for n, unit in _DURATION_PART.findall(text)
-    )
 
 
 def run(call: Call) -> int:

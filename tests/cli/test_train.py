@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from luong_keras.cli.main import main
-from luong_keras.cli.parsing import spread_assignments
-from luong_keras.cli.train import Train, parse, seconds
+from luong_keras.cli.parsing import seconds, spread_assignments
+from luong_keras.cli.train import Train, parse
 from luong_keras.config.values import SHORT_NAMES, config_to_dict, override
 from luong_keras.presets import PRESETS
 from luong_keras.recipe.devices import Devices, LostProcessError
