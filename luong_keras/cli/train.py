@@ -40,7 +40,11 @@ from luong_keras.data.text_files import (
 )
 from luong_keras.presets import PRESETS
 from luong_keras.recipe.processes import process_arguments
-from luong_keras.recipe.user_text import initial_settings, text_settings
+from luong_keras.recipe.user_text import (
+    initial_settings,
+    language_settings,
+    text_settings,
+)
 from luong_keras.text.threads import divide_cores
 from luong_keras.training.run_folder import RunFolder
 
@@ -172,12 +176,16 @@ def parse(argv: Sequence[str]) -> Call:
         match = re.search(r"--preset[= ](\S+)", " ".join(argv))
         base = PRESETS.get(match[1] if match else "demo", RunConfig())
         parse_arguments(settings_flags(Train, base), PROGRAM, ["--help"])
-    arguments, values = _parse_settings(argv)
+    arguments, values, languages = _parse_settings(argv)
     limit = arguments.stop_after
     stop_after = None if limit is None else seconds(limit)
     file_values: dict[str, Any] = {}
     if arguments.config is not None:
         file_values = convert_values(read_values(arguments.config))
+    if file_values.get("data.train") is None:
+        file_values = languages | file_values
+    else:  # Its languages are those of its own text.
+        file_values |= languages
     given = file_values | values
     preset = arguments.preset
     if preset is None and file_values.keys() >= LEAVES.keys():
@@ -207,26 +215,39 @@ def parse(argv: Sequence[str]) -> Call:
     )
 
 
-def _parse_settings(argv: list[str]) -> tuple[Train, dict[str, Any]]:
-    """Parse the command line, and collect the settings that it gives."""
+def _parse_settings(
+    argv: list[str],
+) -> tuple[Train, dict[str, Any], dict[str, Any]]:
+    """Parse the command line, and collect the settings that it gives.
+
+    Returns:
+        The arguments, the settings, and the languages in the names of files,
+        which settings override.
+    """
     assignments, remaining = split_settings(argv)
     arguments = parse_arguments(Train, PROGRAM, remaining)
     # Flags override --set.
     assignments[:0] = arguments.settings
     values = convert_values(parse_assignments(assignments))
     text_values = _text_values(arguments)
+    languages = {
+        name: text_values.pop(name)
+        for name in language_settings(None, None)
+        if name in text_values
+    }
     # A flag that names a text overrides --set; a flag that is absent does not.
     values = {n: v for n, v in text_values.items() if v is None} | values
     values |= {n: v for n, v in text_values.items() if v is not None}
     for name, full_names in SHORT_NAMES.items():
         if (value := getattr(arguments, name)) is not None:
             values |= dict.fromkeys(full_names, value)
-    return arguments, values
+    return arguments, values, languages
 
 
 def _text_values(arguments: Train) -> dict[str, Any]:
     """Return the settings that name the data."""
-    folder = RunFolder(arguments.run_dir or ".")
+    # Without --run-dir, a file config.json of this folder is of no run.
+    folder = RunFolder(arguments.run_dir or "runs")
     # An existing run keeps its text, so the files may have moved.
     has_begun = arguments.run_dir is not None and folder.data.exists()
     paths = {

@@ -90,8 +90,9 @@ def text_settings(
         "data.dev": paths["dev"],
         "data.test": paths["test"],
     }
-    # A run that has begun keeps its languages.
-    if requested.languages != initial.languages and not run.config.exists():
+    if run.config.exists():  # A run that has begun keeps its languages.
+        return settings
+    if requested.languages != initial.languages:
         source, target = requested.languages
         settings |= language_settings(source, target)
     return settings | _languages_of_suffixes(settings["data.train"])
@@ -264,6 +265,8 @@ def _is_missing(value: Any) -> bool:
         return value is None or bool(value != value)
     except TypeError:
         return True
+    except ValueError:  # an array
+        return False
 
 
 def _encode_pairs(pairs: Iterable[tuple[Any, Any]]) -> Iterator[bytes]:

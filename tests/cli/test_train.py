@@ -202,6 +202,28 @@ def test_training_text_is_named_by_its_files(argv, data, capsys):
     assert "No --preset" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "argv, languages",
+    [
+        ("", "en de"),
+        ("--data.source-language en-GB", "en-GB de"),
+        ("--set data.target_language=gsw", "en gsw"),
+        ("--config american.yaml", "en-US de"),
+        ("--config american.yaml --data.source-language en-GB", "en-GB de"),
+        # The languages of a file of settings are those of its own text.
+        ("--config french.yaml", "en de"),
+    ],
+)
+def test_settings_override_the_languages_in_file_names(argv, languages):
+    Path("american.yaml").write_text("data: {source_language: en-US}")
+    Path("french.yaml").write_text(
+        "data: {train: [a.fr, a.it], source_language: fr, target_language: it}"
+    )
+    Path("config.json").write_text("of another program")
+    data = parse(["text.en", "text.de", *argv.split()]).config.data
+    assert [data.source_language, data.target_language] == languages.split()
+
+
 def sizes_of(argv):
     config = parse(argv.split()).config
     return config.model.units, config.model.source_vocabulary_size

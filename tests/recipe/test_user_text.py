@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from luong_keras.config import DataConfig
@@ -84,6 +85,22 @@ def test_file_names_are_passed_on_unchanged(tmp_path, train, expected):
     defaults = {"data.dataset": "files", "data.dev": None, "data.test": None}
     assert settings == defaults | named
     assert not (tmp_path / "run").exists()
+
+
+def test_run_that_has_begun_keeps_its_languages(tmp_path):
+    (tmp_path / "config.json").touch()
+    settings = text_settings(RunFolder(tmp_path), ("a.cz", "a.de"))
+    assert not settings.keys() & {
+        "data.source_language",
+        "data.target_language",
+    }
+
+
+@pytest.mark.parametrize("cell", [np.array(["a", "b"]), [1]])
+def test_cells_that_are_no_text_are_refused(tmp_path, cell):
+    records = [{"src": "a", "tgt": "b"}, {"src": cell, "tgt": "d"}]
+    with pytest.raises(ValueError, match="sentences, as text.* in pair 2"):
+        text_settings(RunFolder(tmp_path), records)
 
 
 @pytest.mark.parametrize(
