@@ -93,11 +93,12 @@ def fit(
 
     Raises:
         ValueError: If `batches` is not such an object, if the snapshot does
-            not fit the model or has epochs of another length, if the batches
-            run out early (nothing is saved at the end of that epoch), for an
-            optimizer that replaces the weights by averages at the end of a
-            `fit`, or under `MultiWorkerMirroredStrategy`,
-            `ParameterServerStrategy` or `CentralStorageStrategy`.
+            not fit the model, has epochs of another length or is later than
+            the last epoch, if the batches run out early (nothing is saved at
+            the end of that epoch), for an optimizer that replaces the weights
+            by averages at the end of a `fit`, or under
+            `MultiWorkerMirroredStrategy`, `ParameterServerStrategy` or
+            `CentralStorageStrategy`.
         FolderInUseError: If another process trains with this snapshot.
 
     Example:
@@ -152,6 +153,13 @@ def _fit_from(
     """Train the rest of a run, after the first `position` batches."""
     steps = batches.steps_per_epoch
     end = epochs * steps
+    if position > end:
+        raise ValueError(
+            f"The snapshot is {position / steps:.4g} epochs into the run, "
+            "which cannot be taken back. Expected: epochs of at least "
+            f"{-(-position // steps)}. Received: epochs={epochs}. Start a "
+            "shorter run without this snapshot, in a new folder."
+        )
     if _has_ended(callbacks) and position % steps == 0:
         end = position
     if position % steps and end > position:

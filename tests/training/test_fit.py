@@ -1,3 +1,4 @@
+import dataclasses
 import os
 import pty
 import runpy
@@ -280,6 +281,18 @@ def test_data_known_to_end_early_raise_before_training(
     # Keras would start them again.
     end_early(monkeypatch, tmp_path, end, counted=True)
     assert not (tmp_path / "snapshot.npz").exists()
+
+
+def test_runs_cannot_end_before_their_snapshot(path):
+    """Otherwise weights of a later epoch would count as the last."""
+    fit_rows(epochs=2, snapshot_path=path)
+    assert fit_rows(epochs=2, snapshot_path=path).epoch == []
+    with pytest.raises(ValueError, match="is 2 epochs.* at least 2.* epochs=1"):
+        fit_rows(epochs=1, snapshot_path=path)
+    snapshot = Snapshot.read(path)
+    dataclasses.replace(snapshot, position=5).write(path)
+    with pytest.raises(ValueError, match="1.25 epochs.* at least 2.* epochs=1"):
+        fit_rows(epochs=1, snapshot_path=path)
 
 
 def test_resumed_runs_need_the_same_number_of_steps_per_epoch(path):
