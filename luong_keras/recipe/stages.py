@@ -258,17 +258,18 @@ def score_and_export(
     for i in range(0, len(sources), max(len(sources) // 5, 1)):
         sample = sample_table(sources[i], references[i], translations[i])
         print(f"{sample}\n")
-    if translator.translation_model.has_attention and sources[0].strip():
-        with TruncationInParts():  # Reported with the scores already.
-            best = translator.nbest(sources[:1])[0][0]
-        plot_alignment(
-            best.source_tokens,
-            best.tokens,
-            best.alignments,
-            run.plots / "alignment.png",
-        )
     write_results(run.results, results)
     print(format_results(results))
+    if translator.translation_model.has_attention:
+        with TruncationInParts():  # Reported with the scores already.
+            best = translator.nbest(sources[:1])[0][0]
+        if best.source_tokens and best.tokens:
+            plot_alignment(
+                best.source_tokens,
+                best.tokens,
+                best.alignments,
+                run.plots / "alignment.png",
+            )
     version = run.export / str(next_version(run.export))
     with bar_of_lines("writing and checking the export", CHECKS) as say:
         folder = export_saved_model(

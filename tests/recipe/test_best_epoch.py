@@ -1,5 +1,6 @@
 """Choice of the best epoch and its metric for any target language."""
 
+import dataclasses
 import json
 import random
 
@@ -9,6 +10,9 @@ import pytest
 from luong_keras.cli.main import main
 from luong_keras.evaluation import Metric
 from luong_keras.evaluation.metrics import registry
+from luong_keras.evaluation.plots import plot_alignment
+from luong_keras.inference.text_translator import TextTranslator
+from luong_keras.recipe import stages
 from luong_keras.recipe.stored_settings import run_config
 from luong_keras.report.page import write_page
 from luong_keras.training.run_folder import RunFolder
@@ -67,6 +71,29 @@ def quick(monkeypatch):
     monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
     with quick_runs():
         yield
+
+
+@pytest.mark.parametrize("is_empty", [False, True])
+def test_runs_end_without_a_word_to_plot(
+    tmp_path, quick, monkeypatch, is_empty
+):
+    def nbest(translator, *arguments, **options):
+        found = original(translator, *arguments, **options)
+        if is_empty:
+            end = {"text": "", "tokens": [], "alignments": np.zeros((0, 3))}
+            found = [[dataclasses.replace(best, **end)] for best, *_ in found]
+        return found
+
+    original = TextTranslator.nbest
+    monkeypatch.setattr(TextTranslator, "nbest", nbest)
+    monkeypatch.setattr(stages, "plot_alignment", plot_alignment)
+    folder = tmp_path / "run"
+    Translator.fit(inflected(60), run_dir=folder, **TINY, epochs=1)
+    run = RunFolder(folder)
+    first, *_ = run.translations.read_text().split("\n")
+    assert (first == "") == is_empty
+    assert (run.plots / "alignment.png").exists() != is_empty
+    assert results(folder)["set"] == "test"
 
 
 def logs(folder):
