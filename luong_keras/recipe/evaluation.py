@@ -68,7 +68,7 @@ class Evaluation:
         results = text_scores(
             sources, translations, references, self.data, self.metrics
         )
-        if self.data.tokenize or self.data.pretokenized:
+        if self.data.tokenize:
             results["bleu_tokenized"] = corpus_bleu(
                 *self.tokenized(best, references), tokenize="none"
             )._asdict()
@@ -110,7 +110,7 @@ class Evaluation:
         self, found: Sequence[Translation], references: References
     ) -> tuple[list[str], References]:
         """Return translations and references tokenised for BLEU."""
-        if not (self.data.tokenize or self.data.pretokenized):
+        if not self.data.tokenize:
             tokenize = _bleu_preprocessor(self.data)
             texts = [tokenize(translation.text) for translation in found]
             return texts, _map_references(tokenize, references)
@@ -224,12 +224,12 @@ def text_scores(
 
 
 def _bleu_preprocessor(data: DataConfig) -> Preprocessor:
-    """Return the preprocessor that tokenises text for `bleu_tokenized`."""
+    """Return the preprocessor for `bleu_tokenized`, which tokenises text."""
     return Preprocessor(
         data.target_language,
         lowercase=data.lowercase,
         normalize_punctuation=data.normalize_punctuation,
-        tokenize=True,
+        tokenize=not data.pretokenized,
     )
 
 

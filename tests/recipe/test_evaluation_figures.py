@@ -8,7 +8,7 @@ import pytest
 
 from luong_keras.config import DataConfig, DecodingConfig
 from luong_keras.inference.translation import ScoredTranslation, Translation
-from luong_keras.recipe.evaluation import Evaluation
+from luong_keras.recipe.evaluation import Evaluation, text_scores
 
 PLAIN = DataConfig(dataset="phrasebook")
 
@@ -111,6 +111,13 @@ def test_references_are_preprocessed_by_their_language(
     )
     scores, _ = measured.scores(["the man he sees"], [reference])
     assert (scores["bleu_tokenized"]["score"] > 99.99) == equal
+
+
+def test_tokens_of_tokenised_text_are_not_tokenised_again():
+    data = DataConfig(tokenizer="words", pretokenized=True)
+    scores = text_scores(["x"], ["a ,b c d e f"], ["a , b c d e f"], data)
+    assert scores["bleu_tokenized"] == scores["bleu"]
+    assert scores["bleu"]["score"] < 99
 
 
 def bleus(scores):
