@@ -4,7 +4,7 @@ import contextlib
 import os
 import shutil
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import h5py
 import keras
@@ -14,6 +14,7 @@ import numpy as np
 from luong_keras.files.atomic_file import atomic_path
 
 _CHECKSUM = "luong_keras_crc32"
+_OTHER_WEIGHTS = "Choose other weights of the run: best, last or an epoch."
 _HEADER_BYTES = 1 << 20  # bytes for everything except the arrays
 
 
@@ -66,22 +67,9 @@ def load_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
         ValueError: If a weight is NaN or infinite. The message names the file
             and the variable.
     """
-    try:
-        with h5py.File(path) as file:
-            checksum = file.attrs.get(_CHECKSUM)
-            if checksum is not None and checksum != _compute_checksum(file):
-                raise OSError("its checksum differs")
+    with _explain_damage(path, f"Copy it again. {_OTHER_WEIGHTS}"):
+        _check_checksum(path)
         model.load_weights(path)
-    except FileNotFoundError:
-        raise
-    # HDF5 does not name the file or, if it is partly damaged, the format.
-    except (OSError, KeyError, RuntimeError) as error:
-        raise OSError(
-            "Expected: weights that Keras has written. Received: "
-            f"{os.fspath(path)!r}, which cannot be read ({error}). Copy it "
-            "again, or choose other weights of the run: best, last or an "
-            "epoch."
-        ) from error
     for variable in model.variables:
         # Keras' `isfinite`, because NumPy's does not know bfloat16.
         values = keras.ops.convert_to_numpy(keras.ops.isfinite(variable))
@@ -90,9 +78,33 @@ def load_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
                 f"Expected: finite weights. Received: {os.fspath(path)!r}, "
                 f"where {variable.path!r} has "
                 f"{values.size - np.count_nonzero(values)} of {values.size} "
-                "values that are NaN or infinite. Choose other weights of the "
-                "run: best, last or an epoch."
+                f"values that are NaN or infinite. {_OTHER_WEIGHTS}"
             )
+
+
+@contextlib.contextmanager
+def _explain_damage(
+    path: str | os.PathLike[str], remedy: str
+) -> Iterator[None]:
+    """Name the file in an error, and the remedy."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    # HDF5 does not name the file or, if it is partly damaged, the format.
+    except (OSError, KeyError, RuntimeError) as error:
+        raise OSError(
+            "Expected: weights that Keras has written. Received: "
+            f"{os.fspath(path)!r}, which cannot be read ({error}). {remedy}"
+        ) from error
+
+
+def _check_checksum(path: str | os.PathLike[str]) -> None:
+    """Check that the arrays of a file are those that were written."""
+    with h5py.File(path) as file:
+        checksum = file.attrs.get(_CHECKSUM)
+        if checksum is not None and checksum != _compute_checksum(file):
+            raise OSError("its checksum differs")
 
 
 def write_mean(
@@ -124,6 +136,9 @@ def write_mean(
         >>> float(model.layers[0].kernel[0, 0])
         2.5
     """
+    for path in paths:
+        with _explain_damage(path, "Remove it for a mean of the others."):
+            _check_checksum(path)
     with contextlib.ExitStack() as stack:
         files = [stack.enter_context(h5py.File(path)) for path in paths]
         temporary = stack.enter_context(atomic_path(mean))

@@ -63,6 +63,8 @@ def test_flipped_bits_are_detected(tmp_path):
         path.write_bytes(content)
         with pytest.raises(OSError, match=r"read \(its checksum differs"):
             load_weights(model(), path)
+    with pytest.raises(OSError, match=r"a\.weights\.h5.*Remove it for a mean"):
+        write_mean(paths[:2], paths[2])
 
 
 def test_the_mean_of_bfloat16_weights(tmp_path):
