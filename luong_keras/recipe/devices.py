@@ -277,7 +277,13 @@ def _join_processes(environment: Mapping[str, str]) -> None:
         jax.distributed.initialize(
             **arguments, heartbeat_timeout_seconds=_HEARTBEAT_SECONDS
         )
-    except (RuntimeError, ValueError) as error:
+    except ValueError as error:  # A new start would not mend it.
+        raise ValueError(
+            "Expected: all processes of the run named by the variables "
+            "KERAS_DISTRIBUTION_*, a SLURM job step or Open MPI. Received: "
+            f"{error}"
+        ) from error
+    except RuntimeError as error:
         raise LostProcessError(
             "The processes did not find each other. Expected: all of them "
             f"started, with the same address of the first. Received: {error}"

@@ -102,6 +102,20 @@ def test_several_processes_need_a_jax_that_leaves_sigterm(monkeypatch):
         _join_processes(plain())
 
 
+@pytest.mark.parametrize("error", [ValueError, RuntimeError])
+def test_only_processes_that_may_come_are_waited_for(monkeypatch, error):
+    """Schedulers start a call with status 75 again, others not."""
+    jax = pytest.importorskip("jax")
+
+    def initialize(**_):
+        raise error("coordinator_address should be defined.")
+
+    monkeypatch.setattr(jax.distributed, "initialize", initialize)
+    expected = ValueError if error is ValueError else LostProcessError
+    with pytest.raises(expected, match="Expected.*Received: coordinator_add"):
+        _join_processes({"OMPI_COMM_WORLD_SIZE": "2"})
+
+
 def test_a_single_process_does_not_communicate():
     assert ONE_DEVICE.writes
     assert ONE_DEVICE.any(True) is True and ONE_DEVICE.any(False) is False
