@@ -96,15 +96,15 @@ def print_epochs(config: RunConfig, run: RunFolder) -> None:
         done = f"{trained_epochs(run)} of {training.epochs} epochs are done"
         print(f"the run continues from its last snapshot; {done}")
     # The last first_halved_epoch with a halving before the run's last batch.
-    last = training.epochs
+    last, when = training.epochs, "from epoch {} on"
     if training.halving == "after_epoch" and training.halvings_per_epoch == 1:
-        last -= 1
+        last, when = last - 1, "after epoch {}"
     if training.halving in ("start", "after_epoch") and (
         training.first_halved_epoch > last
     ):
         print(
             f"the learning rate stays {training.learning_rate:g}: it is halved "
-            f"from epoch {training.first_halved_epoch} on "
+            f"{when.format(training.first_halved_epoch)} "
             f"(training.first_halved_epoch), of {training.epochs} epochs"
         )
 

@@ -303,7 +303,7 @@ def fit_length_limit(
     target = pairs.target_lengths[pairs.lines]
     spread = source - source.mean()
     slope = spread @ target / max(spread @ spread, 1)
-    ratio = round(max(1.5 * slope, decoding.min_length_ratio, 0.0), 4)
+    ratio = max(round(1.5 * slope, 4), decoding.min_length_ratio, 0.0)
     over = np.quantile(target - ratio * source, 0.999, method="higher")
     offset = round(max(0.0, float(over)) + _LIMIT_ROOM, 4)
     print(f"translations end at {ratio} x source tokens + {offset} symbols")

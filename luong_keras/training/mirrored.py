@@ -113,7 +113,7 @@ def check_strategy(model: keras.Model) -> None:
             tf.distribute.MultiWorkerMirroredStrategy
         ),
         "ParameterServerStrategy": tf.distribute.ParameterServerStrategy,
-        "CentralStorageStrategy": (
+        "experimental.CentralStorageStrategy": (
             tf.distribute.experimental.CentralStorageStrategy
         ),
     }

@@ -116,10 +116,11 @@ def test_given_limits_are_kept(prepared):
     assert (found.max_length_ratio, found.max_length_offset) == (3, 2)
 
 
-def test_the_limit_is_at_least_the_given_minimum(prepared):
+@pytest.mark.parametrize("ratio", [0.5, 0.33333])
+def test_the_limit_is_at_least_the_given_minimum(prepared, ratio):
     pairs = [("a b c d", "x")] * 9
-    found = prepared(pairs, "decoding.min_length_ratio=0.5")
-    assert (found.max_length_ratio, found.max_length_offset) == (0.5, 10)
+    found = prepared(pairs, f"decoding.min_length_ratio={ratio}")
+    assert (found.max_length_ratio, found.max_length_offset) == (ratio, 10)
 
 
 def test_older_runs_keep_their_limit(prepared):

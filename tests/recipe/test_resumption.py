@@ -65,11 +65,11 @@ def test_settings_that_may_change_are_accepted(run, assignment):
         (["epochs=5", "first_halved_epoch=5"], ""),
         (
             ["epochs=5", "first_halved_epoch=6"],
-            "stays 1: .* epoch 6 on .* of 5",
+            "stays 1: .* from epoch 6 on .* of 5",
         ),
         (
             [*("epochs=5", "first_halved_epoch=5"), "halving=after_epoch"],
-            "stays 1: .* epoch 5 on",
+            "stays 1: .* after epoch 5 ",
         ),
         (
             [

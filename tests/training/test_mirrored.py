@@ -182,7 +182,7 @@ def test_other_strategies_are_refused(name):
     class Model:
         distribute_strategy = kind.__new__(kind)
 
-    with pytest.raises(ValueError, match=f"distribute.{name}`"):
+    with pytest.raises(ValueError, match=f"`tf.distribute.*{name}`"):
         check_strategy(Model())
 
 
