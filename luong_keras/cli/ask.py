@@ -328,6 +328,7 @@ def _answer_parts(
             places.add(place, truncated)
             yield answer
         if failures:
+            places.warn(stacklevel=1)  # of answers that were printed
             error = failures[-1]
             if isinstance(error, TextTooLongError):
                 long = [first + place for place in error.places]

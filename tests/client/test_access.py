@@ -1,16 +1,21 @@
 """Addresses, credentials, TLS and proxies; no error reveals a secret."""
 
+import os
 import socket
 import ssl
 import traceback
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from urllib.parse import quote
 
 import grpc
 import pytest
 import trustme
 
-from luong_keras_client import AsyncTranslationClient, TranslationClient
+from luong_keras_client import (
+    AsyncTranslationClient,
+    TranslationClient,
+    TranslationServerError,
+)
 from luong_keras_client.address import read_address
 from tests.client.conftest import failure
 from tests.client.fake_servers import (
@@ -91,7 +96,8 @@ def test_wrong_urls_are_refused(url):
         ({"token": TOKEN.encode()}, "str.*not shown"),
         ({"headers": {"A": "b", "a": "c"}}, "once, in any case.*'A', 'a'"),
         ({"headers": [("A", "b"), ("A", "c")]}, "once, in any case.*'A'"),
-        ({"headers": {b"X-Key": KEY}}, "names of `headers`.*b'x-key'"),
+        ({"headers": {b"X-Key": KEY}}, "names of `headers`.*b'X-Key'"),
+        ({"headers": {1: KEY}}, "names of `headers`.*Received: 1"),
         ({"headers": {"X-Key": KEY.encode()}}, "`x-key`, a str.*not shown"),
         ({"headers": {"X-Key": KEY + "\r\nX: y"}}, "`x-key`.*not shown"),
         ({"headers": {"bad name": KEY}}, "bad name"),
@@ -331,6 +337,35 @@ def test_other_hosts_use_the_proxy_of_the_environment(monkeypatch):
         path, _ = proxy.bodies[-1]
     url = "http://translator.invalid:8501/v1/models/translator:predict"
     assert path == url
+
+
+@pytest.mark.parametrize(
+    "scheme, variable, used",
+    [
+        ("http", "ALL_PROXY", True),
+        ("http", "grpc_proxy", False),
+        ("grpc", "grpc_proxy", True),
+        ("grpc", "ALL_PROXY", False),
+        ("grpc", "HTTP_PROXY", False),
+    ],
+)
+def test_proxies_are_those_of_the_protocol(monkeypatch, scheme, variable, used):
+    for name in list(os.environ):
+        if name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    url = f"{scheme}://translator.invalid:1"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        proxy = f"http://127.0.0.1:{server.getsockname()[1]}"
+        monkeypatch.setenv(variable, proxy)
+        assert read_address(url).proxy == (proxy if used else None)
+        with (
+            TranslationClient(url, attempts=1, timeout=1) as client,
+            pytest.raises(TranslationServerError),
+        ):
+            client.translate(["a"])
+        server.settimeout(0.1)
+        with nullcontext() if used else pytest.raises(TimeoutError):
+            server.accept()[0].close()
 
 
 @pytest.mark.parametrize("scheme", ["http", "https", "grpc", "grpcs"])

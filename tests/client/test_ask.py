@@ -14,7 +14,11 @@ from luong_keras.cli.ask import Ask
 from luong_keras.cli.main import main
 from luong_keras_client import AsyncTranslationClient, TranslationClient
 from tests.client.conftest import PATH, ROOT
-from tests.client.fake_servers import output_row, refuse_longer_than
+from tests.client.fake_servers import (
+    output_row,
+    refuse_longer_than,
+    shout_with,
+)
 from tests.client.test_answers import LINES, answer_by_hand
 from tests.serving.answered_arrays import SCORES, TEXTS, translations
 
@@ -172,6 +176,21 @@ def test_translations_before_an_error_are_printed(ask, model, flag, size):
     status, printed, (line,) = ask(flag, *settings, lines=lines)
     assert (status, len(printed)) == (2, 8)
     assert "13 bytes at number 9" in line
+
+
+@pytest.mark.parametrize("flag", ["--n-best=1", "--n-best=2"])
+def test_cut_lines_before_an_error_are_reported(ask, model, flag):
+    model.answer = shout_with(
+        lambda text: {
+            "truncated": text == "b",
+            "status": "TEXT_TOO_LONG" if len(text) > 5 else "OK",
+        }
+    )
+    lines = ["a", "b", "too long"]
+    _, printed, errors = ask("--batch-size=3", flag, lines=lines)
+    assert len(printed) == 2
+    cut, refused = errors
+    assert "1 of the lines (number 2)" in cut and "number 3" in refused
 
 
 @pytest.mark.parametrize("rank", [0, 1])

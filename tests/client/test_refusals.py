@@ -59,10 +59,6 @@ def hangs_up(signature, rows):
     return lambda handler: setattr(handler, "close_connection", True)
 
 
-def partial_texts(error):
-    return [one and one.text for one in error.results]
-
-
 # Retries and timeouts.
 
 
@@ -257,7 +253,7 @@ def test_a_failing_request_keeps_the_results_of_others(
     client = connect(batch_size=1, concurrency=concurrency)
     with pytest.raises(TranslationServerError, match="no c") as caught:
         client.translate(TEXTS[::-1])
-    found = partial_texts(caught.value)[::-1]
+    found = caught.value.results[::-1]
     assert found[:3] == ["A", "BB", None]
     # Each later text was in flight already, or was never sent.
     sent = {text for (text,) in model.texts}
@@ -341,7 +337,7 @@ def test_texts_that_are_too_long_are_an_error(connect, model):
     assert isinstance(error, ValueError)
     assert isinstance(error, TranslationServerError)
     assert (error.places, error.code) == ([1, 3], "TEXT_TOO_LONG")
-    assert partial_texts(error) == ["A", None, "BB", None]
+    assert error.results == ["A", None, "BB", None]
     for part in ("at most 4 bytes", "6 bytes at place 1", "Split"):
         assert part in str(error)
     for one in (error, TranslationServerError("no", "NOT_FOUND", 3.0)):

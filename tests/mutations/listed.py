@@ -1040,8 +1040,8 @@ MUTATIONS = [
     Mutation(
         "what was answered beside a failure is lost",
         "../export/client/luong_keras_client/batches.py",
-        "error.results = self._results",
-        "error.results = None",
+        "error.results = [",
+        "error.results = [] and [",
         REFUSALS,
         "a_failing_request_keeps",
     ),

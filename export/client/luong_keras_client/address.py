@@ -67,9 +67,13 @@ class Address:
 
         if self.is_loopback or proxy_bypass(self.netloc):
             return None
-        proxies = getproxies()
-        proxy = proxies.get("https" if self.is_encrypted else "http")
-        proxy = proxy or proxies.get("all")
+        if self.scheme in ("grpc", "grpcs"):
+            names = ("grpc_proxy", "https_proxy", "http_proxy")  # as gRPC does
+            found = map(os.environ.get, names)
+        else:
+            scheme = "https" if self.is_encrypted else "http"
+            found = map(getproxies().get, (scheme, "all"))
+        proxy = next(filter(None, found), None)
         return proxy and without_user(proxy)
 
     def hide(self, text: str) -> str:
@@ -108,7 +112,10 @@ def read_address(
     _check_model(model, version, label)
     pairs = headers.items() if isinstance(headers, Mapping) else headers
     given = list(pairs or ())
-    fields = {name.lower(): value for name, value in given}
+    fields = {
+        name.lower() if isinstance(name, str) else name: value
+        for name, value in given
+    }
     if len(fields) < len(given):
         names = ", ".join(repr(name) for name, _ in given)
         raise argument_error("each name of `headers` once, in any case", names)

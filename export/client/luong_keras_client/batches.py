@@ -83,6 +83,9 @@ class Batches:
             places.add(place, request.cut(result))
             yield request.final(result)
         if isinstance(error, TranslationServerError):
-            error.results = self._results
+            error.results = [
+                None if result is None else request.final(result)
+                for result in self._results
+            ]
         if error is not None:
             raise error

@@ -180,10 +180,11 @@ class _Client:
         batches = await self._make_batches(request, deadline)
         await self._send_batches(batches, deadline)
         places = errors.TruncatedPlaces()
-        results = list(batches.results(places))
-        # At the line that calls a method, or awaits it outside of other tasks.
-        places.warn(stacklevel=2 if self._mode.is_async else 4)
-        return results
+        try:
+            return list(batches.results(places))
+        finally:
+            # At the line that calls, or awaits it outside of other tasks.
+            places.warn(stacklevel=2 if self._mode.is_async else 4)
 
     async def _stream(self, lines: Any, options: Any) -> abc.AsyncIterator[str]:
         size = self._batch_size * self._concurrency
@@ -219,6 +220,9 @@ class _Client:
                     yield text
             if failure:
                 raise failure
+        except errors.TranslationServerError:
+            places.warn(stacklevel=2 if self._mode.is_async else 4)
+            raise
         finally:
             for batches, _ in sent:
                 batches.failure = GeneratorExit()
