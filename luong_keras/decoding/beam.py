@@ -298,16 +298,21 @@ class Beam(DecodingStrategy):
         return ops.minimum(num_return_sequences, maximum)
 
     def _rank_live(self, state):
-        """Return slots and final scores of live hypotheses, (B, N) each."""
-        ranks = ops.arange(self.stack_size, dtype="int32")
-        slots = ops.minimum(ranks, self.num_hypotheses - 1)
-        live = ops.take(state.scores, slots, axis=-1)
-        parents = ops.broadcast_to(slots, ops.shape(live))
+        """Return slots and final scores of the best live hypotheses, (B, N)."""
+        slots = ops.arange(self.num_hypotheses, dtype="int32")
+        slots = ops.broadcast_to(slots, ops.shape(state.scores))
         maximum = ops.maximum(state.max_lengths, 1)[:, None]
-        final = state.final(live, parents, maximum)
-        is_live = (ranks < self.num_hypotheses) & (live > NEVER / 2)
-        unfinished = ops.where(is_live, final, NEVER)
-        return parents, mask_beyond(self.stack_sizes, unfinished)
+        final = state.final(state.scores, slots, maximum)
+        live = ops.where(state.scores > NEVER / 2, final, NEVER)
+        # A scorer may rank them otherwise than their sums.
+        live, slots = largest(live, self.num_hypotheses)
+        ranks = ops.arange(self.stack_size, dtype="int32")
+        ranked = [
+            ops.take(x, ops.minimum(ranks, self.num_hypotheses - 1), axis=-1)
+            for x in (live, slots)
+        ]
+        live = ops.where(ranks < self.num_hypotheses, ranked[0], NEVER)
+        return ranked[1], mask_beyond(self.stack_sizes, live)
 
 
 class FinishedHypotheses(NamedTuple):

@@ -1,3 +1,4 @@
+import itertools
 import math
 from functools import partial
 
@@ -20,6 +21,7 @@ from tests.decoding.every_translation import (
     ENOUGH,
     MAX_LENGTH,
     SIZE,
+    WORDS,
     every_translation,
 )
 from tests.decoding.toy_step import (
@@ -109,6 +111,27 @@ def test_coverage_penalty_is_added_to_the_score(masked):
                 for words, score in every_translation(step, sentence).items()
             },
         )
+
+
+@pytest.mark.parametrize("size, stack_size", [(25, 40), (25, 3), (25, None)])
+def test_cut_translations_are_ranked_with_their_coverage(size, stack_size):
+    step, limit = ToyStep(SIZE, end_logit=-20.0), 2
+    found = translations(
+        step,
+        SENTENCES,
+        limit,
+        strategy=Beam(size, stack_size),
+        scorers=[CoveragePenalty(3.0)],
+    )
+    for sentence, ranks in zip(SENTENCES, found, strict=True):
+        scores = {}
+        for words in itertools.product(WORDS, repeat=limit):
+            rows = step.alignment_rows(sentence, words)
+            coverage = np.log(np.minimum(rows.sum(axis=0), 1.0)).sum()
+            total = sum(symbol_log_probabilities(step, sentence, words))
+            scores[words] = total + 3.0 * coverage
+        assert len(ranks) == min(stack_size or size, len(scores))
+        check(ranks, scores)
 
 
 @pytest.mark.slow_after_first
