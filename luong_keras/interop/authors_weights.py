@@ -118,6 +118,11 @@ def _array_conversions(model: TranslationModel) -> dict[str, _ArrayConversion]:
             "The authors' program has an embedding for each side. Received: "
             "shared_embeddings=True. Set it to False."
         )
+    if model.projection.embedding is not None:
+        raise ValueError(
+            "The authors' program has an output matrix of its own. Received: "
+            "tied_embeddings=True. Set it to False."
+        )
     conversions = {
         "W_emb_src": _identity_conversion(model.source_embedding.embeddings),
         "W_emb_tgt": _identity_conversion(model.target_embedding.embeddings),
@@ -201,9 +206,9 @@ def _check_no_other_weights(model, conversions) -> None:
     if paths:
         raise ValueError(
             "The authors' program has no weights of this kind: "
-            f"{paths}. Set use_bias, output_bias, attentional_bias and "
-            "tied_embeddings of the model's config to false, and take a model "
-            "that is not quantized and has no LoRA."
+            f"{paths}. Set use_bias, output_bias and attentional_bias of the "
+            "model's config to false, and take a model that is not quantized "
+            "and has no LoRA."
         )
 
 

@@ -34,6 +34,11 @@ def test_model_like_the_authors_has_weights():
         ({"use_bias": True}, "no weights of this kind.*Set use_bias"),
         ({"source_features": 3}, "Received: a model with `source_features`"),
         ({"shared_embeddings": True}, "Received: shared_embeddings=True"),
+        ({"tied_embeddings": True}, "Received: tied_embeddings=True"),
+        (
+            {"tied_embeddings": True, "embedding_size": 3},
+            "Received: tied_embeddings=True",
+        ),
         (
             {"attention": AttentionConfig("global", "concat")},
             "Received: concat_form=None",
