@@ -280,7 +280,7 @@ class SearchRunner:
         size = decoding.beam_size
         if decoding.search == "sampling":
             return Sampling(
-                size,
+                min(size, decoding.stack_size or size),
                 decoding.temperature,
                 decoding.top_k,
                 decoding.top_p,

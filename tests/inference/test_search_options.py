@@ -319,6 +319,13 @@ def test_configured_samples_may_exceed_the_beam(sampling):
         sampling.nbest(SENTENCES, n_best=9, temperature=0.0)
 
 
+def test_the_stack_limits_configured_samples_as_well(sampling):
+    few = with_search(sampling, sampling.decoding.with_(stack_size=3))
+    assert [len(row) for row in few.nbest(SENTENCES[:1])] == [3]
+    with pytest.raises(ValueError, match="n_best of at most 3"):
+        few.nbest(SENTENCES, n_best=4)
+
+
 def test_wrong_utility_is_refused_before_the_search(translator):
     for lines in (SENTENCES, []):
         with pytest.raises(ValueError, match="utility='chrF'"):
