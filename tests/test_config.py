@@ -348,6 +348,10 @@ def test_configurations_are_immutable():
             "max_length_offset must be at least 0",
         ),
         (
+            ["decoding.coverage_penalty=0.2", "model.attention.kind=none"],
+            "needs attention weights. Received: coverage_penalty=0.2",
+        ),
+        (
             ["data.joint_vocabulary=true", "model.source_vocabulary_size=9"],
             "Received: 9 and 50000. .* set data.joint_vocabulary=false",
         ),

@@ -164,6 +164,12 @@ class RunConfig(Settings):
                 f"{sizes[1]}. Make them equal, or set "
                 "data.joint_vocabulary=false."
             )
+        if self.decoding.coverage_penalty and model.attention.kind == "none":
+            raise ValueError(
+                "decoding.coverage_penalty needs attention weights. Received: "
+                f"coverage_penalty={self.decoding.coverage_penalty} with "
+                "model.attention.kind=none. Set it to 0."
+            )
         if self.data.new_words and self.training.init_from is None:
             raise ValueError(
                 "new_words adds words to the vocabularies of "

@@ -13,6 +13,7 @@ from luong_keras.inference.search_options import (
 from luong_keras.inference.search_runner import ALL
 from luong_keras.inference.translation import sentences_by_place
 from luong_keras.inference.translation_graph import TranslationGraph
+from luong_keras.inference.word_links import check_coverage
 from luong_keras.progress import Advance
 from luong_keras.text.threads import batches_at_once, map_in_threads
 from luong_keras.with_tensorflow import tf
@@ -109,6 +110,10 @@ class LineSearch:
         }
         for name, column in columns.items():
             _check_range(name, column)
+        if "coverage_penalty" in columns:
+            check_coverage(
+                self._graph.translation_model, columns["coverage_penalty"]
+            )
         self._check_counts(columns)
         return list(columns.values())
 

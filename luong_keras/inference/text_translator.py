@@ -35,6 +35,7 @@ from luong_keras.inference.translation import (
 from luong_keras.inference.translation_graph import TranslationGraph
 from luong_keras.inference.word_links import (
     aligned_pairs,
+    check_coverage,
     refuse_without_attention,
 )
 from luong_keras.models.translation_model import TranslationModel
@@ -106,6 +107,8 @@ class TextTranslator(TranslationGraph):
                     f"Expected: {size} tokens. Received: "
                     f"{tokenizer.vocabulary_size}."
                 )
+        if decoding is not None:
+            check_coverage(model, decoding.coverage_penalty)
         super().__init__(
             model,
             source_tokenizer,

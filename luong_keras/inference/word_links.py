@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from luong_keras.alignment.aer import best_links
 from luong_keras.alignment.links import Link
 from luong_keras.inference.search_options import pair_columns
@@ -107,13 +109,21 @@ def links_of_words(
     )
 
 
-def refuse_without_attention(translation_model: Any) -> None:
+def refuse_without_attention(translation_model: Any, use: str = "") -> None:
     """Check that the model has attention, and therefore alignments."""
     if not translation_model.has_attention:
         raise ValueError(
-            "A model without attention has no alignments. Received: "
+            f"A model without attention has no alignments{use}. Received: "
             "config.attention.kind='none'. Take a run that was trained with "
             "attention, such as model.attention.kind=global."
+        )
+
+
+def check_coverage(translation_model: Any, strength: Any) -> None:
+    """Check that the model has attention if there is a coverage penalty."""
+    if np.any(np.asarray(strength) > 0):
+        refuse_without_attention(
+            translation_model, ", which `coverage_penalty` needs"
         )
 
 

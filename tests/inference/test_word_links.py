@@ -131,6 +131,14 @@ def test_models_without_attention_are_refused():
     for method in (translator.links, translator.alignments):
         with pytest.raises(ValueError, match="without attention"):
             method(["a"], ["das"])
+    message = "without attention has no alignments, which `coverage_penalty`"
+    with pytest.raises(ValueError, match=message):
+        translator.translate(["a"], coverage_penalty=[0.2])
+    assert translator.translate(["a"], coverage_penalty=0.0)
+    with pytest.raises(ValueError, match=message):
+        tiny_translator(
+            attention=AttentionConfig(kind="none"), coverage_penalty=0.2
+        )
 
 
 @pytest.mark.parametrize(
