@@ -11,8 +11,6 @@ from keras import backend
 
 from luong_keras.ops.masking import shapes_compatible
 
-_FORMS = {2: "(B, U)", 3: "(B, T, E)"}
-
 
 def check_integers(minimum=1, optional=False, **arguments):
     """Check that every argument is an integer of at least `minimum`.
@@ -87,22 +85,23 @@ def check_mask_names(dropout_masks, names):
             )
 
 
-def check_floats(name, x, ranks=None):
+def check_floats(name, x, *forms):
     """Check that a tensor holds vectors of floats, not ids.
 
-    `ranks`: the allowed ranks of the tensor; None allows any.
+    `forms`: the allowed shapes, such as "(B, U)"; without them, all.
     """
     if not hasattr(x, "shape"):
         raise ValueError(
             f"`{name}` must be a tensor of floats. Received: {name}={x!r}."
         )
-    if ranks is not None and len(x.shape) not in ranks:
-        forms = " or ".join(_FORMS[rank] for rank in ranks)
+    ranks = [form.count(",") + 1 for form in forms]
+    if forms and len(x.shape) not in ranks:
         raise ValueError(
-            f"`{name}` has the wrong rank: the layer reads vectors {forms}. "
-            f"Received: {name}.shape={tuple(x.shape)}. Embed ids first, for "
-            "example by `keras.layers.Embedding`; a recurrent layer returns "
-            "one vector per word with `return_sequences=True`."
+            f"`{name}` has the wrong rank. Expected: vectors "
+            f"{' or '.join(forms)}. Received: {name}.shape={tuple(x.shape)}. "
+            "Embed ids first, for example by `keras.layers.Embedding`; a "
+            "recurrent layer returns one vector per word with "
+            "`return_sequences=True`."
         )
     dtype = backend.standardize_dtype(x.dtype)
     if not backend.is_float_dtype(dtype):
@@ -136,8 +135,8 @@ def check_states(name, states, widths, rows):
         check_floats(f"{name}[{i}]", state)
         if not shapes_compatible(tuple(state.shape), (*rows, width)):
             raise ValueError(
-                f"`{name}[{i}]` must be (B, U), as the cell's `state_size` "
-                f"says. Expected: {(*rows, width)}. Received: "
+                f"`{name}[{i}]` must be as the cell's `state_size` says. "
+                f"Expected: {(*rows, width)}. Received: "
                 f"{tuple(state.shape)}. `Bridge(units, num_states)` makes "
                 "states of this width from encoder states of another width."
             )

@@ -86,7 +86,7 @@ class Bridge(NumberedLayer):
                 f"states={states!r}. Pass `[h, c]`, or `[h]` of a GRU."
             )
         for state in states:
-            check_floats("states", state, ranks=(2,))
+            check_floats("states", state, "(B, U)")
         check_same_batch(**{f"states[{i}]": s for i, s in enumerate(states)})
 
     def call(self, states):

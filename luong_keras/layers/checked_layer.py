@@ -102,7 +102,8 @@ FOREIGN = {
     ),
     "value_mask": _MASK,
     "memory_mask": _MASK,
-    "query_mask": "It is called `mask`, boolean (B, T).",
+    "query_mask": "A decoder calls it `mask`, boolean (B, T); a cell reads one "
+    "word per call.",
     "scale": "It is called `use_scale`.",
     "normalize": "`BahdanauAttention(normalize=True)` has it.",
     "num_units": "It is called `units`.",

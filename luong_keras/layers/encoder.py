@@ -218,7 +218,7 @@ class Encoder(NumberedLayer):
     ):
         inner = [f"layer_{i}" for i in range(1, self.num_layers)]
         check_mask_names(dropout_masks, ["inputs", *inner, "outputs"])
-        check_floats("inputs", inputs, ranks=(3,))
+        check_floats("inputs", inputs, "(B, S, E)")
         check_mask("mask", mask, "inputs", inputs)
         check_mask("inputs_mask", inputs_mask, "inputs", inputs)
 

@@ -96,7 +96,7 @@ WRONG = {
     ),
     "inputs of ids": (
         lambda: lk.InputFeedingLSTM(4)(IDS, memory=MEMORY),
-        r"reads vectors \(B, T, E\)",
+        r"Expected: vectors \(B, T, E\)",
     ),
     "a memory without attention": (
         lambda: decode(lk.InputFeedingLSTM(4, attention=None)),
@@ -111,6 +111,26 @@ WRONG = {
             INPUTS[:, 0], [np.zeros((2, 4))] * 3, memory=MEMORY
         ),
         "cannot read a memory",
+    ),
+    "weights of a cell without attention": (
+        lambda: lk.InputFeedingLSTMCell(4, attention=None)(
+            INPUTS[:, 0],
+            [np.zeros((2, 4))] * 3,
+            return_attention_scores=True,
+        ),
+        "needs a cell with an attention layer. Received: attention=None",
+    ),
+    "ids for a cell": (
+        lambda: lk.InputFeedingLSTMCell(4, attention=None)(
+            IDS[0, :1], [np.zeros((1, 4))] * 3
+        ),
+        r"Expected: vectors \(B, E\) or \(B, K, E\)",
+    ),
+    "a mask for a cell": (
+        lambda: lk.InputFeedingLSTMCell(4)(
+            INPUTS[:, 0], [np.zeros((2, 4))] * 3, query_mask=IDS > 0
+        ),
+        "a cell reads one word per call",
     ),
     "one tensor as states": (
         lambda: decode(initial_state=np.zeros((3, 4))),
@@ -732,7 +752,7 @@ FOREIGN_CALLS = {
     ),
     "a last state as memory": (
         lambda x, m: lk.InputFeedingLSTM(4)(x, memory=m[:, 0]),
-        r"`memory`.*\(B, T, E\).*`return_sequences=True`",
+        r"`memory`.*\(B, S, M\).*`return_sequences=True`",
     ),
     "a last state as value": (
         lambda x, m: lk.LuongAttention()(x, m[:, 0]),

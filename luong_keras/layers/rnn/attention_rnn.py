@@ -241,7 +241,7 @@ class AttentionRNN(CheckedLayer):
         **others,
     ):
         self.cell.check_dropout_masks(dropout_masks, "outputs")
-        check_floats("inputs", inputs, ranks=(3,))
+        check_floats("inputs", inputs, "(B, T, E)")
         check_mask("mask", mask, "inputs", inputs)
         check_mask("inputs_mask", inputs_mask, "inputs", inputs)
         self.cell.check_memory(inputs, memory, memory_mask)

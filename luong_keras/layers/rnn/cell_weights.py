@@ -168,7 +168,7 @@ class CellWeights(CheckedLayer):
         """Check that the memory of a call suits the cell and the inputs."""
         self._check_memory(memory, memory_mask=memory_mask, keys=keys)
         if memory is not None:
-            check_floats("memory", memory, ranks=(3,))
+            check_floats("memory", memory, "(B, S, M)")
             check_same_batch(inputs=inputs, memory=memory)
             check_mask("memory_mask", memory_mask, "memory", memory)
 
