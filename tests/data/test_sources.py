@@ -562,6 +562,13 @@ def test_declared_entities_and_damaged_tmx_files_are_refused(tmp_path):
         read(tmp_path / "a.tmx", whole[:-40])
     with pytest.raises(ValueError, match="en and fr.*Received: de-DE, EN"):
         read(tmp_path / "a.tmx", whole, RequestedColumns(("en", "fr")))
+    # One variant is not both sides.
+    for languages in (("de", "de-DE"), ("de", "de")):
+        with pytest.raises(ValueError, match="lacks one of the languages"):
+            read(tmp_path / "a.tmx", whole, RequestedColumns(languages))
+    columns = RequestedColumns(columns=("EN", "EN"))
+    with pytest.raises(ValueError, match="lacks one of the languages"):
+        read(tmp_path / "a.tmx", whole, columns)
 
 
 def test_named_html_entities_of_tmx_files_are_read(tmp_path):
@@ -756,7 +763,9 @@ def test_whole_numbers_are_text(tmp_path):
     ],
 )
 def test_files_without_pairs_are_refused(tmp_path, name, content):
-    with pytest.raises(ValueError, match=f"no sentence: .*{name} is empty"):
+    end = " after its first line" if content else ""
+    expected = f"no sentence: .*{name} is empty{end}[.]"
+    with pytest.raises(ValueError, match=expected):
         read(tmp_path / name, content)
 
 

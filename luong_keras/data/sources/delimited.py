@@ -181,7 +181,10 @@ def _read_pairs(
                 f"Received: {cells!r:.80}. Correct the line, or remove it."
             )
     if not number:
-        raise ValueError(f"The parallel text has no sentence: {path} is empty.")
+        raise ValueError(
+            f"The parallel text has no sentence: {path} is empty"
+            f"{' after its first line' * skipped}."
+        )
 
 
 def _unquote(cell: str) -> str:
@@ -287,9 +290,12 @@ def _csv_records(
     try:
         for cells in reader:
             # Delimiters of a sentence have a space after them, unlike columns.
-            shapes = {tuple(find_delimiters(line)) for line in record_lines}
-            counts = [*map(len, shapes)]
-            if len(record_lines) > 2 and counts == [len(cells) - 1]:
+            shapes = (
+                {tuple(find_delimiters(line)) for line in record_lines}
+                if len(record_lines) > 2
+                else ()
+            )
+            if [*map(len, shapes)] == [len(cells) - 1]:
                 raise csv.Error(f"its {len(record_lines)} lines are records")
             if cells:  # not an empty line
                 yield number, cells

@@ -46,7 +46,7 @@ def open_tmx(path: Path, requested: RequestedColumns) -> TextSource:
         for language in languages
         for name in [n for n in names if _matches_language(n, language)][:1]
     ]
-    if len(codes) < 2:
+    if len({*codes}) < 2:
         raise ValueError(
             f"{path} lacks one of the languages in its first {_UNITS_SEARCHED} "
             f"units. Expected: {requested.description}. Received: "
