@@ -21,10 +21,10 @@ from luong_keras.recipe.stored_settings import run_config
 from luong_keras.training.epoch_logs import JsonLinesLog
 from luong_keras.training.run_folder import RunFolder
 
-# Scripts without spaces between words: Thai, Lao, Burmese, Khmer, Japanese and
-# Chinese.
+# Scripts without spaces between words: Thai, Lao, Tibetan, Burmese, Khmer,
+# Japanese and Chinese.
 _WITHOUT_SPACES = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff"
+    "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff"
     "\u3400-\u9fff\uf900-\ufaff]"
 )
 
@@ -253,7 +253,10 @@ def pieces(translation: str, reference: str) -> list[Piece]:
         >>> [p.text for p in pieces("ein alter Hund", "ein Hund") if p.differs]
         ['alter ']
     """
-    ours, theirs = _split_text(translation), _split_text(reference)
+    texts, split = (translation, reference), _split_words
+    if any(map(_WITHOUT_SPACES.search, texts)):
+        split = list
+    ours, theirs = map(split, texts)
     matcher = difflib.SequenceMatcher(
         None,
         [unit.strip() for unit in ours],
@@ -321,8 +324,6 @@ def _make_example(
     return Example(index + 1, first.sources[index], reference, translations)
 
 
-def _split_text(text: str) -> list[str]:
-    """Split a text into words, each with a space after it, or characters."""
-    if _WITHOUT_SPACES.search(text):
-        return list(text)
+def _split_words(text: str) -> list[str]:
+    """Split a text into words, each with a space after it."""
     return [f"{word} " for word in text.split()]

@@ -257,13 +257,13 @@ def _epoch_charts(runs: Sequence[RunRecord]) -> list[Chart]:
 def _length_chart(runs: Sequence[RunRecord]) -> Chart | None:
     series: list[Curve] = []
     groups: list[str] = []
+    data = runs[0].config.data  # Words are counted alike, so groups are equal.
     for index, run in enumerate(runs):
         if not run.translations:
             continue
         length_groups = bleu_by_source_length(
-            run.sources, run.translations, run.references, run.config.data
+            run.sources, run.translations, run.references, data
         )
-        # All runs have the same pairs, and therefore the same groups.
         groups = [
             f"{max(g.low, 1)}–{g.high}\n{g.sentences}"
             if g.high is not None

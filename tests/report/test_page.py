@@ -209,6 +209,23 @@ def test_pretokenised_runs_are_compared_by_their_tokens(tmp_path):
     assert "tok:none" in table and "tok:none" in compared
 
 
+def test_words_of_all_runs_are_counted_alike(tmp_path):
+    """Sources without spaces are one word each of a pretokenised run."""
+    pairs = [("我" * count, "a b c d e") for count in (5, 30)]
+    runs = [tmp_path / "a", tmp_path / "b"]
+    for run, pretokenized in zip(runs, (False, True), strict=True):
+        settings = {
+            "data.pretokenized": pretokenized,
+            "data.tokenizer": "words",
+        }
+        made_up_run(run, ["a b c d", "a b d e"], pairs, **settings)
+    for order in (runs, runs[::-1]):
+        page = tmp_path / "page.html"
+        write_page(order, page, alignments=False)
+        text = Elements(page.read_text(encoding="utf-8")).text
+        assert ("b, 21–30" in text) == (order == runs)
+
+
 def test_scores_of_other_evaluations_are_ignored(tmp_path):
     made_up_run(tmp_path, GOOD)
     for name in ("test", "wmt15"):
@@ -280,6 +297,8 @@ def test_examples_of_two_runs_differ_most_in_score(tmp_path):
         ("猫家", "猫は家", []),
         ("قط كبير", "قط", ["كبير "]),
         ("", "ein Hund", []),
+        ("ein Hund 日", "ein Hund", [" 日"]),
+        ("དེ་ནི་", "དེ་", ["ནི་"]),
     ],
 )
 def test_words_missing_from_the_reference_are_marked(
