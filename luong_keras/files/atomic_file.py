@@ -192,11 +192,16 @@ def sync(path: Path) -> None:
     if os.name == "nt" and path.is_dir():
         return  # Windows cannot open folders.
     flags = os.O_RDWR if os.name == "nt" else os.O_RDONLY
-    descriptor = os.open(path, flags)
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        descriptor = os.open(path, flags)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        # Some file systems cannot sync a folder; others may not list it.
+        if error.errno not in (errno.EINVAL, errno.EACCES) or path.is_file():
+            raise
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> None:

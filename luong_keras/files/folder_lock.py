@@ -46,7 +46,8 @@ def lock_folder(
         FolderInUseError: If a process has the lock, with the number and machine
             of the process and the time of locking.
         FileExistsError: If the folder is a file.
-        ValueError: If the files of the lock are links, or of another user.
+        ValueError: If the file that names the process is a link, or of another
+            user.
 
     Example:
         >>> import tempfile

@@ -1,6 +1,8 @@
+import contextlib
 import errno
 import os
 import socket
+import stat
 import subprocess
 import sys
 
@@ -109,6 +111,22 @@ def test_disk_errors_name_the_file_and_the_reason(
     assert raised.value.errno == number
     assert f"{path} is as it was" in str(raised.value)
     assert path.read_text() == "old" and file_names(tmp_path) == ["note.txt"]
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.EACCES, errno.EIO])
+def test_folders_that_cannot_be_synced_are_no_error(
+    tmp_path, monkeypatch, number
+):
+    def sync_files(descriptor):
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", sync_files)
+    path = tmp_path / "note.txt"
+    expected = pytest.raises(OSError, match="the disk has failed")
+    with expected if number == errno.EIO else contextlib.nullcontext():
+        write_text(path, "new")
+    assert path.read_text() == "new"
 
 
 @pytest.mark.parametrize("file", ["input.txt", "other/input.txt"])
