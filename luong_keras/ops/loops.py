@@ -115,8 +115,7 @@ def with_custom_gradient(results, gradients, arguments):
         arguments: List of tensors.
 
     Returns:
-        The list of results. Differentiating them twice is an error on
-        TensorFlow and JAX.
+        The list of results. Differentiating them twice is an error.
     """
     if backend.backend() == "torch":
         return _with_torch_gradient(results, gradients, arguments)
@@ -195,6 +194,7 @@ def _with_torch_gradient(results, gradients, arguments):
             return tuple(result.view_as(result) for result in results)
 
         @staticmethod
+        @torch.autograd.function.once_differentiable
         def backward(ctx, *upstream):
             d_arguments = gradients(list(upstream))
             return tuple(

@@ -319,3 +319,18 @@ def test_targets_must_have_one_id_per_vector(shape, sampled, training):
             np.ones(shape, "int32"),
             training=training,
         )
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() != "torch",
+    reason="tested with the gradients of decoders elsewhere",
+)
+def test_second_derivatives_are_refused_on_torch(float64):
+    import torch
+
+    vectors = torch.tensor(VECTORS, requires_grad=True)
+    losses, _ = make().word_losses(vectors, TARGETS, training=True)
+    loss = losses.square().sum()
+    (gradient,) = torch.autograd.grad(loss, vectors, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.sum().backward()
