@@ -114,8 +114,13 @@ def report_lost_processes(devices: Devices) -> Iterator[None]:
         if devices.world == 1:
             raise
         lost = _is_lost_connection(error)
+        status = 1
+        if lost:
+            status = EXIT_STOPPED
+        elif isinstance(error, (ValueError, OSError, ImportError)):
+            status = 2  # as the command returns
         # At exit, JAX would wait for the other processes and abort.
-        atexit.register(_exit_process, EXIT_STOPPED if lost else 1)
+        atexit.register(_exit_process, status)
         if not lost:
             raise
         raise LostProcessError(

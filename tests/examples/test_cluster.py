@@ -57,33 +57,45 @@ def test_translation_pods_are_valid():
 
 
 @pytest.mark.parametrize(
-    "status, requeued",
-    [(0, False), (1, False), (2, False), (75, True), (137, True), (143, True)],
+    "of_process, of_srun, requeued",
+    [
+        *((status, status, False) for status in (0, 1, 2)),
+        *((status, status, True) for status in (75, 137, 143)),
+        # After an error srun ends the other processes by SIGTERM.
+        *((status, 143, False) for status in (1, 2)),
+        (0, 137, True),  # srun itself was killed
+    ],
 )
-def test_slurm_job_is_requeued_after_interruptions(tmp_path, status, requeued):
+def test_slurm_job_is_requeued_after_interruptions(
+    tmp_path, of_process, of_srun, requeued
+):
     """Check that only statuses that a retry may fix requeue the job."""
     for name, line in {
-        "srun": f'echo "$@" > {tmp_path}/srun.txt; exit {status}',
+        "srun": f'echo "$1" > {tmp_path}/srun.txt; shift; "$@"; exit {of_srun}',
+        "luong-keras": f'printf "%s\\n" "$@" > {tmp_path}/arguments.txt\n'
+        f"exit {of_process}",
         "scontrol": f'echo "$@" > {tmp_path}/scontrol.txt',
     }.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
         (tmp_path / name).chmod(0o755)
+    run_dir = f"{tmp_path}/my run"
     done = subprocess.run(
         ["bash", CLUSTER / "train.sbatch", "a b.tsv", "--preset", "paper"],
         env={
             "PATH": f"{tmp_path}:{os.environ['PATH']}",
-            "RUN_DIR": "/shared/my run",
+            "RUN_DIR": run_dir,
             "SLURM_JOB_ID": "7",
         },
     )
-    assert done.returncode == status
-    assert (tmp_path / "srun.txt").read_text() == (
-        "--kill-on-bad-exit=1 luong-keras train a b.tsv --preset paper "
-        "--run-dir /shared/my run --backend jax\n"
-    )
+    assert done.returncode == of_srun
+    assert (tmp_path / "srun.txt").read_text() == "--kill-on-bad-exit=1\n"
+    arguments = (tmp_path / "arguments.txt").read_text().splitlines()
+    expected = ["train", "a b.tsv", "--preset", "paper", "--run-dir", run_dir]
+    assert arguments == [*expected, "--backend", "jax"]
     command = tmp_path / "scontrol.txt"
     assert command.exists() == requeued
     assert not requeued or command.read_text() == "requeue 7\n"
+    assert not list(tmp_path.glob("*failed*"))
 
 
 @pytest.mark.slow
