@@ -5,7 +5,7 @@
 
 Without a file, the program makes up words and pronounces them by the rules of
 Italian. Each line of a file is `word<tab>phonemes`: `HELLO<tab>HH AH0 L OW1`.
-CMUdict, with two spaces for the tab and comments after `;;;`, is read as it is.
+CMUdict is read as it is, without the further pronunciations of a word.
 Letters and phonemes are the "words" of the model.
 """
 
@@ -17,6 +17,7 @@ from pathlib import Path
 
 from luong_keras import Translator
 
+UTF_8 = {"encoding": "utf-8", "errors": "replace"}
 WORDS = 1_800  # a sixth is the test set
 WORDS_READ = 24_000  # in all epochs
 RULES = {  # applied in this order
@@ -51,10 +52,11 @@ def distance(one: tuple, other: tuple) -> int:
 def main(path: str = "") -> None:
     """Train with and without attention and print a row for each."""
     draw = random.Random(1)
-    text = Path(path).read_text("utf-8").splitlines() if path else made_up(draw)
-    lines = (line for line in text if line and line[:3] != ";;;")
-    # Without duplicates.
-    words = dict(re.split("\t|  ", line, maxsplit=1) for line in lines)
+    text = Path(path).read_text(**UTF_8).split("\n") if path else made_up(draw)
+    # Without comments, duplicates, and further pronunciations: `HELLO(1)`.
+    lines = (line.split(" #")[0].strip() for line in text)
+    lines = (x for x in lines if x and not re.match(r";;;|\S+\(\d\)\s", x))
+    words = dict(x.split("\t" if "\t" in x else None, 1) for x in lines)
     pairs = [(" ".join(word), words[word]) for word in words]
     draw.shuffle(pairs)
     test, train = pairs[: len(pairs) // 6], pairs[len(pairs) // 6 :]
