@@ -43,6 +43,7 @@ from luong_keras.recipe.processes import process_arguments
 from luong_keras.recipe.user_text import (
     initial_settings,
     language_settings,
+    settings_beside_text,
     text_settings,
 )
 from luong_keras.text.threads import divide_cores
@@ -176,16 +177,14 @@ def parse(argv: Sequence[str]) -> Call:
         match = re.search(r"--preset[= ](\S+)", " ".join(argv))
         base = PRESETS.get(match[1] if match else "demo", RunConfig())
         parse_arguments(settings_flags(Train, base), PROGRAM, ["--help"])
-    arguments, values, languages = _parse_settings(argv)
+    arguments, values, text_values = _parse_settings(argv)
     limit = arguments.stop_after
     stop_after = None if limit is None else seconds(limit)
     file_values: dict[str, Any] = {}
     if arguments.config is not None:
         file_values = convert_values(read_values(arguments.config))
-    if file_values.get("data.train") is None:
-        file_values = languages | file_values
-    else:  # Its languages are those of its own text.
-        file_values |= languages
+    has_text = bool(arguments.text)
+    file_values = settings_beside_text(file_values, text_values, has_text)
     given = file_values | values
     preset = arguments.preset
     if preset is None and file_values.keys() >= LEAVES.keys():
@@ -221,27 +220,24 @@ def _parse_settings(
     """Parse the command line, and collect the settings that it gives.
 
     Returns:
-        The arguments, the settings, and the languages in the names of files,
-        which settings override.
+        The arguments, the settings, and those that the text implies but a
+        setting may override: languages, and None for absent files.
     """
     assignments, remaining = split_settings(argv)
     arguments = parse_arguments(Train, PROGRAM, remaining)
     # Flags override --set.
     assignments[:0] = arguments.settings
     values = convert_values(parse_assignments(assignments))
-    text_values = _text_values(arguments)
-    languages = {
-        name: text_values.pop(name)
-        for name in language_settings(None, None)
-        if name in text_values
-    }
-    # A flag that names a text overrides --set; a flag that is absent does not.
-    values = {n: v for n, v in text_values.items() if v is None} | values
-    values |= {n: v for n, v in text_values.items() if v is not None}
+    text_values, implied = _text_values(arguments), {}
+    for name, value in text_values.items():
+        if value is None or name in language_settings(None, None):
+            implied[name] = value
+        else:  # A flag that names a text overrides --set.
+            values[name] = value
     for name, full_names in SHORT_NAMES.items():
         if (value := getattr(arguments, name)) is not None:
             values |= dict.fromkeys(full_names, value)
-    return arguments, values, languages
+    return arguments, values, implied
 
 
 def _text_values(arguments: Train) -> dict[str, Any]:

@@ -59,7 +59,7 @@ _FREE_SETTINGS = (
 _COPIED_FILES = ("*_vocabulary.*", "LICEN[CS]E*", "NOTICE*")
 # Settings of the parent's text and search, reset in the new run. The parent's
 # metric may have been chosen for its text.
-_RESET_SETTINGS = {
+RESET_SETTINGS = {
     "data.train": None,
     "data.dev": None,
     "data.test": None,
@@ -101,7 +101,7 @@ def inherited_settings(
     parent, _ = _find_parent(init_from)
     old = run_config(parent.path, resolve_paths=False)
     if base is None:
-        return with_values(old, _RESET_SETTINGS)
+        return with_values(old, RESET_SETTINGS)
     values = leaf_values(config_to_dict(old))
     return with_values(base, {name: values[name] for name in _INHERITED})
 
@@ -184,7 +184,7 @@ def parent_files(
     run = RunFolder(folder)
     config = with_values(
         run_config(folder, resolve_paths=False),
-        {**_RESET_SETTINGS, "training.init_from": None},
+        {**RESET_SETTINGS, "training.init_from": None},
     )
     names = [weight.path for weight in translation_model.model.weights]
     files = {

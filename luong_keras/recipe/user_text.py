@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from luong_keras.config import RunConfig
-from luong_keras.config.values import convert_values, with_values
+from luong_keras.config.values import LEAVES, convert_values, with_values
 from luong_keras.data.sources.columns import RequestedColumns
 from luong_keras.data.sources.registry import FILE_NAMES, object_reader
 from luong_keras.data.sources.source_kinds import text_or_none
@@ -25,7 +25,10 @@ from luong_keras.data.text_files import (
 from luong_keras.files.atomic_file import atomic_path
 from luong_keras.files.text_lines import without_compression
 from luong_keras.presets import PRESETS, TINY_PAIRS, for_user_text, preset_for
-from luong_keras.recipe.fine_tuning import inherited_settings
+from luong_keras.recipe.fine_tuning import (
+    RESET_SETTINGS,
+    inherited_settings,
+)
 from luong_keras.recipe.stored_settings import run_config
 from luong_keras.tables import pluralize
 from luong_keras.training.run_folder import OTHER_TEXT, RunFolder
@@ -96,6 +99,29 @@ def text_settings(
         source, target = requested.languages
         settings |= language_settings(source, target)
     return settings | _languages_of_suffixes(settings["data.train"])
+
+
+def settings_beside_text(
+    values: Mapping[str, Any], text: Mapping[str, Any], has_text: bool
+) -> dict[str, Any]:
+    """Return the settings of a file that is given beside a text.
+
+    A file that names a text of its own has settings of that text.
+
+    Args:
+        values: The settings of the file, by their full names.
+        text: Settings that the given text implies and a file may override.
+        has_text: Whether a text is given.
+    """
+    if values.get("data.train") is None or not has_text:
+        return {**text, **values}
+    if values.keys() >= LEAVES.keys():  # the settings of another run
+        values = {**values, **RESET_SETTINGS, **language_settings(None, None)}
+        print(
+            "--config is of a run with another text: its languages, columns, "
+            "metric, maximum length and word lists are not used"
+        )
+    return {**values, **text}
 
 
 def initial_settings(

@@ -27,6 +27,7 @@ def working_folder(tmp_path, monkeypatch):
     (tmp_path / "text.yaml").write_text(
         "data: {train: pairs.tsv, dev: dev.tsv}"
     )
+    (tmp_path / "dev.yaml").write_text("data: {dev: x.tsv}")
     (tmp_path / "none.yaml").write_text("decoding: {stack_size: None}")
     whole = override(PRESETS["authors"], ["training.epochs=7", "model.units=8"])
     (tmp_path / "whole.json").write_text(json.dumps(config_to_dict(whole)))
@@ -185,6 +186,11 @@ def test_settings_without_effect_are_refused_in_new_runs(argv, message):
         ),
         ("--set data.train=pairs.tsv", {"train": "pairs.tsv"}),
         ("--config text.yaml", {"train": "pairs.tsv", "dev": "dev.tsv"}),
+        ("--config dev.yaml pairs.tsv", {"train": "pairs.tsv", "dev": "x.tsv"}),
+        (
+            "--config dev.yaml pairs.tsv --dev dev.tsv",
+            {"train": "pairs.tsv", "dev": "dev.tsv"},
+        ),
         # Pairs are held out of the new text; those of the file are of another.
         ("--config text.yaml pairs.tsv", {"train": "pairs.tsv"}),
     ],
@@ -200,6 +206,28 @@ def test_training_text_is_named_by_its_files(argv, data, capsys):
     tiny = override(PRESETS["tiny"], sizes)
     assert config.model == tiny.model
     assert "No --preset" not in capsys.readouterr().out
+
+
+def test_what_another_run_chose_for_its_text_is_not_used(capsys):
+    chosen = ["data.source_language=en", "data.columns=en,de", "data.dev=x.tsv"]
+    chosen += ["training.metric=bleu:13a", "decoding.max_length_ratio=2.5"]
+    kept = ["data.dataset=files", "training.epochs=7", "model.units=8"]
+    other = override(PRESETS["authors"], ["data.train=old.tsv", *chosen, *kept])
+    Path("other.json").write_text(json.dumps(config_to_dict(other)))
+    config, *_ = parse(["pairs.tsv", "--config", "other.json"])
+    assert "languages, columns, metric" in capsys.readouterr().out
+    plain = ["data.source_language=None", "data.target_language=None"]
+    assert config == override(
+        PRESETS["authors"],
+        [
+            "data.train=pairs.tsv",
+            *kept,
+            *plain,
+            "decoding.max_length_ratio=null",
+        ],
+    )
+    config, *_ = parse(["--config", "other.json", "--metric", "chrf"])
+    assert config == override(other, ["training.metric=chrf"])
 
 
 @pytest.mark.parametrize(
