@@ -18,7 +18,10 @@ from luong_keras.files.atomic_file import read_json, write_json
 from luong_keras.files.json_lines import read_json_lines, write_json_lines
 from luong_keras.files.path_checks import no_link
 from luong_keras.recipe.devices import Devices, device_names
-from luong_keras.recipe.stored_settings import with_relative_word_lists
+from luong_keras.recipe.stored_settings import (
+    with_relative_word_lists,
+    word_list_checksums,
+)
 from luong_keras.tables import pluralize
 from luong_keras.text.threads import available_cores
 from luong_keras.training.epoch_logs import JsonLinesLog
@@ -130,8 +133,11 @@ def is_finished(config: RunConfig, run: RunFolder) -> bool:
         "what was scored and exported",
         "Remove it: the run is scored and exported again.",
     )
+    checksums = word_list_checksums(config)
     return (
         record.get("epochs") == config.training.epochs
+        # Earlier versions wrote none.
+        and record.get("word_lists", checksums) == checksums
         and record.get("trained") == trained_epochs(run)
         and record.get("weights") == config.training.final_weights
         and config_from_dict(record.get("decoding", {}), DecodingConfig)
@@ -148,6 +154,7 @@ def mark_finished(config: RunConfig, run: RunFolder) -> None:
         "decoding": config_to_dict(
             with_relative_word_lists(config, run).decoding
         ),
+        "word_lists": word_list_checksums(config),
     }
     write_json(run.finished, record)
 

@@ -3,6 +3,7 @@
 The word lists are a dictionary and a shortlist. No module of Keras is needed.
 """
 
+import zlib
 from pathlib import Path
 
 from luong_keras.alignment.dictionary import read_dictionary, read_lexicon
@@ -56,6 +57,16 @@ def copy_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:
 def _lines(path: Path) -> str:
     """Return the lines of a word list, which may be compressed."""
     return "".join(f"{line}\n" for line in read_lines(path))
+
+
+def word_list_checksums(config: RunConfig) -> dict[str, int]:
+    """Return a checksum of each word list of the settings, by its setting."""
+    paths = {name: getattr(config.decoding, name) for name in _READERS}
+    return {
+        name: zlib.crc32(Path(path).read_bytes())
+        for name, path in paths.items()
+        if path is not None
+    }
 
 
 def with_relative_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:

@@ -24,6 +24,7 @@ from luong_keras.recipe.resumption import (
     session,
     write_config,
 )
+from luong_keras.recipe.stored_settings import copy_word_lists
 from luong_keras.training.run_folder import RunFolder
 
 
@@ -159,6 +160,24 @@ def test_runs_are_finished_only_for_the_settings_of_the_scores(run):
     assert not is_finished(last, run)
     mark_finished(last, run)
     assert is_finished(last, run)
+
+
+@pytest.mark.parametrize("name", ["dictionary", "shortlist"])
+def test_runs_with_another_word_list_are_not_finished(run, tmp_path, name):
+    def config_with(line):
+        path = tmp_path / "list.txt"
+        path.write_text(f"{line} 0.5\n")
+        config = override(RunConfig(), [f"decoding.{name}={path}"])
+        return copy_word_lists(config, run)
+
+    mark_finished(config_with("Haus house"), run)
+    assert is_finished(config_with("Haus house"), run)
+    # Its copy has the same name.
+    assert not is_finished(config_with("Haus home"), run)
+    record = json.loads(run.finished.read_text())
+    del record["word_lists"]  # as an earlier version wrote it
+    run.finished.write_text(json.dumps(record))
+    assert is_finished(config_with("Haus home"), run)
 
 
 def test_runs_whose_record_lacks_the_epochs_are_not_finished(run):
