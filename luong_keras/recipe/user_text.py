@@ -217,7 +217,8 @@ def _is_source(item: Any, has_files: bool) -> bool:
         return True
     if isinstance(item, list | tuple):
         return bool(item) and (has_files or not isinstance(item[0], str))
-    return type(item) is not dict and object_reader(item) is not None
+    is_row = isinstance(item, Mapping) or getattr(item, "ndim", None) == 1
+    return not is_row and object_reader(item) is not None
 
 
 def _text_files(

@@ -253,10 +253,9 @@ def pieces(translation: str, reference: str) -> list[Piece]:
         >>> [p.text for p in pieces("ein alter Hund", "ein Hund") if p.differs]
         ['alter ']
     """
-    texts, split = (translation, reference), _split_words
-    if any(map(_WITHOUT_SPACES.search, texts)):
-        split = list
-    ours, theirs = map(split, texts)
+    texts = translation, reference
+    is_unspaced = any(map(_WITHOUT_SPACES.search, texts))
+    ours, theirs = map(list if is_unspaced else _split_words, texts)
     matcher = difflib.SequenceMatcher(
         None,
         [unit.strip() for unit in ours],

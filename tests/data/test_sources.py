@@ -267,6 +267,10 @@ def test_all_registered_kinds_are_tested(tmp_path):
         (["en", "en_text", "de"], "en de", None),  # two columns of one language
         (["a cat", "eine Katze"], "en de", None),
         (["in de tuin", "en de man"], "en de", None),
+        # Columns of codes are no text.
+        (["src_lang", "tgt_lang", "en_text", "de_text"], "en de", (2, 3)),
+        (["source_language", "target language"], "en de", None),
+        (["lang_en", "language: de"], "en de", (0, 1)),
         # Only a region or script may follow the language.
         (["text-EN", "text-DE"], "en de", (0, 1)),
         (["en_US", "de_AT"], "en de", (0, 1)),
@@ -569,6 +573,26 @@ def test_declared_entities_and_damaged_tmx_files_are_refused(tmp_path):
     columns = RequestedColumns(columns=("EN", "EN"))
     with pytest.raises(ValueError, match="lacks one of the languages"):
         read(tmp_path / "a.tmx", whole, columns)
+
+
+def test_variants_of_a_language_are_not_mixed(tmp_path):
+    units = (
+        ("zh-CN", "中1", "zh-TW", "台1"),
+        ("zh-TW", "台2", "zh-CN", "中2"),
+        ("zh-TW", "台3", "fr", "trois"),
+    )
+    content = "".join(
+        f"<tu><tuv xml:lang='en'><seg>{number}</seg></tuv>"
+        f"<tuv xml:lang='{one}'><seg>{first}</seg></tuv>"
+        f"<tuv xml:lang='{other}'><seg>{second}</seg></tuv></tu>"
+        for number, (one, first, other, second) in enumerate(units, start=1)
+    )
+    content = f"<tmx version='1.4'><body>{content}</body></tmx>".encode()
+    requested = RequestedColumns(("en", "zh"))
+    note, found = read(tmp_path / "a.tmx", content, requested)
+    assert "target = 'zh-CN'" in note
+    # Units without the variant are not lost.
+    assert [pair[1] for pair in found] == ["中1", "中2", "台3"]
 
 
 def test_named_html_entities_of_tmx_files_are_read(tmp_path):

@@ -1,3 +1,6 @@
+import collections
+import types
+
 import numpy as np
 import pytest
 
@@ -94,6 +97,23 @@ def test_run_that_has_begun_keeps_its_languages(tmp_path):
         "data.source_language",
         "data.target_language",
     }
+
+
+@pytest.mark.parametrize(
+    "kind", [collections.OrderedDict, types.MappingProxyType]
+)
+def test_records_may_be_any_mappings(tmp_path, kind):
+    records = [kind({"en": f"a{i}", "de": f"b{i}"}) for i in range(3)]
+    settings = text_settings(RunFolder(tmp_path), records, records, records)
+    assert sorted(load_datasets(data_of(settings)).train()) == [
+        (f"a{i}", f"b{i}") for i in range(3)
+    ]
+
+
+def test_pairs_may_be_rows_of_an_array(tmp_path):
+    pairs = [np.array([f"a{i}", f"b{i}"]) for i in range(3)]
+    settings = text_settings(RunFolder(tmp_path), pairs, pairs, pairs)
+    assert len(list(load_datasets(data_of(settings)).train())) == 3
 
 
 @pytest.mark.parametrize("cell", [np.array(["a", "b"]), [1]])

@@ -244,11 +244,10 @@ def _significant_word(name: str) -> str:
     For example, it is `en` in `en`, `en-US`, `sentence_en`, `translation.en`.
     """
     name = str(name).strip()
-    words = [
-        word
-        for word in re.split(r"[^a-z]+", name.lower())
-        if word and word not in _FILLING
-    ]
+    words = re.split(r"[^a-z]+", name.lower())
+    if {"lang", "language"} & {*words} and (_SOURCE | _TARGET) & {*words}:
+        return ""  # a column of codes, such as `source_language`
+    words = [word for word in words if word and word not in _FILLING]
     if len(words) == 2 and re.fullmatch(
         r".*[a-z]{2,3}[-_]([A-Z]{2}|[A-Z][a-z]{3})|.*\(.*\)", name
     ):

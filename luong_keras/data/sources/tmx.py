@@ -9,7 +9,7 @@ import functools
 import html
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +55,9 @@ def open_tmx(path: Path, requested: RequestedColumns) -> TextSource:
         )
     indices = names.index(codes[0]), names.index(codes[1])
     columns = describe_columns(names, indices, path.name, reason)
+    sides = [*zip(codes, languages, strict=True)]
     return TextSource(
-        functools.partial(_read_tmx, path, languages),
+        functools.partial(_read_tmx, path, sides),
         columns.note,
         columns.languages,
     )
@@ -78,20 +79,24 @@ def _complete_languages(
 
 
 def _read_tmx(
-    path: Path, languages: tuple[str, str], skip_bad_lines: bool
+    path: Path, sides: Sequence[tuple[str, str]], skip_bad_lines: bool
 ) -> Iterator[PlacedPair]:
-    """Read the pairs of a file."""
+    """Read the pairs of a file; `sides` are codes with their languages.
+
+    A unit without the code has another variant of the language.
+    """
     for number, (line, unit) in enumerate(_read_units(path), start=1):
         source, target = (
-            next(
+            unit.get(code)
+            or next(
                 (
                     text
                     for name, text in unit.items()
-                    if _matches_language(name, side)
+                    if _matches_language(name, language)
                 ),
                 None,
             )
-            for side in languages
+            for code, language in sides
         )
         yield make_pair(
             source,
