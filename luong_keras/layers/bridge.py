@@ -62,6 +62,7 @@ class Bridge(NumberedLayer):
                 activation="tanh",
                 kernel_initializer=fresh_initializer(self.kernel_initializer),
                 dtype=self.dtype_policy,
+                trainable=trainable,
                 name=f"state_{i}",
             )
             setattr(self, f"projection_{i}", projection)

@@ -175,6 +175,7 @@ class Encoder(NumberedLayer):
             use_bias=self.use_bias,
             name=name,
             dtype=self.dtype_policy,
+            trainable=self.trainable,
             kernel_initializer=wide_initializer(keras.initializers.get(kernel)),
             recurrent_initializer=wide_initializer(recurrent),
         )
@@ -192,7 +193,11 @@ class Encoder(NumberedLayer):
             dtype=self.dtype_policy,
         )
         return AttentionRNN(
-            cell, return_state=True, name=name, dtype=self.dtype_policy
+            cell,
+            return_state=True,
+            name=name,
+            dtype=self.dtype_policy,
+            trainable=self.trainable,
         )
 
     def build(self, inputs_shape):

@@ -131,6 +131,8 @@ class AttentionRNN(CheckedLayer):
             )
         self.supports_masking = True
         self.cell = cell
+        if not trainable:  # Its weights are those of the cell.
+            cell.trainable = False
         self.return_sequences = return_sequences
         self.return_state = return_state
         self.dropout = dropout

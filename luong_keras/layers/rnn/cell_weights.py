@@ -51,6 +51,8 @@ class CellWeights(CheckedLayer):
         self.units = units
         self.num_layers = num_layers
         self.attention = get_attention(attention, self.dtype_policy)
+        if not trainable and self.attention is not None:
+            self.attention.trainable = False
         self.input_feeding = input_feeding
         self.use_bias = use_bias
         self.attentional_bias = attentional_bias

@@ -22,7 +22,8 @@ class _CellRNN(AttentionRNN):
         # The cell computes in the driver's dtype.
         for name in ("name", "dtype", "trainable"):
             cell_config.pop(name, None)
-        return {**cell_config, **rnn_config}
+        is_trainable = self.trainable and self.cell.trainable
+        return {**cell_config, **rnn_config, "trainable": is_trainable}
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
