@@ -9,9 +9,11 @@ To add a score, write a subclass of `Score` here and add its name to `SCORES`.
 User-defined scores need no name: attention layers accept the object.
 """
 
+import inspect
 import numbers
 from typing import ClassVar
 
+import keras
 from keras import ops
 
 from luong_keras.config.checks import check_choice
@@ -100,8 +102,13 @@ class Score:
         return self
 
     def get_config(self):
-        """Return the arguments of the constructor."""
-        return {}
+        """Return the arguments of the constructor, those of `options`."""
+        arguments = inspect.signature(type(self)).parameters
+        return {
+            name: getattr(self, name)
+            for name in self.options
+            if name in arguments
+        }
 
     @classmethod
     def from_config(cls, config):
@@ -109,6 +116,7 @@ class Score:
         return cls(**config)
 
 
+@keras.saving.register_keras_serializable(package="luong_keras")
 class DotScore(Score):
     """score(h_t, h̄_s) = h_t . h̄_s ("dot", below eq. 7)."""
 
@@ -131,6 +139,7 @@ class DotScore(Score):
         return dots(query, keys)
 
 
+@keras.saving.register_keras_serializable(package="luong_keras")
 class ScaledDotScore(DotScore):
     """score(h_t, h̄_s) = h_t . h̄_s / sqrt(U) (Vaswani et al. 2017, eq. 1)."""
 
@@ -140,6 +149,7 @@ class ScaledDotScore(DotScore):
         return super().__call__(query, keys) / query.shape[-1] ** 0.5
 
 
+@keras.saving.register_keras_serializable(package="luong_keras")
 class CosineScore(DotScore):
     """Cosine of query and key (Graves et al. 2014, section 3.3.1, eq. 6)."""
 
@@ -152,6 +162,7 @@ class CosineScore(DotScore):
         return super().__call__(unit_vectors(query), keys)
 
 
+@keras.saving.register_keras_serializable(package="luong_keras")
 class GeneralScore(Score):
     """score(h_t, h̄_s) = h_t^T W_a h̄_s ("general", below eq. 7).
 
@@ -186,6 +197,7 @@ class QueryProjectedGeneralScore(GeneralScore):
         return dots(projected, keys)
 
 
+@keras.saving.register_keras_serializable(package="luong_keras")
 class ConcatScore(Score):
     """score(h_t, h̄_s) = v_a . tanh(W_a [h_t; h̄_s]) ("concat", below eq. 7).
 
@@ -255,6 +267,7 @@ class ConcatScore(Score):
         return ops.matmul(pairs, vector)
 
 
+@keras.saving.register_keras_serializable(package="luong_keras")
 class LocationScore(Score):
     """a_t = softmax(W_a h_t) (eq. 8): scores of positions, not of words.
 
