@@ -5,6 +5,7 @@ from keras import ops
 
 from luong_keras.config.checks import check_choice, check_positive_or_none
 from luong_keras.missing_package import private_name
+from luong_keras.ops import masking
 from luong_keras.ops.backends import sum_equal_rows
 from luong_keras.ops.devices import (
     cond_of_replicas,
@@ -33,11 +34,14 @@ def gradient_norm(gradients, variables, count_embeddings=True):
         5.0
     """
     squares = [
-        ops.sum(ops.square(_values(gradient)))
+        ops.sum(ops.square(masking.upcast(_values(gradient))))
         for gradient, variable in zip(gradients, variables, strict=True)
         if gradient is not None
+        and not _is_replaced(variable)
         and (count_embeddings or variable.name != "embeddings")
     ]
+    if not squares:
+        return ops.zeros(())
     # One sum of a stack: TensorFlow would compute a chain of sums in another
     # order at every call, and runs would not be reproducible.
     return ops.sqrt(ops.sum(ops.stack(squares)))
@@ -129,11 +133,15 @@ class _Clipped:
         if self.on_nonfinite is not None:
             is_finite = self._count_nonfinite(norm, grads)
         if self.clip_norm is not None:
+            # Keras divides the gradients by the factor afterwards.
+            limit = self.clip_norm * (self.loss_scale_factor or 1.0)
             # The scale is 1 for small norms, including zero.
-            scale = self.clip_norm / ops.maximum(norm, self.clip_norm)
+            scale = limit / ops.maximum(norm, limit)
             grads = [
-                None if gradient is None else _scale_gradient(gradient, scale)
-                for gradient in grads
+                gradient
+                if gradient is None or _is_replaced(variable)
+                else _scale_gradient(gradient, scale)
+                for gradient, variable in zip(grads, variables, strict=True)
             ]
         if self.on_nonfinite == "skip":
             return self._apply_where(is_finite, grads, list(variables))
@@ -185,6 +193,11 @@ class _Clipped:
             "count_embeddings": self.count_embeddings,
             "on_nonfinite": self.on_nonfinite,
         }
+
+
+def _is_replaced(variable):
+    """Test whether a "gradient" is a new value, as of float8 scales."""
+    return getattr(variable, "overwrite_with_gradient", False)
 
 
 def _all_finite(gradients):

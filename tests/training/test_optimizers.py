@@ -40,6 +40,42 @@ def test_the_norm_is_summed_in_a_fixed_order():
     assert kinds.count("Sum") == 10
 
 
+def test_scaled_losses_are_clipped_at_the_same_norm():
+    variable = keras.Variable([1.0])
+    optimizer = ClippedSGD(1.0, clip_norm=5.0, loss_scale_factor=1024.0)
+    for gradient, expected in ((0.5, 0.5), (20.0, -4.5)):
+        optimizer.apply([keras.ops.array([1024.0 * gradient])], [variable])
+        np.testing.assert_allclose(variable, [expected])
+
+
+@pytest.mark.parametrize("clip_norm", [1e-3, 1.0])
+def test_values_that_replace_variables_are_not_clipped(clip_norm):
+    """Scales of float8 layers come as the gradients of their variables."""
+    kernel, scale = keras.Variable([1.0]), keras.Variable([1.0])
+    scale.overwrite_with_gradient = True
+    ClippedSGD(1.0, clip_norm=clip_norm).apply(
+        [keras.ops.array([0.5]), keras.ops.array([64.0])], [kernel, scale]
+    )
+    np.testing.assert_allclose(scale, [64.0])
+    np.testing.assert_allclose(kernel, [1 - min(0.5, clip_norm)])
+
+
+@pytest.mark.parametrize("gradient, expected", [(300.0, -4.0), (3.0, -2.0)])
+def test_norms_of_half_precision_do_not_overflow(gradient, expected):
+    variable = keras.Variable([1.0], dtype="float16")
+    optimizer = ClippedSGD(1.0, clip_norm=5.0)
+    optimizer.apply([keras.ops.array([gradient], "float16")], [variable])
+    np.testing.assert_allclose(variable, [expected])
+
+
+def test_a_norm_of_no_variable_is_zero():
+    table = keras.Variable([0.0], name="embeddings")
+    make_optimizer("sgd", 1.0, 5.0, count_embeddings=False).apply(
+        [keras.ops.array([8.0])], [table]
+    )
+    np.testing.assert_allclose(table, [-8.0])
+
+
 def test_embeddings_outside_the_norm_are_scaled_too():
     def variables():
         return [
