@@ -3,7 +3,7 @@
 import difflib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -253,9 +253,10 @@ def pieces(translation: str, reference: str) -> list[Piece]:
         >>> [p.text for p in pieces("ein alter Hund", "ein Hund") if p.differs]
         ['alter ']
     """
-    texts = translation, reference
-    is_unspaced = any(map(_WITHOUT_SPACES.search, texts))
-    ours, theirs = map(list if is_unspaced else _split_words, texts)
+    split: Callable[[str], list[str]] = _split_words
+    if _WITHOUT_SPACES.search(translation + reference):
+        split = list
+    ours, theirs = split(translation), split(reference)
     matcher = difflib.SequenceMatcher(
         None,
         [unit.strip() for unit in ours],

@@ -251,7 +251,8 @@ class StopOnNonFinite(Stateful):
 
     Raises:
         NonFiniteError: While training, with the epoch and batch if known.
-        ValueError: If `every_steps` is below 1 or `max_skipped` negative.
+        ValueError: If `every_steps` is below 1 or `max_skipped` negative; when
+            training begins, if the optimizer does not count such steps.
 
     Example:
         >>> StopOnNonFinite(every_steps=10).get_state()
@@ -278,6 +279,14 @@ class StopOnNonFinite(Stateful):
         """Reset the counters, also after an earlier call of `fit`."""
         optimizer = self.model.optimizer
         inner = getattr(optimizer, "inner_optimizer", optimizer)
+        counts = getattr(inner, "on_nonfinite", None) is not None
+        if not counts and not hasattr(optimizer, "dynamic_scale"):
+            raise ValueError(
+                "`StopOnNonFinite` reads the counter of an optimizer. "
+                "Expected: make_optimizer(on_nonfinite='note'), ClippedSGD or "
+                f"ClippedAdam with it. Received: {type(inner).__name__}, which "
+                "does not count."
+            )
         if getattr(inner, "nonfinite_steps", None) is not None:
             inner.nonfinite_steps.assign(0)
             inner.first_nonfinite.assign(-1)

@@ -52,6 +52,14 @@ def run(model, bad, epochs=2, **options):
     return check
 
 
+@pytest.mark.parametrize("optimizer", ["adam", make_optimizer("adam")])
+def test_optimizers_that_do_not_count_are_refused(optimizer):
+    model = make()
+    model.compile(optimizer, "mse")
+    with pytest.raises(ValueError, match="on_nonfinite='note'.*Received: .*A"):
+        run(model, {})
+
+
 @pytest.mark.slow_after_first
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("clip_norm", [None, 5.0])
@@ -76,7 +84,12 @@ def test_the_last_batch_of_an_epoch_is_checked():
 )
 def test_steps_of_several_batches_are_checked_as_often():
     model = make()
-    model.compile("sgd", "mse", jit_compile=False, steps_per_execution=4)
+    model.compile(
+        make_optimizer(on_nonfinite="note"),
+        "mse",
+        jit_compile=False,
+        steps_per_execution=4,
+    )
     check = StopOnNonFinite(every_steps=6)
     checks = []
     check._check = lambda: checks.append(check._batch)
