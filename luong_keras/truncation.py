@@ -39,6 +39,7 @@ class TruncatedPlaces:
         first: List of the places of the first of these lines.
         unfinished: Number of lines whose translation was cut at its maximum
             length.
+        absent: Number of lines without a translation.
 
     Example:
         >>> places = TruncatedPlaces()
@@ -50,19 +51,25 @@ class TruncatedPlaces:
 
     def __init__(self, limit: str = "", of_pairs: bool = False) -> None:
         self.limit, self.of_pairs = limit, of_pairs
-        self.count, self.first, self.unfinished = 0, list[int](), 0
+        self.count, self.first = 0, list[int]()
+        self.unfinished = self.absent = 0
 
     @property
     def any(self) -> bool:
-        """True if any text was cut."""
-        return self.count > 0 or self.unfinished > 0
+        """True if there is anything to report."""
+        return self.count + self.unfinished + self.absent > 0
 
     def add(
-        self, place: int, truncated: bool, unfinished: bool = False
+        self,
+        place: int,
+        truncated: bool,
+        unfinished: bool = False,
+        absent: bool = False,
     ) -> None:
         """Count a line."""
         self.count += truncated
         self.unfinished += unfinished
+        self.absent += absent
         if truncated:
             self.first = sorted([*self.first, place])[:_MAX_PLACES]
 
@@ -76,6 +83,7 @@ class TruncatedPlaces:
         self.limit, self.of_pairs = places.limit, places.of_pairs
         self.count += places.count
         self.unfinished += places.unfinished
+        self.absent += places.absent
         first = [part[place] for place in places.first]
         self.first = sorted(self.first + first)[:_MAX_PLACES]
 
@@ -101,6 +109,12 @@ class TruncatedPlaces:
                 "Cut at the maximum length, without `</s>`: "
                 f"{pluralize(self.unfinished, 'translation')} "
                 "(`decoding.max_length_ratio`, `decoding.max_length_offset`)."
+            )
+        if self.absent:
+            parts.append(
+                f"Without a translation: {pluralize(self.absent, 'line')}. "
+                "Their prefix, phrases and `no_repeat_ngram` leave no word, or "
+                "the probabilities of the model are not finite."
             )
         return " ".join(parts)
 

@@ -197,7 +197,8 @@ def check_export(translator, run_dir, config) -> int:
     with TruncationInParts() as cut:
         expected = translator.translate(sources)
     cut.places.print("luong-keras translate: warning")
-    served = exported_translations(newest, sources)
+    size = translator.decoding.batch_size
+    served = exported_translations(newest, sources, size)
     for source, translation in list(zip(sources, served, strict=True))[:3]:
         print(f"{source}\n  {translation}")
     different = sum(a != b for a, b in zip(expected, served, strict=True))

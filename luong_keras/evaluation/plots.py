@@ -76,7 +76,7 @@ def plot_alignment(
     ax.set_xlabel("source words")
     ax.set_ylabel("target words")
     ax.figure.colorbar(image, ax=ax, label="weight", shrink=0.8)
-    ax.set_title(title or "Attention weights")
+    ax.set_title(_escape_dollars(title or "Attention weights"))
     return _finish_figure(ax, path)
 
 
@@ -161,7 +161,7 @@ def plot_length_analysis(
     # The legend would leave out a label that begins with "_".
     for text, name in zip(ax.legend().get_texts(), systems, strict=True):
         text.set_text(_escape_dollars(name))
-    ax.set_title(title or "BLEU by source length")
+    ax.set_title(_escape_dollars(title or "BLEU by source length"))
     return _finish_figure(ax, path)
 
 

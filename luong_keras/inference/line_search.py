@@ -109,7 +109,7 @@ class LineSearch:
             for name in (BEAM_OPTIONS if is_beam_only else SEARCH_OPTIONS)
         }
         for name, column in columns.items():
-            _check_range(name, column)
+            _check_range(name, column, options.get(name))
         if "coverage_penalty" in columns:
             check_coverage(
                 self._graph.translation_model, columns["coverage_penalty"]
@@ -168,13 +168,14 @@ class LineSearch:
         }
 
 
-def _check_range(name, column):
-    """Check that an option is unset or within its range, for each line."""
+def _check_range(name, column, given):
+    """Check that an option is None or within its range, for each line."""
     option = SEARCH_OPTIONS[name]
     if option.kind is object:
         return
+    is_given = np.asarray(given, object) != np.array(None)
     outside = (column < option.low) | (column > option.high)
-    for value in column[outside & (column != option.unset)][:1]:
+    for value in column[outside & is_given][:1]:
         raise ValueError(
             f"Expected: `{name}` from {option.low} to {option.high}, or None "
             f"for the setting. Received: {value}."

@@ -200,6 +200,10 @@ def sentences_by_place(
                     place,
                     bool(sentence["truncated"]),
                     bool(sentence["unfinished"][0]),
+                    bool(
+                        sentence["scores"][0] <= ABSENT_SCORE
+                        and sentence["source_lengths"] > 0
+                    ),
                 )
             yield place, sentence
         if advance is not None:

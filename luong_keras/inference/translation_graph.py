@@ -236,7 +236,11 @@ class TranslationGraph(tf.Module):
         limit = self.decoding.max_source_length
         size = MAX_BYTES_PER_TOKEN * limit
         truncated = tf.strings.length(text) > size
-        text = tf.strings.substr(text, 0, size)
+        # Without a character that the cut has divided.
+        cut = tf.strings.unicode_transcode(
+            tf.strings.substr(text, 0, size), "UTF-8", "UTF-8", "ignore"
+        )
+        text = tf.where(truncated, cut, text)
         # As `one_line` with training text.
         text = tf.strings.regex_replace(text, BYTE_ORDER_MARK, "")
         text = tf.strings.regex_replace(text, CONTROL.pattern, " ")

@@ -32,6 +32,7 @@ from luong_keras.serving.signatures import (
 )
 from luong_keras.serving.warmup import write_warmup
 from luong_keras.special_tokens import SPECIAL_TOKENS
+from luong_keras.text.threads import batches_of
 from luong_keras.with_tensorflow import tf
 
 #: Number of lines that an export reports, including the worst request.
@@ -281,15 +282,20 @@ def newest_version(folder: str | Path) -> Path:
 def exported_translations(
     folder: str | Path, sources: Sequence[str], batch_size: int = 32
 ) -> list[str]:
-    """Return the best translations of an export, as a server would."""
+    """Return the best translations of an export, as a server would.
+
+    The batches are those of a translator, because a shortlist depends on them.
+    """
     served = tf.saved_model.load(str(folder)).signatures
     contract = served["contract"](text=tf.constant([""]))
     size = min(batch_size, int(contract["max_rows"][0]))
-    translations = []
-    for start in range(0, len(sources), size):
-        text = tf.constant(sources[start : start + size], tf.string)
+    translations = [""] * len(sources)
+    order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
+    for places in batches_of(order, size):
+        text = tf.constant([sources[i] for i in places], tf.string)
         batch = served["serving_default"](text=text)["translation"].numpy()
-        translations += [translation.decode() for translation in batch]
+        for place, translation in zip(places, batch, strict=True):
+            translations[place] = translation.decode()
     return translations
 
 

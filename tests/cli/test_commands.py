@@ -732,7 +732,8 @@ def test_exports_are_compared_with_their_model(
     answers = translator.translate([source for source, _ in PAIRS])
     folders = []
 
-    def answer(folder, sources):
+    def answer(folder, sources, size):
+        assert size == translator.decoding.batch_size
         folders.append(folder)
         return answers
 

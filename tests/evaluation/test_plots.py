@@ -23,7 +23,7 @@ def test_alignment_plot_has_source_columns_and_target_rows(tmp_path):
     path = tmp_path / "new" / "alignment.png"
     padded = np.pad(WEIGHTS, ((0, 2), (0, 1)))
     axes = plot_alignment(
-        ["a", "b", "$c$"], ["x", "y"], padded, path, "Title", [(1, 0)]
+        ["a", "b", "$c$"], ["x", "y"], padded, path, "$5 or $6", [(1, 0)]
     )
     assert path.read_bytes().startswith(b"\x89PNG")
     assert label_texts(axes.get_xticklabels()) == ["a", "b", r"\$c\$"]
@@ -31,7 +31,7 @@ def test_alignment_plot_has_source_columns_and_target_rows(tmp_path):
     assert {label.get_rotation() for label in axes.get_xticklabels()} == {90}
     assert label_texts(axes.get_yticklabels()) == ["x", "y"]
     np.testing.assert_array_equal(axes.images[0].get_array(), WEIGHTS)
-    assert axes.get_title() == "Title"
+    assert axes.get_title() == r"\$5 or \$6"
     frame = axes.patches[0]
     assert frame.get_x() + frame.get_width() / 2 == pytest.approx(1)
     assert frame.get_y() + frame.get_height() / 2 == pytest.approx(0)

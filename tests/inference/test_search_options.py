@@ -11,6 +11,7 @@ from luong_keras.decoding.greedy import Greedy
 from luong_keras.inference import text_translator
 from luong_keras.inference.search_options import SEARCH_OPTIONS
 from luong_keras.translator import Translator
+from luong_keras.truncation import TruncationWarning
 from tests.serving.tiny_translator import LENGTHS, tiny_translator
 
 pytestmark = pytest.mark.usefixtures("eager")
@@ -131,6 +132,10 @@ def test_required_words_outside_the_vocabulary_are_left_out(translator):
         ({"temperature": "hot"}, ValueError, "float32"),
         ({"required": ["a", "b"]}, ValueError, "of type str"),
         ({"length_penalty": 3.0}, ValueError, "from 0 to 2.0.*Received: 3.0"),
+        # The numbers that leave an option of an export unset.
+        ({"length_penalty": -1}, ValueError, "from 0 to 2.0.*Received: -1"),
+        ({"no_repeat_ngram": -1}, ValueError, "from 0 to 8.*Received: -1"),
+        ({"seed": [None, -1, 0, 1]}, ValueError, "or None.*Received: -1"),
         ({"no_repeat_ngram": 20}, ValueError, "from 0 to 8.*Received: 20"),
         ({"top_p": [0.9, 90, 1, 1]}, ValueError, "to 1.0.*Received: 90.0"),
         ({"top_p": 0.0}, ValueError, "`top_p` from 1e-06"),
@@ -324,6 +329,43 @@ def test_the_stack_limits_configured_samples_as_well(sampling):
     assert [len(row) for row in few.nbest(SENTENCES[:1])] == [3]
     with pytest.raises(ValueError, match="n_best of at most 3"):
         few.nbest(SENTENCES, n_best=4)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"prefix": "das Haus das Haus", "no_repeat_ngram": 1},
+        {"prefix": "das Haus", "forbidden": "Haus"},
+    ],
+)
+def test_lines_without_a_translation_are_reported(translator, options):
+    with pytest.warns(TruncationWarning, match="Without a tr.*: 3 lines") as w:
+        found = translator.nbest(SENTENCES, **options)
+    assert [len(row) for row in found] == [0, 0, 0, 1]
+    (warning,) = w
+    assert warning.message.places.absent == 3
+
+
+def test_a_long_text_ends_with_a_whole_character():
+    translator = tiny_translator(unknown_logit=50.0)
+    # 64 bytes a token: the cut is inside of an é.
+    text = "x" + "é" * 600
+    with pytest.warns(TruncationWarning):
+        (found,) = translator.nbest([text])[0][:1]
+    assert found.source_tokens == ["x" + "é" * 287]
+    assert "\ufffd" not in found.text and found.text
+    # Invalid bytes of other texts keep their sign.
+    (found,) = translator.nbest([b"caf\xe9"])[0][:1]
+    assert found.source_tokens == ["caf\ufffd"]
+
+
+def test_probabilities_that_are_not_finite_are_reported():
+    translator = tiny_translator()
+    bias = translator.translation_model.projection.bias
+    bias.assign(np.full(bias.shape, np.nan))
+    for options in ({}, {"beam_size": 1}, {"temperature": 1.0}):
+        with pytest.warns(TruncationWarning, match="Without.*: 3 lines.*finit"):
+            assert translator.translate(SENTENCES, **options) == [""] * 4
 
 
 def test_wrong_utility_is_refused_before_the_search(translator):

@@ -71,7 +71,8 @@ class AttentionRNN(CheckedLayer):
             too, the weights after the softmax.
         dropout_masks: Dict of masks (T, B, ...) or (1, B, ...), named as in
             the cell's call, with `"outputs"` for the returned vectors; used
-            instead of drawn masks.
+            instead of drawn masks. Masks that are learnt need
+            `deferred_gradients=False`.
         start_position: Number of the first step, counted from 0: an integer,
             or an integer tensor () or (B,); 0 when None. Required if a cell
             with monotonic attention gets an `initial_state`: 0 after an
