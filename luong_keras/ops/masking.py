@@ -84,3 +84,12 @@ def shapes_compatible(shape, expected):
     return len(shape) == len(expected) and all(
         None in (a, b) or a == b for a, b in zip(shape, expected, strict=True)
     )
+
+
+def unit_vectors(x):
+    """Divide `x` by its length along the last axis; zeros stay zeros."""
+    wide = upcast(x)
+    squares = ops.sum(ops.square(wide), axis=-1, keepdims=True)
+    # The square root has no finite gradient at zero.
+    safe = ops.where(squares > 0, squares, 1.0)
+    return ops.cast(wide / ops.sqrt(safe), x.dtype)

@@ -5,8 +5,9 @@ from keras import ops
 
 from luong_keras.layers.argument_checks import check_integers
 from luong_keras.layers.attention.luong_attention import LuongAttention
-from luong_keras.layers.attention.scores import ConcatScore, unit_vectors
+from luong_keras.layers.attention.scores import ConcatScore
 from luong_keras.ops import masking
+from luong_keras.ops.masking import unit_vectors
 
 
 class BahdanauScore(ConcatScore):

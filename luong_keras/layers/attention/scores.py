@@ -104,11 +104,7 @@ class Score:
     def get_config(self):
         """Return the arguments of the constructor, those of `options`."""
         arguments = inspect.signature(type(self)).parameters
-        return {
-            name: getattr(self, name)
-            for name in self.options
-            if name in arguments
-        }
+        return {n: getattr(self, n) for n in self.options if n in arguments}
 
     @classmethod
     def from_config(cls, config):
@@ -156,10 +152,10 @@ class CosineScore(DotScore):
     name = "cosine"
 
     def project_keys(self, value):
-        return unit_vectors(value)
+        return masking.unit_vectors(value)
 
     def __call__(self, query, keys):
-        return super().__call__(unit_vectors(query), keys)
+        return super().__call__(masking.unit_vectors(query), keys)
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
@@ -399,12 +395,3 @@ def check_owner(score, layer):
             f"weights. Received: score_mode={layer.score_mode!r}, which "
             f"already belongs to {owner.name!r}. Create another object."
         )
-
-
-def unit_vectors(x):
-    """Divide `x` by its length along the last axis; zeros stay zeros."""
-    wide = masking.upcast(x)
-    squares = ops.sum(ops.square(wide), axis=-1, keepdims=True)
-    # The square root has no finite gradient at zero.
-    safe = ops.where(squares > 0, squares, 1.0)
-    return ops.cast(wide / ops.sqrt(safe), x.dtype)
