@@ -22,7 +22,7 @@ from luong_keras.cli.parsing import Option, given_flags, parse_arguments
 from luong_keras.config import AlignmentStep
 from luong_keras.config.checks import at_least
 from luong_keras.evaluation.plots import plot_alignment
-from luong_keras.files.text_lines import read_input_parts, read_lines
+from luong_keras.files.text_lines import read_all_lines, read_input_parts
 from luong_keras.inference.search_options import BEAM_OPTIONS, SEARCH_OPTIONS
 from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.missing_package import needs
@@ -206,7 +206,7 @@ def _pair_with_targets(
     if file is None:
         yield from ((line, "") for line in lines)
         return
-    pairs = itertools.zip_longest(lines, read_lines(file))
+    pairs = itertools.zip_longest(lines, read_all_lines(file))
     for count, (line, target) in enumerate(pairs):
         if line is None or target is None:
             sentences = pluralize(count, "sentence")

@@ -229,6 +229,7 @@ UNREACHABLE = "http://bob:hunter2@127.0.0.1:1"
         (["--timeout", "0"], "`timeout`"),
         (["--batch-size", "0"], "`batch_size`"),
         (["--score", "no such file"], "no such file"),
+        (["--score", "set.XML.gz"], "only the sources of such a file"),
         (["--score=x", "--n-best=2", "--alignments"], "--n-best, --alignments"),
         (["--score=x", "--prefix=y", "--plot=z"], "Received: --prefix."),
         (["--ca-certificate", "ca.pem"], "https"),
