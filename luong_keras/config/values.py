@@ -192,8 +192,8 @@ def override(config: RunConfig, assignments: Iterable[str]) -> RunConfig:
     """Return `config` with assignments such as `model.units=512`.
 
     A value is read as JSON if that fits the setting (`null`, `true`, `0.5`),
-    otherwise as text; a list needs no quotes (`[a,b]`, `a,b`), and None is
-    null. See `with_values`.
+    otherwise as text; a list needs no quotes (`[a,b]`, or `a,b` where the
+    setting may be no path), and None is null. See `with_values`.
 
     Example:
         >>> override(RunConfig(), ["model.units=64"]).model.units

@@ -22,6 +22,7 @@ from luong_keras.evaluation.metrics.registry import (
 from luong_keras.ops.devices import resolve_precision
 from luong_keras.recipe.stored_settings import run_config
 from luong_keras.recipe.user_text import language_settings
+from luong_keras.recipe.vocabularies import requested_sizes
 from luong_keras.training.run_folder import RunFolder
 
 _LANGUAGES = ("source_language", "target_language")
@@ -40,8 +41,12 @@ def restore_decisions(config: RunConfig, run: RunFolder) -> RunConfig:
         f"data.{name}": getattr(config.data, name) or getattr(old.data, name)
         for name in _LANGUAGES
     }
-    for name in ("source_vocabulary_size", "target_vocabulary_size"):
-        values[f"model.{name}"] = getattr(old.model, name)
+    names = ("source_vocabulary_size", "target_vocabulary_size")
+    sizes = tuple(getattr(config.model, name) for name in names)
+    # Other sizes than the requested ones are refused later.
+    if requested_sizes(run) in (None, sizes):
+        for name in names:
+            values[f"model.{name}"] = getattr(old.model, name)
     if config.model.precision == "auto":
         values["model.precision"] = old.model.precision
     metric, before = config.training.metric, old.training.metric

@@ -1,6 +1,7 @@
 """Preparation of the checked text of a run."""
 
 import functools
+import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -48,7 +49,14 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
             config.data,
             functools.partial(with_bar, what="looking through the pairs"),
         )
-        corpus = corpus or prepare_corpus(datasets, config, run.corpus)
+        if corpus is None:
+            corpus = prepare_corpus(datasets, config, run.corpus)
+            if has_begun:
+                try:
+                    run.check_corpus(corpus.fingerprint)
+                except ValueError:  # The next call must not take it.
+                    shutil.rmtree(run.corpus)
+                    raise
         if pairs_key(config.data) != datasets.train_key:
             raise ValueError(
                 "Expected: training text that no other process writes. "

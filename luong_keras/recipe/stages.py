@@ -190,7 +190,7 @@ def _prepare_run(config: RunConfig, run: RunFolder) -> PreparedRun:
     config = fit_length_limit(config, corpus, tokenizers)
     write_config(config, run)
     batches = training_batches(corpus, tokenizers, config)
-    run.write_data(batches.fingerprint)
+    run.write_data(batches.fingerprint, corpus.fingerprint)
     return PreparedRun(config, datasets, tokenizers, batches)
 
 

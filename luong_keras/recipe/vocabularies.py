@@ -89,6 +89,15 @@ def prepare_tokenizers(corpus: Corpus, config: RunConfig, run: RunFolder):
     return tokenizers
 
 
+def requested_sizes(run: RunFolder) -> tuple[int, int] | None:
+    """Return the sizes from which the vocabularies were learnt, if known."""
+    try:
+        _, sizes, _ = json.loads((run.corpus / _ORIGIN_FILE).read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+    return tuple(sizes)
+
+
 def check_symbols(data: DataConfig) -> None:
     """Check that the text preparation leaves the user's symbols unchanged.
 

@@ -180,7 +180,7 @@ class RunFolder:
         differences = [
             f"{name}: {old.get(name)!r} → {new.get(name)!r}"
             for name in sorted({*old, *new})
-            if old.get(name) != new.get(name)
+            if self._inside(old.get(name)) != self._inside(new.get(name))
             and not any(f"{name}.".startswith(f"{part}.") for part in free)
         ]
         if differences:
@@ -192,11 +192,26 @@ class RunFolder:
                 "or use a new folder for a new run."
             )
 
-    def write_data(self, fingerprint: str) -> None:
+    def _inside(self, value: Any) -> Any:
+        """Return a setting with the files of pairs in the run by their names.
+
+        The folder of the run may have moved, or be named in another way.
+        """
+        if isinstance(value, list):
+            return [self._inside(item) for item in value]
+        path = Path(value) if isinstance(value, str) else Path()
+        is_inside = path.parent.name == self.pairs.name
+        if is_inside and (self.pairs / path.name).exists():
+            return path.name
+        return value
+
+    def write_data(self, fingerprint: str, corpus: str | None = None) -> None:
         """Write a hash of the training data; a resumed run must have the same.
 
         Args:
             fingerprint: The fingerprint of `TrainingBatches`.
+            corpus: The fingerprint of the checked training text, to be written
+                too (`check_corpus`).
 
         Raises:
             ValueError: If the run began with other data, in which the position
@@ -208,7 +223,19 @@ class RunFolder:
             if old.get("fingerprint") != fingerprint:
                 raise ValueError(OTHER_TEXT.format(self.path))
         sums = {p.name: _crc32(p) for p in (self.dev, self.test) if p.exists()}
-        write_json(self.data, {"fingerprint": fingerprint, **sums})
+        write_json(
+            self.data, {"fingerprint": fingerprint, "corpus": corpus, **sums}
+        )
+
+    def check_corpus(self, corpus: str) -> None:
+        """Check the fingerprint of a training text that was read again.
+
+        Raises:
+            ValueError: If the run began with another text.
+        """
+        old = read_json(self.data, "a hash of the text", _RESTORE).get("corpus")
+        if old not in (None, corpus):  # None: of an older version
+            raise ValueError(OTHER_TEXT.format(self.path))
 
     def check_pairs(self) -> None:
         """Check that the files `dev` and `test` have not changed.

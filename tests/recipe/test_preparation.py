@@ -198,6 +198,23 @@ def test_evaluation_uses_the_copied_pairs(tmp_path, config, run):
         evaluation_pairs(config.data, run)
 
 
+def test_another_text_does_not_replace_a_lost_one(tmp_path, config):
+    run = RunFolder(tmp_path / "run")
+    _, corpus = prepare_text(config, run)
+    run.write_data("begun", corpus.fingerprint)
+    shutil.rmtree(run.corpus)
+    text = tmp_path / "train.tsv"
+    before = text.read_bytes()
+    text.write_bytes(before.replace(b"train a", b"train b"))
+    for _ in range(2):
+        with pytest.raises(ValueError, match="are not those that"):
+            prepare_text(config, run)
+        assert not run.corpus.exists()
+    text.write_bytes(before)
+    _, again = prepare_text(config, run)
+    assert again.fingerprint == corpus.fingerprint
+
+
 def test_alignment_links_are_kept(tmp_path):
     config = RunConfig(data=DataConfig("phrasebook", train_size=40))
     run = RunFolder(tmp_path / "run")

@@ -147,6 +147,51 @@ def test_older_runs_have_the_defaults_of_newer_settings(run):
         check_resumable(changed, run)
 
 
+@pytest.mark.parametrize(
+    "size, accepted", [(8000, True), (50000, True), (9, False)]
+)
+def test_other_sizes_than_requested_are_refused(run, size, accepted):
+    """The vocabularies of 50,000 words were learnt for 8,000 or fewer."""
+    (run.corpus).mkdir()
+    origin = ["fingerprint", [8000, 8000], {}]
+    (run.corpus / "vocabularies.json").write_text(json.dumps(origin))
+    names = ("source_vocabulary_size", "target_vocabulary_size")
+    changed = override(RunConfig(), [f"model.{name}={size}" for name in names])
+    resumed = restore_decisions(changed, run)
+    if accepted:
+        check_resumable(resumed, run)
+        assert resumed == RunConfig()
+    else:
+        with pytest.raises(ValueError, match="vocabulary_size: 50000 → 9"):
+            check_resumable(resumed, run)
+
+
+def test_moved_runs_keep_their_own_pairs(run, tmp_path):
+    (run.pairs).mkdir()
+    for name in ("train.1.jsonl", "train.2.jsonl", "dev.jsonl"):
+        (run.pairs / name).touch()
+
+    def config_in(folder, dev="pairs/dev.jsonl"):
+        trains = ",".join(f"{folder}/pairs/train.{i}.jsonl" for i in (1, 2))
+        return override(
+            RunConfig(),
+            [
+                "data.dataset=files",
+                f"data.train=[{trains}]",
+                f"data.dev={folder}/{dev}",
+            ],
+        )
+
+    run.config.write_text(json.dumps(config_to_dict(config_in("before"))))
+    check_resumable(config_in(tmp_path / "after"), run)
+    for other in (
+        config_in("x", "pairs/else.jsonl"),
+        config_in("x", "dev.jsonl"),
+    ):
+        with pytest.raises(ValueError, match="data.dev: 'before/pairs/dev"):
+            check_resumable(other, run)
+
+
 def test_runs_are_finished_only_for_the_settings_of_the_scores(run):
     config = RunConfig()
     assert not is_finished(config, run)
