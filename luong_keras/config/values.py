@@ -150,6 +150,7 @@ def convert_values(values: Mapping[str, Any]) -> dict[str, Any]:
     return {n: _validate(v, LEAVES[n]) for n, v in converted.items()}
 
 
+_HALVED_BY_EPOCH = ("start", "after_epoch", "by_iteration")
 # Settings that only some choices of another setting read.
 _READ_WITH: dict[str, tuple[str, ...]] = {
     "model.attention.score_mode": ("model.attention.kind", "global", "local"),
@@ -161,11 +162,16 @@ _READ_WITH: dict[str, tuple[str, ...]] = {
     "model.attention.concat_form": ("model.attention.score_mode", "concat"),
     "model.attention.max_length": ("model.attention.score_mode", "location"),
     "model.attention.mask_location": ("model.attention.score_mode", "location"),
+    "training.first_halved_epoch": ("training.halving", *_HALVED_BY_EPOCH),
+    "training.halvings_per_epoch": ("training.halving", *_HALVED_BY_EPOCH),
+    "decoding.temperature": ("decoding.search", "sampling"),
 }
 
 
 def check_effects(config: RunConfig, names: Iterable[str]) -> None:
     """Check that settings given for a new run have an effect in it.
+
+    These are the settings of the attention, and others of `_READ_WITH`.
 
     Args:
         config: The settings of the run.

@@ -138,6 +138,14 @@ def test_configuration_of_another_run_replaces_the_preset():
             "pairs.tsv --model.attention.concat-form joint",
             "concat_form='joint' with model.attention.score_mode=general.",
         ),
+        (
+            "--set training.halving=plateau training.first_halved_epoch=3",
+            "only with training.halving=start or after_epoch or by_iteration.",
+        ),
+        (
+            "--set decoding.temperature=0.5",
+            "temperature has an effect only with decoding.search=sampling.",
+        ),
     ],
 )
 def test_settings_without_effect_are_refused_in_new_runs(argv, message):
