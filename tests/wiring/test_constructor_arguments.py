@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import luong_keras as lk
+from luong_keras.layers.attention import scores
 from luong_keras.layers.embedding import Embedding
 from luong_keras.training.optimizers import (
     ClippedAdam,
@@ -218,6 +219,15 @@ ARGUMENTS = {
         {"from_logits": True, "pad_id": 5, "name": "other", "dtype": "float16"}
     ],
     lk.metrics.TokenCount: [{"pad_id": 5, "name": "other", "dtype": "float16"}],
+    **dict.fromkeys(
+        (
+            *(scores.DotScore, scores.ScaledDotScore, scores.CosineScore),
+            scores.GeneralScore,
+        ),
+        [{}],
+    ),
+    scores.ConcatScore: [{"units": 3, "concat_form": "separate"}],
+    scores.LocationScore: [{"max_length": 7, "mask_location": False}],
     ClippedSGD: [
         {
             "clip_norm": 4.0,
