@@ -132,6 +132,17 @@ def translations_of(
     )
 
 
+def best_of(translations: Sequence[Translation]) -> Translation:
+    """Return the first translation, or an empty one without any.
+
+    Example:
+        >>> best_of([]).text
+        ''
+    """
+    nothing = Translation("", -np.inf, [], [], np.zeros((0, 0)), [])
+    return next(iter(translations), nothing)
+
+
 def best_text_of(sentence: Mapping[str, Any]) -> str:
     """Return the best translation of one sentence, or "" without one.
 

@@ -21,7 +21,11 @@ from luong_keras.evaluation.translation_scores import (
 )
 from luong_keras.files.atomic_file import explain_disk_errors
 from luong_keras.inference.text_translator import TextTranslator
-from luong_keras.inference.translation import ScoredTranslation, Translation
+from luong_keras.inference.translation import (
+    ScoredTranslation,
+    Translation,
+    best_of,
+)
 from luong_keras.inference.word_links import links_of_words
 from luong_keras.progress import progress_bar
 from luong_keras.tables import format_score, pluralize, text_table
@@ -104,7 +108,7 @@ class Evaluation:
         nbest_lists = with_progress(
             self.translator.nbest, sources, what="translating"
         )
-        return [nbest[0] for nbest in nbest_lists]
+        return [best_of(nbest) for nbest in nbest_lists]
 
     def tokenized(
         self, found: Sequence[Translation], references: References

@@ -22,6 +22,7 @@ from luong_keras.files.atomic_file import write_text
 from luong_keras.files.folder_lock import lock_folder
 from luong_keras.files.path_checks import no_pattern
 from luong_keras.inference.text_translator import TextTranslator
+from luong_keras.inference.translation import best_of
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.progress import bar_of_lines, no_output
 from luong_keras.recipe.decisions import (
@@ -262,7 +263,7 @@ def score_and_export(
     print(format_results(results))
     if translator.translation_model.has_attention:
         with TruncationInParts():  # Reported with the scores already.
-            best = translator.nbest(sources[:1])[0][0]
+            best = best_of(translator.nbest(sources[:1])[0])
         if best.source_tokens and best.tokens:
             plot_alignment(
                 best.source_tokens,

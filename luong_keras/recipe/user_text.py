@@ -118,8 +118,8 @@ def settings_beside_text(
     if values.keys() >= LEAVES.keys():  # the settings of another run
         values = {**values, **RESET_SETTINGS, **language_settings(None, None)}
         print(
-            "--config is of a run with another text: its languages, columns, "
-            "metric, maximum length and word lists are not used"
+            "--config is of another run: the languages, columns, metric, "
+            "maximum length and word lists of its text are not used"
         )
     return {**values, **text}
 

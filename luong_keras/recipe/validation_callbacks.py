@@ -16,6 +16,7 @@ from luong_keras.inference.jax_translator import JaxTranslator
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.inference.translation import (
     Translation,
+    best_of,
     in_order,
     sentences_by_place,
     translations_of,
@@ -183,7 +184,9 @@ def _best_translations(
         lines,
         translator.decoding.batch_size,
     )
-    return in_order((place, translations_of(s)[0]) for place, s in sentences)
+    return in_order(
+        (place, best_of(translations_of(s))) for place, s in sentences
+    )
 
 
 def _escape_markdown(text: str) -> str:

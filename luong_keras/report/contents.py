@@ -284,6 +284,7 @@ def add_alignments(
         longest: Maximum number of words per side to draw.
     """
     from luong_keras.inference.text_translator import TextTranslator
+    from luong_keras.inference.translation import best_of
     from luong_keras.recipe.evaluation import with_progress
     from luong_keras.recipe.loading import load_run
 
@@ -299,7 +300,7 @@ def add_alignments(
             what=f"aligning the examples of {run.name}",
         )
         for example, nbest in zip(all_examples, nbest_lists, strict=True):
-            best = nbest[0]
+            best = best_of(nbest)
             if max(len(best.tokens), len(best.source_tokens)) <= longest:
                 example.translations[index].alignment = Alignment(
                     best.source_tokens,

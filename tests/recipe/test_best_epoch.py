@@ -73,18 +73,18 @@ def quick(monkeypatch):
         yield
 
 
-@pytest.mark.parametrize("is_empty", [False, True])
-def test_runs_end_without_a_word_to_plot(
-    tmp_path, quick, monkeypatch, is_empty
-):
+@pytest.mark.parametrize("case", ["a word", "no word", "no translation"])
+def test_runs_end_without_a_word_to_plot(tmp_path, quick, monkeypatch, case):
     def nbest(translator, *arguments, **options):
         found = original(translator, *arguments, **options)
+        if case == "no translation":
+            return [[] for _ in found]
         if is_empty:
             end = {"text": "", "tokens": [], "alignments": np.zeros((0, 3))}
             found = [[dataclasses.replace(best, **end)] for best, *_ in found]
         return found
 
-    original = TextTranslator.nbest
+    original, is_empty = TextTranslator.nbest, case != "a word"
     monkeypatch.setattr(TextTranslator, "nbest", nbest)
     monkeypatch.setattr(stages, "plot_alignment", plot_alignment)
     folder = tmp_path / "run"
