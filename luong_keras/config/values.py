@@ -163,15 +163,12 @@ _READ_WITH: dict[str, tuple[str, ...]] = {
     "model.attention.max_length": ("model.attention.score_mode", "location"),
     "model.attention.mask_location": ("model.attention.score_mode", "location"),
     "training.first_halved_epoch": ("training.halving", *_HALVED_BY_EPOCH),
-    "training.halvings_per_epoch": ("training.halving", *_HALVED_BY_EPOCH),
     "decoding.temperature": ("decoding.search", "sampling"),
 }
 
 
 def check_effects(config: RunConfig, names: Iterable[str]) -> None:
     """Check that settings given for a new run have an effect in it.
-
-    These are the settings of the attention, and others of `_READ_WITH`.
 
     Args:
         config: The settings of the run.

@@ -112,14 +112,6 @@ WRONG = {
         ),
         "cannot read a memory",
     ),
-    "weights of a cell without attention": (
-        lambda: lk.InputFeedingLSTMCell(4, attention=None)(
-            INPUTS[:, 0],
-            [np.zeros((2, 4))] * 3,
-            return_attention_scores=True,
-        ),
-        "needs a cell with an attention layer. Received: attention=None",
-    ),
     "ids for a cell": (
         lambda: lk.InputFeedingLSTMCell(4, attention=None)(
             IDS[0, :1], [np.zeros((1, 4))] * 3

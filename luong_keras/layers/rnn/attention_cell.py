@@ -305,7 +305,9 @@ class AttentionCell(CellWeights):
         outputs = ops.cast(new_states[-1], self.compute_dtype)
         if not return_attention_scores:
             return outputs, new_states
-        return outputs, new_states, alignments[..., :source_length]
+        if alignments is not None:
+            alignments = alignments[..., :source_length]
+        return outputs, new_states, alignments
 
     def _check_call(
         self,
@@ -316,15 +318,9 @@ class AttentionCell(CellWeights):
         keys=None,
         position=None,
         dropout_masks=None,
-        return_attention_scores=False,
         **others,
     ):
         self.check_dropout_masks(dropout_masks)
-        if return_attention_scores and self.attention is None:
-            raise ValueError(
-                "`return_attention_scores=True` needs a cell with an attention "
-                "layer. Received: attention=None."
-            )
         check_floats("inputs", inputs, "(B, E)", "(B, K, E)")
         check_states("states", states, self.state_size, inputs.shape[:-1])
         self.check_memory(inputs, memory, memory_mask, keys)
@@ -358,6 +354,11 @@ class AttentionCell(CellWeights):
         ]
         if not return_attention_scores:
             return outputs, new_states
+        if self.attention is None:
+            raise ValueError(
+                "In a functional model, `return_attention_scores=True` needs "
+                "a cell with an attention layer. Received: attention=None."
+            )
         dtype = self.attention.compute_dtype
         weights = keras.KerasTensor((*rows, memory.shape[1]), dtype=dtype)
         return outputs, new_states, weights
