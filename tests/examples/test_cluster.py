@@ -98,6 +98,46 @@ def test_slurm_job_is_requeued_after_interruptions(
     assert not list(tmp_path.glob("*failed*"))
 
 
+def test_slurm_job_waits_for_the_snapshot_after_a_signal(tmp_path):
+    """Slurm signals all processes of a step, before the time limit."""
+    train = f"""
+import pathlib, signal, sys, time
+def stop(*_):
+    time.sleep(0.5)
+    pathlib.Path("{tmp_path}/snapshot").touch()
+    sys.exit(75)
+signal.signal(signal.SIGTERM, stop)
+pathlib.Path("{tmp_path}/ready").touch()
+time.sleep(60)
+"""
+    srun = f"""
+import os, pathlib, signal, subprocess, sys, time
+step = subprocess.Popen(sys.argv[2:], start_new_session=True)
+while not pathlib.Path("{tmp_path}/ready").exists():
+    time.sleep(0.01)
+os.killpg(step.pid, signal.SIGTERM)
+status = step.wait()
+assert pathlib.Path("{tmp_path}/snapshot").exists()
+sys.exit(status if status >= 0 else 128 - status)
+"""
+    for name, program in {"srun": srun, "luong-keras": train}.items():
+        (tmp_path / name).write_text(f"#!{sys.executable}{program}")
+        (tmp_path / name).chmod(0o755)
+    requeue = tmp_path / "scontrol"
+    requeue.write_text(f"#!/bin/sh\ntouch {tmp_path}/requeued\n")
+    requeue.chmod(0o755)
+    done = subprocess.run(
+        ["bash", CLUSTER / "train.sbatch", "a.tsv"],
+        env={
+            "PATH": f"{tmp_path}:{os.environ['PATH']}",
+            "RUN_DIR": str(tmp_path / "run"),
+            "SLURM_JOB_ID": "7",
+        },
+    )
+    assert done.returncode == 75
+    assert (tmp_path / "requeued").exists()
+
+
 @pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.skipif(
