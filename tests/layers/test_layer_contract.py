@@ -223,6 +223,28 @@ def dropout_masks_of(layer):
     }
 
 
+class CallTwoLayers(keras.layers.Layer):
+    """Layer that calls another one, and drops everything in training."""
+
+    def __init__(self, name):
+        super().__init__()
+        self.layer, self.apply = build(name)
+        self.dropout = keras.layers.Dropout(1 - 1e-7)
+
+    def call(self, query, memory, training=None):
+        return self.dropout(self.apply(self.layer, query, memory))
+
+
+@pytest.mark.parametrize(
+    "name", few_at_first(LAYERS, ("Encoder", "InputFeedingLSTM"))
+)
+def test_layers_leave_the_training_mode_of_later_layers(name):
+    layer = CallTwoLayers(name)
+    inputs = random(2, 3, UNITS), random(2, 5, UNITS, seed=1)
+    assert not to_numpy(layer(*inputs, training=True)).any()
+    assert to_numpy(layer(*inputs)).any()
+
+
 class MaskProbe(keras.layers.Layer):
     """Layer that returns the mask of its input."""
 

@@ -205,14 +205,17 @@ class AttentionCell(CellWeights):
         keys, values, value_kernel = projected_memory
         attention = self.attention
         options = {"position": position} if attention.uses_position else {}
+        if dropout_mask is None and attention.dropout > 0:
+            # No step draws a mask. `training=False` would also be the default
+            # of layers that a subclassed model calls after this one.
+            shape = (*ops.shape(query)[:-1], ops.shape(values)[1])
+            dropout_mask = ops.ones(shape, dtype=self.compute_dtype)
         context, alignments = attention(
             ops.cast(query, self.compute_dtype),
             values,
             value_mask=mask,
             keys=keys,
             dropout_mask=dropout_mask,
-            # Only the dropout mask counts: no step draws one.
-            training=False,
             return_attention_scores=True,
             **options,
         )
