@@ -137,3 +137,17 @@ def test_a_score_saves_only_arguments_of_its_own_constructor():
 
     assert Fixed().get_config() == {}
     Fixed.from_config({})
+
+
+def test_arguments_of_a_score_are_the_attributes_of_their_names():
+    class Tempered(scores.DotScore):
+        def __init__(self, factor=2.0):
+            self.factor = factor
+
+    class Forgetful(scores.DotScore):
+        def __init__(self, factor=2.0):
+            self.other = factor
+
+    assert Tempered(5.0).get_config() == {"factor": 5.0}
+    with pytest.raises(NotImplementedError, match="no attribute 'factor'"):
+        keras.saving.serialize_keras_object(lk.LuongAttention(Forgetful()))

@@ -397,7 +397,7 @@ class Sharp(Score):
     """A dot product with a weight and an argument."""
 
     def __init__(self, power=1.0):
-        self.power = power
+        self.exponent = power
 
     def build(self, add_weight, query_shape, value_shape):
         self.sharpness = add_weight("sharpness", (query_shape[-1],))
@@ -405,10 +405,10 @@ class Sharp(Score):
     def __call__(self, query, keys):
         swapped = keras.ops.swapaxes(keys, -1, -2)
         found = keras.ops.matmul(query * self.sharpness, swapped)
-        return found * self.power
+        return found * self.exponent
 
     def get_config(self):
-        return {"power": self.power}
+        return {"power": self.exponent}
 
 
 @pytest.mark.parametrize("kind", [lk.LuongAttention, lk.LocalAttention])
@@ -420,7 +420,7 @@ def test_user_defined_score_is_saved_and_loaded(kind, tmp_path):
     assert '"power": 3.0' in json.dumps(decoder.get_config())
     model.save(tmp_path / "model.keras")
     again = keras.models.load_model(tmp_path / "model.keras")
-    assert again.layers[-1].cell.attention.score.power == 3.0
+    assert again.layers[-1].cell.attention.score.exponent == 3.0
     np.testing.assert_array_equal(
         again([QUERY, MEMORY]), model([QUERY, MEMORY])
     )

@@ -30,8 +30,8 @@ class Score:
     Subclasses define `__call__`; the other methods are optional. A score
     belongs to one attention layer, which saves its weights. To make the score
     itself saveable, register the subclass with
-    `keras.saving.register_keras_serializable` and return the arguments of its
-    constructor from `get_config`.
+    `keras.saving.register_keras_serializable`, and keep each argument of its
+    constructor in an attribute of that name, or define `get_config`.
 
     Attributes:
         location_based: Whether the scores (B, T, P) belong to the positions
@@ -102,9 +102,14 @@ class Score:
         return self
 
     def get_config(self):
-        """Return the arguments of the constructor, those of `options`."""
-        arguments = inspect.signature(type(self)).parameters
-        return {n: getattr(self, n) for n in self.options if n in arguments}
+        """Return the constructor's arguments, attributes of their names."""
+        names = inspect.signature(type(self)).parameters.keys()
+        for name in names - vars(self).keys():
+            raise NotImplementedError(
+                f"Expected: attributes {list(names)} of {self!r:.100}, or a "
+                f"method `get_config`. Received: no attribute {name!r}."
+            )
+        return {name: getattr(self, name) for name in names}
 
     @classmethod
     def from_config(cls, config):
@@ -374,13 +379,9 @@ def suggest_name(name, names):
 def _check_options(score, allowed, arguments):
     for name, value in arguments.items():
         if name not in allowed:
-            owners = [
-                owner
-                for owner, score_class in SCORES.items()
-                if name in score_class.options
-            ]
+            owner = next(o for o, s in SCORES.items() if name in s.options)
             raise ValueError(
-                f"`{name}` belongs only to `score_mode={owners[0]!r}`. "
+                f"`{name}` belongs only to `score_mode={owner!r}`. "
                 f"Received: score_mode={score!r}, {name}={value!r}. Leave "
                 f"`{name}` out."
             )
