@@ -147,11 +147,12 @@ def convert_values(values: Mapping[str, Any]) -> dict[str, Any]:
     ]
     if problems:
         raise _settings_error(problems)
-    return {n: _validate(v, LEAVES[n]) for n, v in converted.items()}
+    adapters = {name: _type_adapter(LEAVES[name]) for name in converted}
+    return {n: adapters[n].validate_python(v) for n, v in converted.items()}
 
 
 _HALVED_BY_EPOCH = ("start", "after_epoch", "by_iteration")
-# Settings that only some choices of another setting read.
+# Settings read only with these values of another; without values, any but None.
 _READ_WITH: dict[str, tuple[str, ...]] = {
     "model.attention.score_mode": ("model.attention.kind", "global", "local"),
     "model.attention.use_scale": ("model.attention.kind", "global", "local"),
@@ -163,6 +164,8 @@ _READ_WITH: dict[str, tuple[str, ...]] = {
     "model.attention.max_length": ("model.attention.score_mode", "location"),
     "model.attention.mask_location": ("model.attention.score_mode", "location"),
     "training.first_halved_epoch": ("training.halving", *_HALVED_BY_EPOCH),
+    "training.halvings_per_epoch": ("training.halving", *_HALVED_BY_EPOCH),
+    "data.filters.length_unit": ("data.filters.length_ratio",),
     "decoding.temperature": ("decoding.search", "sampling"),
 }
 
@@ -183,11 +186,12 @@ def check_effects(config: RunConfig, names: Iterable[str]) -> None:
         if name not in _READ_WITH or leaves[name] == defaults[name]:
             continue
         other, *choices = _READ_WITH[name]
-        if leaves[other] not in choices:
+        if leaves[other] not in (choices or {leaves[other]} - {None}):
             raise ValueError(
-                f"{name} has an effect only with {other}={' or '.join(choices)}"
-                f". Received: {name}={leaves[name]!r} with {other}="
-                f"{leaves[other]}. Leave {name} out, or set {other}."
+                f"{name} has an effect only with {other}="
+                f"{' or '.join(choices) or '…'}. Received: {name}="
+                f"{leaves[name]!r} with {other}={leaves[other]}. Leave {name} "
+                f"out, or set {other}."
             )
 
 
@@ -326,15 +330,11 @@ def _type_adapter(annotation):
     return _import_pydantic().TypeAdapter(annotation, config=options)
 
 
-def _validate(value, annotation):
-    return _type_adapter(annotation).validate_python(value)
-
-
 def _fits(value, annotation) -> bool:
     if annotation is None:
         return False
     try:
-        validated = _validate(value, annotation)
+        validated = _type_adapter(annotation).validate_python(value)
     except _import_pydantic().ValidationError:
         return False
     # Pydantic accepts true as the number 1.

@@ -103,7 +103,8 @@ def inherited_settings(
     if base is None:
         return with_values(old, RESET_SETTINGS)
     values = leaf_values(config_to_dict(old))
-    return with_values(base, {name: values[name] for name in _INHERITED})
+    names = [name for name in _INHERITED if name not in _FREE_SETTINGS]
+    return with_values(base, {name: values[name] for name in names})
 
 
 def prepare_initial_weights(config: RunConfig, run: RunFolder) -> None:

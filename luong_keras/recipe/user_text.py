@@ -113,9 +113,10 @@ def settings_beside_text(
         text: Settings that the given text implies and a file may override.
         has_text: Whether a text is given.
     """
-    if values.get("data.train") is None or not has_text:
+    is_run = values.keys() >= LEAVES.keys()  # the settings of another run
+    if not has_text or not (is_run or values.get("data.train")):
         return {**text, **values}
-    if values.keys() >= LEAVES.keys():  # the settings of another run
+    if is_run:
         values = {**values, **RESET_SETTINGS, **language_settings(None, None)}
         print(
             "--config is of another run: the languages, columns, metric, "

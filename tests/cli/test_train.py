@@ -1,5 +1,6 @@
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,16 @@ def test_configuration_of_another_run_replaces_the_preset():
     assert config.decoding.stack_size is None
 
 
+def test_text_replaces_that_of_a_run_on_a_corpus(capsys):
+    own = ["data.source_language=en", "training.metric=bleu:13a"]
+    other = config_to_dict(override(PRESETS["demo"], [*own, "units=8"]))
+    Path("corpus.json").write_text(json.dumps(other))
+    config, *_ = parse(["pairs.tsv", "--config", "corpus.json"])
+    assert config.data.source_language is None
+    assert (config.training.metric, config.model.units) == ("auto", 8)
+    assert "--config is of another run" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     "argv, message",
     [
@@ -141,6 +152,17 @@ def test_configuration_of_another_run_replaces_the_preset():
         (
             "--set training.halving=plateau training.first_halved_epoch=3",
             "only with training.halving=start or after_epoch or by_iteration.",
+        ),
+        (
+            "--set training.halving=plateau training.halvings_per_epoch=2",
+            "only with training.halving=start or after_epoch or by_iteration.",
+        ),
+        (
+            "--data.filters.length-unit characters",
+            "data.filters.length_unit has an effect only with "
+            "data.filters.length_ratio=…. Received: "
+            "data.filters.length_unit='characters' with "
+            "data.filters.length_ratio=None.",
         ),
         (
             "--set decoding.temperature=0.5",
@@ -344,7 +366,8 @@ def test_fine_tuned_runs_have_the_model_of_their_parent(argv, capsys):
         "training: {init_from: parent, batch_size: 7}"
     )
     config = parse(argv.split()).config
-    assert config.model == parent.model
+    dropout = 0.2 if "tiny" in argv else 0.5
+    assert config.model == replace(parent.model, dropout=dropout)
     assert config.training.init_from == "parent"
     assert (config.data.train, config.data.dev) == ("pairs.tsv", None)
     assert config.training.batch_size == (7 if "yaml" in argv else 64)
