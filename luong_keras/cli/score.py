@@ -1,10 +1,12 @@
 """`luong-keras score`: the probability of given translations."""
 
+import dataclasses
 import math
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from tyro.conf import Positional
 
 from luong_keras.cli.parsing import Option
@@ -46,12 +48,17 @@ def run(arguments: Score) -> int:
     decoding = override_search(config.decoding, flags)
     pairs = read_given_pairs(arguments.files, config.data)
     sources, targets = zip(*pairs, strict=True)
+    from luong_keras.inference.translation import in_order
     from luong_keras.translator import Translator
 
     translator = Translator.from_run(
         arguments.run_dir, arguments.weights, decoding
     )
-    scores = translator.score(sources, targets)
+    # Without the attention weights, which a million pairs have no room for.
+    scores = in_order(
+        (place, dataclasses.replace(score, alignments=np.empty((0, 0))))
+        for place, score in translator.scored_by_place(sources, targets)
+    )
     for score in scores:
         words = len(score.tokens)
         perplexity = math.exp(-score.log_probability / words)

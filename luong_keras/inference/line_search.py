@@ -130,8 +130,16 @@ class LineSearch:
         resolved = runner.resolve_options(columns)
         max_counts = resolved["beam_size"].numpy()
         if "temperature" in resolved:
-            is_sampled = resolved["temperature"] > 0
+            is_sampled = resolved["temperature"].numpy() > 0
             max_counts = np.where(is_sampled, maximum, max_counts)
+            refused = is_sampled & (columns["required"] != "")
+            for place in np.flatnonzero(refused)[:1]:
+                raise ValueError(
+                    "Expected: required phrases in a beam search; samples have "
+                    f"none. Received: {columns['required'][place]!r} with a "
+                    f"temperature of {resolved['temperature'][place]:g}. Leave "
+                    "one of them out."
+                )
         if decoding.stack_size is not None:
             max_counts = np.full_like(max_counts, decoding.stack_size)
         for place in np.flatnonzero(columns["n_best"] > max_counts)[:1]:

@@ -227,6 +227,12 @@ class TextTranslator(TranslationGraph):
             ...         print(translation)
         """
         refuse_one_line(lines)
+        for name, value in options.items():
+            if np.shape(np.asarray(value)) != ():
+                raise ValueError(
+                    f"Expected: one value of `{name}` for all lines, whose "
+                    f"number is unknown. Received: {value!r:.200}."
+                )
         return self._translate_in_parts(iter(lines), options)
 
     def _translate_in_parts(self, lines, options):

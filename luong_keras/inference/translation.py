@@ -170,7 +170,8 @@ def scored_translation_of(sentence: Mapping[str, Any]) -> ScoredTranslation:
         tokens,
         sentence["word_log_probabilities"][: len(tokens)],
         source,
-        sentence["alignments"][: len(tokens), : len(source)],
+        # A view would keep the weights of the whole batch in memory.
+        sentence["alignments"][: len(tokens), : len(source)].copy(),
         bool(sentence["truncated"]),
     )
 
@@ -242,7 +243,7 @@ def _make_translation(sentence, rank, step) -> Translation:
         float(sentence["scores"][rank]),
         tokens,
         source,
-        weights[:length],
+        weights[:length].copy(),
         sorted(best_links(weights, len(source), length, step)),
         bool(sentence["truncated"] or sentence["unfinished"][rank]),
     )

@@ -122,6 +122,8 @@ def test_options_and_wrong_arguments_of_translate_lines(eager, translator):
     assert found == translator.translate(LINES[:1], prefix="zwei")[0]
     with pytest.raises(TypeError, match="Put it into a list"):
         translator.translate_lines(LINES[0])
+    with pytest.raises(ValueError, match="one value of `prefix` for all"):
+        translator.translate_lines(LINES[:2], prefix=["a", "b"])
 
 
 @pytest.mark.slow

@@ -140,6 +140,11 @@ def test_required_words_outside_the_vocabulary_are_left_out(translator):
         ({"top_p": [0.9, 90, 1, 1]}, ValueError, "to 1.0.*Received: 90.0"),
         ({"top_p": 0.0}, ValueError, "`top_p` from 1e-06"),
         ({"beam_size": -5}, ValueError, "`beam_size` from 0"),
+        (
+            {"required": ["", "Haus", "", ""], "temperature": 0.5},
+            ValueError,
+            "required phrases in a beam search.*'Haus' with .* of 0.5",
+        ),
     ],
 )
 def test_wrong_options_are_refused(translator, options, error, message):
