@@ -362,7 +362,7 @@ def _answer_part(
     nbest_lists: list[list[Any]]
     if arguments.alignments:
         aligned: list[list[Any]] = []
-        for rank in range(min(arguments.n_best, client.contract().n_best)):
+        for rank in range(arguments.n_best):
             aligned.append(results_of(client.align, sources, rank, **options))
             sources = sources[: len(aligned[-1])]
         nbest_lists = [

@@ -93,8 +93,10 @@ def test_lines_without_a_translation_are_empty(connect, model):
     absent = {"translations": [""], "scores": [-1e30]}
     model.answer = shout_with(lambda text: {} if "door" in text else absent)
     client, options = connect(), {"required": ["", "Haus", "Haus"]}
-    assert client.translate(LINES, **options) == ["DOOR OPEN", "", ""]
-    assert client.nbest(LINES, n_best=1, **options)[1:] == [[], []]
+    with pytest.warns(TruncationWarning, match="place 1, 2.*any translation"):
+        assert client.translate(LINES, **options) == ["DOOR OPEN", "", ""]
+    with pytest.warns(TruncationWarning, match="place 1, 2"):
+        assert client.nbest(LINES, n_best=1, **options)[1:] == [[], []]
 
 
 def test_the_score_of_an_absent_rank_is_the_documented_one(connect, model):
@@ -197,9 +199,19 @@ def test_alignments_of_another_rank(connect, model):
     row = {"text": LINES[0], **AS_EXPORTED, "beam_size": 4, "rank": 2}
     del row["n_best"]
     check_request(model, "align", [row])
-    for ranks in (3, [0, 99], -1):  # A server would choose the nearest rank.
-        with pytest.raises(ValueError, match="`rank` from 0 to 2"):
-            connect().align(LINES[:2], ranks)
+    # A server would choose the nearest values.
+    for options, message in [
+        *(({"rank": ranks}, "`rank` from 0 to 2") for ranks in (3, [0, 99])),
+        ({"rank": -1}, "`rank` as .* of type int32 from 0 to"),
+        ({"n_best": 4}, "`n_best` from 0 to 3"),
+        ({"beam_size": 11}, "`beam_size` from 0 to 10"),
+        ({"length_penalty": 2.5}, "float32 from 0 to 2. Received: 2.5"),
+        ({"top_p": [0.5, 1.5]}, "float32 from 0 to 1"),
+        ({"temperature": -0.5}, "float32 from 0 to 10"),
+    ]:
+        method = connect().align if "rank" in options else connect().nbest
+        with pytest.raises(ValueError, match=message):
+            method(LINES[:2], **options)
 
 
 @pytest.mark.parametrize("sources", [[], ["door"]])

@@ -107,7 +107,7 @@ def test_alignments_are_printed_as_json(ask, model):
         return found
 
     model.answer = ranks
-    _, lines, _ = ask("--n-best=9", "--alignments", "--batch-size=2", *LINES)
+    _, lines, _ = ask("--n-best=3", "--alignments", "--batch-size=2", *LINES)
     expected = [nbest[0].as_dict(links=True) for nbest in translations("reads")]
     for line, one in zip(lines, expected, strict=True):
         # The contract has three ranks; the last one is empty.

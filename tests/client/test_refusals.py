@@ -106,6 +106,22 @@ def test_permanent_errors_are_not_retried(
     assert len(model.requests) == 1
 
 
+@pytest.mark.parametrize("status", [429, 504])
+def test_statuses_of_a_proxy_have_their_codes_by_grpc(model, status):
+    message = f"Received http2 header with status: {status}"
+    model.steps += [Refusal("UNAVAILABLE", message)] * 9
+    with grpc_server(model) as server:
+        client = TranslationClient(server.url, attempts=2)
+        with client, pytest.raises(TranslationServerError) as caught:
+            client.translate(TEXTS)
+    # A slow server gets no second request.
+    code, count = {
+        429: ("RESOURCE_EXHAUSTED", 2),
+        504: ("DEADLINE_EXCEEDED", 1),
+    }[status]
+    assert (caught.value.code, len(model.requests)) == (code, count)
+
+
 def test_redirections_are_named(model, rest):
     model.steps.append(Refusal(301, "Moved", Location="https://h/v1/models/m"))
     error = failure(rest.url, "https://h/.*`url`")

@@ -233,10 +233,15 @@ class _Client:
         self, request: Request, deadline: float | None = None
     ) -> Batches:
         contract = await self._agree_on_contract(deadline)
-        ranks = request.columns.get("rank", np.zeros(1))
-        if not ((ranks >= 0) & (ranks < contract.n_best)).all():
-            expected = f"`rank` from 0 to {contract.n_best - 1}, as exported"
-            raise argument_error(expected, ranks)
+        for name, limit in {
+            "rank": contract.n_best - 1,
+            "n_best": contract.n_best,
+            "beam_size": contract.max_beam_size,
+        }.items():
+            values = request.columns.get(name, np.zeros(1))
+            if (values > limit).any():
+                expected = f"`{name}` from 0 to {limit}, as exported"
+                raise argument_error(expected, values)
         return Batches(request, contract, self._batch_size, self._attempts)
 
     async def _send_batches(

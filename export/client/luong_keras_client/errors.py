@@ -20,8 +20,8 @@ _WITHOUT_TLS = (
 )
 # The first key applies that is in the server's message or is the code.
 _ADVICE = {
-    "larger than max": "The server limits messages more than the export does: "
-    "pass a smaller `batch_size`.",
+    "larger than max": "The server, or this client, limits the size of "
+    "messages: pass a smaller `batch_size`.",
     "redirection to": "The client follows none. If this is the server's new "
     "address, pass its part before /v1/models as `url`.",
     **dict.fromkeys(
@@ -158,7 +158,8 @@ class TruncatedPlaces:
             f"translation. Received: others in {self.count} of the lines "
             f"({'number' if start else 'place'} {places}), translated from "
             "their beginning only, or without the phrase, or with a "
-            "translation cut at its maximum length. Split these sentences."
+            "translation cut at its maximum length, or without any "
+            "translation. Split these sentences, or change their options."
         )
 
     def warn(self, stacklevel: int) -> None:

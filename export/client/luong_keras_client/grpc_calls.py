@@ -119,9 +119,11 @@ def _server_error(error: Any) -> TranslationServerError:
     if code == "UNAVAILABLE" and "SSL_ERROR_SSL" in message:
         # gRPC reports a refused certificate as an unavailable server.
         code = "UNAUTHENTICATED"
+    # The limit and the timeout of a proxy, which gRPC reports in the same way.
     if "http2 header with status: 429" in message:
-        # The limit of a proxy, which gRPC reports in the same way.
         code = "RESOURCE_EXHAUSTED"
+    if "http2 header with status: 504" in message:
+        code = "DEADLINE_EXCEEDED"
     # Milliseconds; any other value forbids another attempt.
     metadata = dict(error.trailing_metadata() or ())
     wait = metadata.get("grpc-retry-pushback-ms")

@@ -14,24 +14,24 @@ from luong_keras_client.errors import argument_error
 
 Option = Any  # One value, or one per line.
 Lines = Iterable[str | bytes]
-_INT, _FLOAT, _TEXT = (np.int32, -1), (np.float32, -1), (object, "")
-# Option -> its type, and the value that keeps the exported one. The first
-# options are for a beam.
-_OPTIONS: dict[str, tuple[Any, Any]] = {
-    "beam_size": (np.int32, 0),
-    "n_best": (np.int32, 0),
-    "length_penalty": _FLOAT,
+_TEXT, _MAX = (object, "", None), 2**31 - 1
+# Option -> its type, the value that keeps the exported one, and the largest
+# value, to which an export would reduce others. The first are for a beam.
+_OPTIONS: dict[str, tuple[Any, Any, Any]] = {
+    "beam_size": (np.int32, 0, _MAX),
+    "n_best": (np.int32, 0, _MAX),
+    "length_penalty": (np.float32, -1, 2),
     "prefix": _TEXT,
-    "replace_unknown": _INT,
-    "coverage_penalty": _FLOAT,
-    "no_repeat_ngram": _INT,
-    "temperature": _FLOAT,
-    "top_k": _INT,
-    "top_p": _FLOAT,
-    "seed": _INT,
+    "replace_unknown": (np.int32, -1, 1),
+    "coverage_penalty": (np.float32, -1, 10),
+    "no_repeat_ngram": (np.int32, -1, 8),
+    "temperature": (np.float32, -1, 10),
+    "top_k": (np.int32, -1, _MAX),
+    "top_p": (np.float32, -1, 1),
+    "seed": (np.int32, -1, _MAX),
     "required": _TEXT,
     "forbidden": _TEXT,
-    "rank": (np.int32, 0),
+    "rank": (np.int32, 0, _MAX),
 }
 _ALL = list(_OPTIONS)[:-1]
 _BEAM = _ALL[:5]
@@ -103,7 +103,7 @@ def translation(
         columns,
         read,
         final=lambda result: result.text,
-        cut=lambda result: result.truncated,
+        cut=_is_cut,
         first=first,
     )
 
@@ -118,7 +118,7 @@ def nbest(lines: Lines, options: Mapping[str, Option]) -> Request:
         signature,
         columns,
         responses.texts_of,
-        cut=lambda nbest: any(result.truncated for result in nbest),
+        cut=lambda nbest: not nbest or any(map(_is_cut, nbest)),
     )
 
 
@@ -131,6 +131,11 @@ def alignment(
     columns = _add_options(_text_column(lines), options, names)
     read = partial(responses.translation_of, step)
     return Request("align", columns, read, cut=lambda result: result.truncated)
+
+
+def _is_cut(result: responses.TranslatedText) -> bool:
+    """Test whether a line was cut, or has no translation."""
+    return result.truncated or result.score <= responses.ABSENT
 
 
 def pairs(signature: str, sources: Lines, targets: Lines) -> Request:
@@ -223,7 +228,7 @@ def _check_is_list(lines: object, name: str) -> None:
 
 def _option_column(name: str, value: Option, count: int) -> np.ndarray:
     """Return the (B,) values of an option."""
-    kind, unset = _OPTIONS[name]
+    kind, unset, high = _OPTIONS[name]
     fits = True
     try:
         values = np.asarray(value, object)
@@ -234,11 +239,14 @@ def _option_column(name: str, value: Option, count: int) -> np.ndarray:
             # The type may change only the last digits.
             fits = values.dtype.kind in "biuf" and np.isfinite(array).all()
             fits = fits and np.allclose(array, values, rtol=1e-6)
+            inside = (array >= 0) & (array <= high) | (array == unset)
+            fits = fits and inside.all()
     except (TypeError, ValueError, OverflowError):
         fits = False
     if not fits or array.shape not in ((), (count,)):
         expected = f"`{name}` as one value or {count}, one for each line, of "
-        kind = "str" if kind is object else np.dtype(kind)
+        numbers = f"{np.dtype(kind)} from 0 to {high}"
+        kind = "str" if kind is object else numbers
         raise argument_error(f"{expected}type {kind}", repr(value))
     array = np.broadcast_to(array, (count,))
     return _text_column(array, name) if kind is object else array

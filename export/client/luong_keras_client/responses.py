@@ -12,7 +12,7 @@ from luong_keras_client.errors import TranslationServerError
 
 Arrays = Mapping[str, np.ndarray]
 CONTRACTS = (2, 3)
-_ABSENT = -1e30  # Score of a rank without a translation.
+ABSENT = -1e30  # Score of a rank without a translation.
 _ROW = ("truncated", "status")
 _NBEST = ("translations", "scores", "truncations", *_ROW)
 _SCORE = ("log_probability", "tokens", "word_log_probabilities", "lengths")
@@ -133,12 +133,12 @@ def text_of(arrays: Arrays, row: int) -> TranslatedText:
     """Read a translation of `serving_default`."""
     text = arrays["translation"][row].decode()
     # float32 rounds the score of an absent rank to a lower number.
-    score = max(float(arrays["score"][row]), _ABSENT)
+    score = max(float(arrays["score"][row]), ABSENT)
     return TranslatedText(text, score, bool(arrays["truncated"][row]))
 
 
 def texts_of(
-    arrays: Arrays, row: int, least: float = _ABSENT
+    arrays: Arrays, row: int, least: float = ABSENT
 ) -> list[TranslatedText]:
     """Read the translations that a search found, with scores above `least`."""
     # Contract 2 has one value per sentence.
