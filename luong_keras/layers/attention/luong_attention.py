@@ -166,7 +166,8 @@ class LuongAttention(CheckedLayer):
             raise ValueError(
                 "A weight of a score becomes an attribute of its layer, which "
                 f"already has one of this name. Received: name={name!r}, in "
-                f"{type(self.score).__name__}.build. Choose another name."
+                f"{type(self.score).__name__}.build. Choose another name, or, "
+                "if the layer was built already, make another layer."
             )
         weight = self.add_weight(
             name=name,

@@ -52,7 +52,7 @@ class AttentionRNN(CheckedLayer):
             gives the same result, but cannot be differentiated again.
             `"auto"` does so on TensorFlow and JAX; True is an error on other
             backends; False is automatic differentiation.
-        seed: Seed of the dropout.
+        seed: Seed of the dropout; that of the attention layer when None.
         name, dtype, trainable: As in every Keras layer.
 
     Call arguments:
@@ -142,6 +142,8 @@ class AttentionRNN(CheckedLayer):
         self.seed = seed
         attention = cell.attention
         if dropout > 0 or (attention is not None and attention.dropout > 0):
+            if seed is None and attention is not None:
+                seed = attention.seed
             self.seed_generator = keras.random.SeedGenerator(seed)
 
     def build(self, inputs_shape, memory_shape=None):

@@ -329,6 +329,17 @@ LONG = random(2, 6, 5, seed=3)
 LONG_MASK = np.array([[0, 1, 1, 0, 1, 1], [1, 1, 1, 1, 1, 0]], bool)
 
 
+def test_the_seed_of_the_attention_seeds_its_decoder():
+    options = {"memory": MEMORY, "return_attention_scores": True}
+    first, second = (
+        lk.InputFeedingLSTM(
+            4, attention=lk.LuongAttention("general", dropout=0.5, seed=7)
+        )(INPUTS, training=True, **options)[1]
+        for _ in range(2)
+    )
+    np.testing.assert_array_equal(to_numpy(first) == 0, to_numpy(second) == 0)
+
+
 def monotonic_decoder(kind="lstm", **options):
     attention = lk.LocalAttention("monotonic", half_width=1)
     return DRIVERS[kind](
