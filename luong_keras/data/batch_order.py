@@ -108,7 +108,7 @@ class Mixture:
         # side="right" finds the last of them, which has a share.
         index = epoch * self.shares[source] + shuffled - starts[source]
         passes, index = np.divmod(index, self.counts[source])
-        # The seeds of sources never coincide with the seed of the epoch.
+        # Only 32 bits count: sources of one size have the same order in a pass.
         seeds = np.stack([self.seed + ((source + 1) << 32), passes], -1)
         pairs = shuffled_indices(index, self.counts[source], seeds)
         return pairs + (np.cumsum(self.counts) - self.counts)[source]

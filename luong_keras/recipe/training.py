@@ -356,7 +356,7 @@ def validation_batches(tokenizers, pairs, config, devices=ONE_DEVICE):
             f"{batches.cut} of {pluralize(len(pairs), 'validation pair')} cut: "
             "validation and translation read at most "
             f"decoding.max_source_length={config.decoding.max_source_length} "
-            "tokens of a source"
+            "tokens of a source or a target"
         )
     share = rows_of_process(devices, widths=FEW_WIDTHS)
     return batches.dataset(**share).map(inputs_and_targets).cache()

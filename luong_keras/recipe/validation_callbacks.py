@@ -129,7 +129,9 @@ class TensorBoardSamples(keras.callbacks.Callback):
             tf.summary.text("translations", self._markdown_table(indices))
             number, last = epoch + 1, (self.params or {}).get("epochs")
             if self.translator.translation_model.has_attention and (
-                number.bit_count() == 1 or number == last
+                number.bit_count() == 1
+                or number == last
+                or self.model.stop_training
             ):
                 self._write_images(epoch, indices)
         self._writer.flush()

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import harmonic_mean
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -156,7 +157,7 @@ def session_summary(run: RunRecord) -> dict[str, Any]:
         "epochs": len(run.epochs),
         "calls": len(run.sessions),
         "time": clock(seconds) if run.sessions else None,
-        "speed": format_rounded(sum(speeds) / len(speeds)) if speeds else None,
+        "speed": format_rounded(harmonic_mean(speeds)) if speeds else None,
         "machines": machines,
     }
 

@@ -160,7 +160,12 @@ def _fit_from(
             f"{-(-position // steps)}. Received: epochs={epochs}. Start a "
             "shorter run without this snapshot, in a new folder."
         )
-    if _has_ended(callbacks) and position % steps == 0:
+    if position and position % steps == 0 and _has_ended(callbacks):
+        if position < end:
+            print(
+                f"ended by its patience after epoch {position // steps}; a "
+                "larger patience continues the run"
+            )
         end = position
     if position % steps and end > position:
         # TensorFlow would otherwise make the metrics' variables in the first

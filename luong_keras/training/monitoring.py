@@ -14,8 +14,9 @@ from luong_keras.layers.argument_checks import check_integers
 from luong_keras.tables import pluralize
 from luong_keras.training.schedules import current_rate, refuse_schedule
 
-#: The log that decides between epochs of equal value; lower is better.
-LOSS = "val_loss"
+#: The logs of which the first one decides between epochs of equal value; lower
+#: is better. Keras' loss is a mean of batches, whatever their numbers of words.
+LOSSES = ("val_word_perplexity", "val_loss")
 
 
 class Stateful(keras.callbacks.Callback):
@@ -46,7 +47,7 @@ class BestEpoch(Stateful):
 
     Attributes:
         best: The value of the best epoch, `None` before the first.
-        loss: The validation loss of the best epoch.
+        loss: The validation perplexity, or loss, of the best epoch.
         waited: The number of epochs since the best one.
 
     Raises:
@@ -60,6 +61,10 @@ class BestEpoch(Stateful):
         check_choice(("max", "min"), mode=mode)
         self.monitor = monitor
         self.mode = mode
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget all epochs."""
         self.best: float | None = None
         self.loss = math.inf
         self.waited = 0
@@ -75,7 +80,7 @@ class BestEpoch(Stateful):
 
         Returns:
             Whether the epoch is the best so far. NaN never is. If values are
-            equal, the lower loss is better.
+            equal, the lower perplexity or loss is better.
 
         Raises:
             ValueError: If the logs lack the value.
@@ -87,9 +92,9 @@ class BestEpoch(Stateful):
                 "this one, validate after each epoch (`validation_freq=1`), or "
                 "monitor another value."
             )
-        value, loss = float(logs[self.monitor]), float(logs.get(LOSS, math.inf))
-        if math.isnan(loss):
-            loss = math.inf
+        value = float(logs[self.monitor])
+        losses = [float(logs[name]) for name in LOSSES if name in logs]
+        loss = losses[0] if losses and not math.isnan(losses[0]) else math.inf
         if self.best is None:
             better = not math.isnan(value)
         elif value == self.best:
@@ -106,7 +111,8 @@ class BestEpoch(Stateful):
 class StopOnPlateau(BestEpoch):
     """Callback for early stopping whose state is saved with the run.
 
-    If epochs have the same value, the one with the lower `val_loss` is better.
+    Of epochs with the same value, that with the lower loss is better: the
+    perplexity `val_word_perplexity` if the logs have it, or else `val_loss`.
     Unlike `keras.callbacks.EarlyStopping`, the callback saves its best value
     and the epochs waited with the run. `luong_keras.training.fit.fit` does not
     train a run that has ended, unless the patience is larger now: it then
@@ -137,6 +143,13 @@ class StopOnPlateau(BestEpoch):
         check_integers(optional=True, patience=patience)
         self.patience = patience
 
+    def on_epoch_begin(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Forget the epochs of an earlier run."""
+        if epoch == 0:
+            self.restart()
+
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
@@ -159,7 +172,8 @@ class StopOnPlateau(BestEpoch):
 class ReduceOnPlateau(BestEpoch):
     """Callback that lowers the learning rate when a value stops improving.
 
-    If epochs have the same value, the one with the lower `val_loss` is better.
+    Of epochs with the same value, that with the lower loss is better: the
+    perplexity `val_word_perplexity` if the logs have it, or else `val_loss`.
     Unlike with Keras' `ReduceLROnPlateau`, the run saves its best value and the
     epochs waited. Do not combine it with `LearningRateHalving`. An epoch
     without validation (`validation_freq`) is skipped with a warning.
@@ -202,6 +216,8 @@ class ReduceOnPlateau(BestEpoch):
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Check that the learning rate can be set."""
         refuse_schedule(self.model.optimizer, self)
+
+    on_epoch_begin = StopOnPlateau.on_epoch_begin
 
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
@@ -292,6 +308,12 @@ class StopOnNonFinite(Stateful):
             inner.first_nonfinite.assign(-1)
         self._seen, self._epoch, self._batch = 0, 0, -1
 
+    def get_state(self) -> dict[str, Any]:
+        """Return the number of skipped steps, those of now included."""
+        if hasattr(self, "_seen"):  # Training has begun.
+            self._check()
+        return super().get_state()
+
     def on_epoch_begin(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
@@ -337,12 +359,14 @@ class StopOnNonFinite(Stateful):
         steps_since = int(ops.convert_to_numpy(inner.iterations)) - 1 - first
         if inner.on_nonfinite != "skip":
             batch = self._batch - steps_since
-            steps = self.params.get("steps") or 0
-            step = self._epoch * steps + batch
+            steps, where = self.params.get("steps"), f"batch {batch + 1}"
+            text = ""
+            if steps:  # None for batches of an unknown number
+                where += f" of {steps}"
+                text = self.describe(self._epoch * steps + batch)
             raise NonFiniteError(
                 "The gradient has been NaN or infinite since epoch "
-                f"{self._epoch + 1}, batch {batch + 1} of {steps}. "
-                f"{self.describe(step)}{_ADVICE}"
+                f"{self._epoch + 1}, {where}. {text}{_ADVICE}"
             )
         self.skipped += new_steps
         if self.skipped > self.max_skipped:

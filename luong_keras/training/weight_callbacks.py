@@ -9,7 +9,7 @@ from typing import Any
 import keras
 
 from luong_keras.layers.argument_checks import check_integers
-from luong_keras.training.monitoring import LOSS, BestEpoch
+from luong_keras.training.monitoring import BestEpoch
 from luong_keras.training.run_folder import epoch_path
 from luong_keras.training.weight_files import (
     check_name,
@@ -92,8 +92,8 @@ class BestWeights(BestEpoch):
         if self.best == 0 and self.mode == "max" and self.by_loss:
             print(
                 f"\n{self.monitor} has been 0 in all {epochs} epochs while "
-                f"{LOSS} fell, so the best epoch is that of the lowest "
-                f"{LOSS}. Another metric may say more (training.metric).",
+                "the validation loss fell, so the best epoch is that of the "
+                "lowest loss. Another metric may say more (training.metric).",
                 flush=True,
             )
 

@@ -157,6 +157,38 @@ def test_the_number_of_skipped_steps_is_logged_and_saved(tmp_path):
     assert again.skipped == 1
 
 
+class Kill(keras.callbacks.Callback):
+    """Callback that interrupts a run in the sixth batch."""
+
+    def on_train_batch_end(self, batch, logs=None):
+        if batch == 5:
+            raise KeyboardInterrupt
+
+
+def test_skipped_steps_since_the_last_check_are_saved(tmp_path):
+    snapshot = tmp_path / "snapshot.npz"
+    with pytest.raises(KeyboardInterrupt):
+        fit(
+            make("sgd", "skip"),
+            Rows({2: np.nan}),
+            epochs=1,
+            callbacks=[StopOnNonFinite(every_steps=50), Kill()],
+            snapshot_path=snapshot,
+            snapshot_steps=4,
+            verbose=0,
+        )
+    again = StopOnNonFinite()
+    SnapshotCallback(snapshot, callbacks=[again]).restore(make("sgd", "skip"))
+    assert again.skipped == 1
+
+
+def test_errors_of_batches_of_unknown_number_name_the_batch():
+    check = StopOnNonFinite(every_steps=1, describe=str)
+    data = (batch for batch in Rows({3: np.nan}).dataset(0, STEPS))
+    with pytest.raises(NonFiniteError, match=r"epoch 1, batch 4\. The last"):
+        make().fit(data, callbacks=[check], verbose=0)
+
+
 def test_a_model_with_restored_weights_trains_again():
     model = make()
     before = weights(model)

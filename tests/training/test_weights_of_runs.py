@@ -223,6 +223,27 @@ def test_runs_resumed_with_more_patience_equal_new_runs(
 
 
 @pytest.mark.slow
+def test_a_second_run_forgets_the_epochs_of_the_first():
+    callbacks, found = [Bleu(), StopOnPlateau(3)], []
+    for _ in range(2):
+        history = fit(
+            build_model(), Rows(), epochs=10, callbacks=callbacks, verbose=0
+        )
+        found.append(history.epoch)
+    assert found == [list(range(ENDS_AFTER))] * 2
+
+
+def test_more_epochs_of_an_ended_run_are_reported(tmp_path, capsys):
+    run(tmp_path)
+    capsys.readouterr()
+    for epochs in (ENDS_AFTER, 12):
+        assert run(tmp_path, epochs=epochs)[1] == []
+    assert capsys.readouterr().out.splitlines() == [
+        f"ended by its patience after epoch {ENDS_AFTER}; a larger patience "
+        "continues the run"
+    ]
+
+
 def test_patience_set_on_resuming_counts_all_epochs(tmp_path):
     run(tmp_path, patience=None, epochs=6)
     _, epochs = run(tmp_path)

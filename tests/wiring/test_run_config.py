@@ -329,7 +329,7 @@ def test_default_training(run_of):
 @pytest.mark.parametrize(
     "metric, key, mode",
     [
-        ("loss", "val_loss", "min"),
+        ("loss", "val_word_perplexity", "min"),
         ("token_accuracy", "val_hits_accuracy", "max"),
     ],
 )

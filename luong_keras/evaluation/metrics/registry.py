@@ -76,7 +76,7 @@ _FACTORIES: dict[str, Callable[[Target], Metric]] = {
         "token_accuracy", title="token accuracy", logged="val_hits_accuracy"
     ),
     "loss": lambda target: Metric(
-        "loss", mode="min", title="loss", logged="val_loss"
+        "loss", mode="min", title="perplexity", logged="val_word_perplexity"
     ),
 }
 
