@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -15,7 +17,7 @@ REFERENCES = ["x", "y", "z", "w"]
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """Write six epochs and return the values by tag and step."""
+    """Write six of nine epochs and return the values by tag and step."""
     folder = tmp_path_factory.mktemp("tensorboard")
     translator = tiny_translator(
         beam_size=1, batch_size=2, max_source_length=20
@@ -28,8 +30,10 @@ def written(tmp_path_factory):
         samples=2,
     )
     samples = TensorBoardSamples(folder, validation, translator)
-    samples.set_params({"epochs": 6})
+    samples.set_params({"epochs": 9})
     for epoch in range(6):
+        # As `StopOnPlateau` ends a run.
+        samples.set_model(SimpleNamespace(stop_training=epoch == 5))
         validation.on_epoch_end(epoch, {})
         samples.on_epoch_end(epoch, {})
     samples.on_train_end()
