@@ -4,7 +4,7 @@ The translator, the signatures of an export and the commands share this module.
 It needs neither Keras nor TensorFlow.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
@@ -160,6 +160,16 @@ def refuse_one_line(lines: object, name: str = "lines") -> None:
         f"Expected: `{name}`, a list of sentences. Received: the one "
         f"{type(lines).__name__} {lines!r}. Put it into a list."
     )
+
+
+def check_single_values(options: Mapping[str, Option]) -> None:
+    """Check that each option is one value, for lines of an unknown number."""
+    for name, value in options.items():
+        if np.shape(np.asarray(value)) != ():
+            raise ValueError(
+                f"Expected: one value of `{name}` for all lines, whose number "
+                f"is unknown. Received: {value!r:.200}."
+            )
 
 
 def option_column(name: str, value: Option, count: int) -> np.ndarray:

@@ -19,6 +19,7 @@ from luong_keras.inference.line_search import LineSearch
 from luong_keras.inference.search_options import (
     NbestSettings,
     SearchSettings,
+    check_single_values,
     pair_columns,
     refuse_one_line,
     text_column,
@@ -154,11 +155,8 @@ class TextTranslator(TranslationGraph):
                 f"{config.units} {config.recurrence.upper()} units",
             ),
             ("attention", " ".join(attention)),
-            (
-                "vocabularies",
-                f"{config.source_vocabulary_size:,} and "
-                f"{config.target_vocabulary_size:,} tokens",
-            ),
+            ("source vocabulary", f"{config.source_vocabulary_size:,} tokens"),
+            ("target vocabulary", f"{config.target_vocabulary_size:,} tokens"),
             ("weights", f"{sum(m.model.count_params() for m in models):,}"),
             ("search", f"{search.search}, beam size {search.beam_size}"),
         ]
@@ -212,7 +210,7 @@ class TextTranslator(TranslationGraph):
     def translate_lines(
         self, lines: Iterable[str], **options: Unpack[SearchSettings]
     ) -> Iterator[str]:
-        """Translate any number of lines in order, in bounded memory.
+        r"""Translate any number of lines in order, in bounded memory.
 
         Some thousand lines are read before their translations are returned,
         because lines of similar length are translated together.
@@ -223,16 +221,10 @@ class TextTranslator(TranslationGraph):
 
         Example:
             >>> with open("text.en") as file:  # doctest: +SKIP
-            ...     for translation in translator.translate_lines(file):
-            ...         print(translation)
+            ...     print(*translator.translate_lines(file), sep="\n")
         """
         refuse_one_line(lines)
-        for name, value in options.items():
-            if np.shape(np.asarray(value)) != ():
-                raise ValueError(
-                    f"Expected: one value of `{name}` for all lines, whose "
-                    f"number is unknown. Received: {value!r:.200}."
-                )
+        check_single_values(options)
         return self._translate_in_parts(iter(lines), options)
 
     def _translate_in_parts(self, lines, options):

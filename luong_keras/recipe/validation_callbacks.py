@@ -128,10 +128,9 @@ class TensorBoardSamples(keras.callbacks.Callback):
         with self._writer.as_default(step=epoch):
             tf.summary.text("translations", self._markdown_table(indices))
             number, last = epoch + 1, (self.params or {}).get("epochs")
+            is_last = number == last or self.model.stop_training
             if self.translator.translation_model.has_attention and (
-                number.bit_count() == 1
-                or number == last
-                or self.model.stop_training
+                number.bit_count() == 1 or is_last
             ):
                 self._write_images(epoch, indices)
         self._writer.flush()

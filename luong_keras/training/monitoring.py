@@ -14,8 +14,7 @@ from luong_keras.layers.argument_checks import check_integers
 from luong_keras.tables import pluralize
 from luong_keras.training.schedules import current_rate, refuse_schedule
 
-#: The logs of which the first one decides between epochs of equal value; lower
-#: is better. Keras' loss is a mean of batches, whatever their numbers of words.
+#: Logs of which the first decides between epochs of equal value.
 LOSSES = ("val_word_perplexity", "val_loss")
 
 
@@ -111,12 +110,11 @@ class BestEpoch(Stateful):
 class StopOnPlateau(BestEpoch):
     """Callback for early stopping whose state is saved with the run.
 
-    Of epochs with the same value, that with the lower loss is better: the
-    perplexity `val_word_perplexity` if the logs have it, or else `val_loss`.
-    Unlike `keras.callbacks.EarlyStopping`, the callback saves its best value
-    and the epochs waited with the run. `luong_keras.training.fit.fit` does not
-    train a run that has ended, unless the patience is larger now: it then
-    continues as if the run had begun with that patience.
+    Of epochs with the same value, that with the lower `val_word_perplexity`, or
+    without it `val_loss`, is better. Unlike in Keras' `EarlyStopping` the run
+    saves its best value and the epochs waited. `luong_keras.training.fit.fit`
+    does not train a run that has ended, unless the patience is larger now: it
+    then continues as if the run had begun with that patience.
 
     Args:
         patience: The number of epochs in a row without a better one that ends
@@ -172,11 +170,9 @@ class StopOnPlateau(BestEpoch):
 class ReduceOnPlateau(BestEpoch):
     """Callback that lowers the learning rate when a value stops improving.
 
-    Of epochs with the same value, that with the lower loss is better: the
-    perplexity `val_word_perplexity` if the logs have it, or else `val_loss`.
     Unlike with Keras' `ReduceLROnPlateau`, the run saves its best value and the
-    epochs waited. Do not combine it with `LearningRateHalving`. An epoch
-    without validation (`validation_freq`) is skipped with a warning.
+    epochs waited. Equal values are compared as in `StopOnPlateau`. It skips
+    epochs without validation, and warns. Do not use `LearningRateHalving` too.
 
     Args:
         monitor: The key of the value in the logs of an epoch.
@@ -251,8 +247,7 @@ class StopOnNonFinite(Stateful):
 
     The optimizer counts such steps (`make_optimizer(on_nonfinite=...)`). This
     callback reads the counter every few batches, because reading waits for the
-    device. Put it before the callback that saves the snapshot, which then
-    never holds such numbers.
+    device. Put it before the callback that saves a snapshot without them.
 
     Under float16 an overflow of the gradient is not a divergence: the optimizer
     that scales the loss skips the step and halves the scale. The run stops only
@@ -309,10 +304,10 @@ class StopOnNonFinite(Stateful):
         self._seen, self._epoch, self._batch = 0, 0, -1
 
     def get_state(self) -> dict[str, Any]:
-        """Return the number of skipped steps, those of now included."""
+        """Return the number of skipped steps up to now."""
         if hasattr(self, "_seen"):  # Training has begun.
             self._check()
-        return super().get_state()
+        return {"skipped": self.skipped}
 
     def on_epoch_begin(
         self, epoch: int, logs: dict[str, Any] | None = None
@@ -359,14 +354,12 @@ class StopOnNonFinite(Stateful):
         steps_since = int(ops.convert_to_numpy(inner.iterations)) - 1 - first
         if inner.on_nonfinite != "skip":
             batch = self._batch - steps_since
-            steps, where = self.params.get("steps"), f"batch {batch + 1}"
-            text = ""
-            if steps:  # None for batches of an unknown number
-                where += f" of {steps}"
-                text = self.describe(self._epoch * steps + batch)
+            steps = self.params.get("steps")  # None if unknown
+            text = self.describe(self._epoch * steps + batch) if steps else ""
             raise NonFiniteError(
                 "The gradient has been NaN or infinite since epoch "
-                f"{self._epoch + 1}, {where}. {text}{_ADVICE}"
+                f"{self._epoch + 1}, batch {batch + 1}"
+                f"{f' of {steps}' if steps else ''}. {text}{_ADVICE}"
             )
         self.skipped += new_steps
         if self.skipped > self.max_skipped:

@@ -543,7 +543,7 @@ MUTATIONS = [
     Mutation(
         "a run that has ended trains on",
         "training/fit.py",
-        "if _has_ended(callbacks) and position % steps == 0:",
+        "if position and position % steps == 0 and _has_ended(callbacks):",
         "if False:",
         ("tests/training/test_weights_of_runs.py",),
         "killed",
@@ -551,7 +551,7 @@ MUTATIONS = [
     Mutation(
         "a run ends within an epoch",
         "training/fit.py",
-        "if _has_ended(callbacks) and position % steps == 0:",
+        "if position and position % steps == 0 and _has_ended(callbacks):",
         "if _has_ended(callbacks):",
         ("tests/training/test_weights_of_runs.py",),
         "patience",
@@ -1534,8 +1534,8 @@ MUTATIONS = [
     Mutation(
         "the last epoch has no pictures",
         "recipe/validation_callbacks.py",
-        "number.bit_count() == 1 or number == last",
-        "number.bit_count() == 1",
+        "number == last or self.model.stop_training",
+        "self.model.stop_training",
         ("tests/recipe/test_tensorboard_samples.py",),
     ),
     Mutation(

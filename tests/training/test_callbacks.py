@@ -276,6 +276,25 @@ def test_tokens_per_second_excludes_validation(monkeypatch):
     assert resumed.get_state() == {"seconds": 0.0}
 
 
+def test_the_time_of_an_epoch_includes_the_work_of_its_last_batch(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+
+    class Pending(float):
+        def __float__(self):  # The device takes a second.
+            now[0] += 1.0
+            return 100.0
+
+    speed = TokensPerSecond()
+    speed.set_params({"steps": 2})
+    speed.on_epoch_begin(0)
+    for batch in range(2):
+        speed.on_train_batch_end(batch, {"words": Pending(1)})
+    logs = {"words": 100.0}
+    speed.on_epoch_end(0, logs)
+    assert logs["tokens_per_second"] == 100.0
+
+
 def test_a_count_is_found_by_its_full_name_first():
     logs = {"decoder_words": 1.0, "words": 6.0, "val_words": 7.0}
     speed = TokensPerSecond()
