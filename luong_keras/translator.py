@@ -255,9 +255,7 @@ class Translator(TextTranslator):
         Args:
             folder: The folder to write; its name is the version, a number.
             weights_dtype: `"bfloat16"` or `"float16"` for rounded weights.
-            say: Function called with one line per check, such as `print`, and
-                one for the cost of the worst request, which is then measured
-                for at most two minutes.
+            say: Function called with one line per check, such as `print`.
             limits: The limits of one batch of the server.
 
         Returns:

@@ -71,7 +71,7 @@ def run(arguments: Export) -> int:
         requests_sample=True,
         max_beam_size=arguments.max_beam_size,
     )
-    from luong_keras.serving.export import LINES
+    from luong_keras.serving.saved_model_checks import CHECKS
     from luong_keras.serving.saved_model_session import SavedModelError
     from luong_keras.translator import Translator
 
@@ -83,7 +83,7 @@ def run(arguments: Export) -> int:
         fold_embedding=arguments.fold_embedding,
     )
     try:
-        with bar_of_lines("writing and checking the export", LINES) as say:
+        with bar_of_lines("writing and checking the export", CHECKS) as say:
             folder = translator.export(
                 arguments.output,
                 arguments.weights_dtype,

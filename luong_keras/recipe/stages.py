@@ -278,6 +278,5 @@ def score_and_export(
             version,
             say=say,
             extra_files=parent_files(run.path, translator.translation_model),
-            max_seconds=0,  # `luong-keras export` measures the worst request
         )
     print("exported to", folder)

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,14 +16,8 @@ from luong_keras.files.folder_lock import FolderInUseError, lock_folder
 from luong_keras.files.path_checks import local_path, no_pattern
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.serving.limits import ServingLimits
-from luong_keras.serving.saved_model_checks import (
-    CHECKS,
-    MAX_SECONDS,
-    check_saved_model,
-)
-from luong_keras.serving.saved_model_session import Call
+from luong_keras.serving.saved_model_checks import check_saved_model
 from luong_keras.serving.signatures import (
-    contract_numbers,
     identity,
     probes,
     signatures,
@@ -35,8 +28,6 @@ from luong_keras.special_tokens import SPECIAL_TOKENS
 from luong_keras.text.threads import batches_of
 from luong_keras.with_tensorflow import tf
 
-#: Number of lines that an export reports, including the worst request.
-LINES = CHECKS + 1
 WARMUP_SENTENCES = 4
 # Each export is checked with these texts and with words of its vocabulary.
 STRANGE_TEXTS = [b"", b" \t", b"caf\xe9 \xff\xfe", "\u00df \U0001f600".encode()]
@@ -49,7 +40,6 @@ def export_saved_model(
     say: Callable[[str], None] | None = None,
     limits: ServingLimits | None = None,
     extra_files: Mapping[str, bytes] | None = None,
-    max_seconds: float = MAX_SECONDS,
 ) -> Path:
     """Write the graph, weights and vocabularies of a translator.
 
@@ -69,14 +59,11 @@ def export_saved_model(
             expects a number as its name, the version.
         weights_dtype: `"bfloat16"` or `"float16"` writes rounded weights of
             half the size; every call still computes in float32.
-        say: Function, such as `print`, called with one line per check and one
-            for the cost of the worst request that the limits allow.
+        say: Function, such as `print`, called with one line per check.
         limits: The limits of one batch of the server; the default limits
             when None.
         extra_files: Name -> content of additional files in `assets.extra/`,
             which servers do not read.
-        max_seconds: Time limit of the worst request; if it is exceeded, the
-            line reports the cost so far. 0 skips the measurement.
 
     Returns:
         The folder.
@@ -116,20 +103,11 @@ def export_saved_model(
             path.write_bytes(content)
         sentences = probe_sentences(translator)
         write_warmup(model, probes(sentences[:WARMUP_SENTENCES]))
-        report_cost = say if max_seconds > 0 else None
-        measures_cost = report_cost is not None and sys.platform.startswith(
-            "linux"
-        )
-        worst = worst_request(translator, limits) if measures_cost else None
-        cost = check_saved_model(
+        check_saved_model(
             model,
             _expected_answers(functions, probes(sentences)),
             say or (lambda line: None),
-            worst,
-            max_seconds,
         )
-        if report_cost is not None:
-            report_cost(_describe_worst_cost(translator, limits, cost))
         sync_tree(model)
         os.replace(model, folder)
         sync(folder.parent)
@@ -147,58 +125,14 @@ def probe_sentences(translator: TextTranslator) -> list[bytes]:
     """Return sentences of the source vocabulary and unusual texts."""
     tokenizer = translator.source_tokenizer
     generator = np.random.default_rng(0)
-    sentences = [
-        _random_texts(tokenizer, length, 1, generator).item()
+    ids = [
+        generator.integers(
+            len(SPECIAL_TOKENS), tokenizer.vocabulary_size, length
+        )
         for length in range(1, 7)
     ]
-    return [*sentences, *STRANGE_TEXTS]
-
-
-def _describe_worst_cost(translator, limits, cost):
-    """Describe the cost of the worst request in words."""
-    if cost is None:
-        return "not measured: the worst request (Linux only)"
-    numbers = contract_numbers(translator, limits)
-    return (
-        f"the worst request, {numbers['max_rows']} rows of "
-        f"{numbers['max_source_tokens']} tokens and as many imposed tokens, "
-        f"beam {numbers['max_beam_size']}, in addition to a warm server: {cost}"
-    )
-
-
-def worst_request(translator: TextTranslator, limits: ServingLimits) -> Call:
-    """Create a request with as many and as long texts as the limits allow.
-
-    The signature is `align`, which has the largest responses.
-    """
-    numbers = contract_numbers(translator, limits)
-    length, rows = numbers["max_source_tokens"], numbers["max_rows"]
-    generator = np.random.default_rng(0)
-    texts = [
-        _random_texts(tokenizer, length, rows, generator)
-        for tokenizer in (
-            translator.source_tokenizer,
-            translator.target_tokenizer,
-        )
-    ]
-    return "align", {
-        "text": texts[0],
-        # The last rank: the search must return all translations before it.
-        "rank": np.full(rows, numbers["n_best"] - 1, "int32"),
-        "beam_size": np.full(rows, numbers["max_beam_size"], "int32"),
-        "length_penalty": np.full(rows, -1, "float32"),
-        "prefix": texts[1],
-        "replace_unknown": np.ones(rows, "int32"),
-    }
-
-
-def _random_texts(tokenizer, length, rows, generator):
-    """Return texts of random tokens of a vocabulary, (rows,) bytes."""
-    ids = generator.integers(
-        len(SPECIAL_TOKENS), tokenizer.vocabulary_size, (rows, length)
-    )
-    words = tokenizer.lookup(ids)
-    return tokenizer.join(tf.RaggedTensor.from_tensor(words)).numpy()
+    words = tokenizer.lookup(tf.ragged.constant(ids))
+    return [*tokenizer.join(words).numpy(), *STRANGE_TEXTS]
 
 
 def _write_saved_model(translator, folder, weights_dtype, limits):

@@ -15,10 +15,8 @@ from luong_keras.serving import warmup
 from luong_keras.serving.saved_model_session import (
     Answer,
     Call,
-    RequestCost,
     SavedModelError,
     read_meta_graph,
-    run_and_measure,
     run_in_server_runtime,
 )
 from luong_keras.serving.signatures import INPUTS
@@ -35,27 +33,19 @@ _REFUSAL_REASONS = {
 # Strings may differ only where the scores of two translations are this near.
 NEAR_TIE = 1e-4
 TOLERANCE = 1e-5
-MAX_SECONDS = 120.0  # for the worst request of an export
 
 
 def check_saved_model(
     folder: str | Path,
     expected: Iterable[tuple[Call, Answer]] = (),
     say: Callable[[str], None] = print,
-    worst: Call | None = None,
-    max_seconds: float = MAX_SECONDS,
-) -> RequestCost | None:
+) -> None:
     """Check that TensorFlow Serving can load a SavedModel, and its answers.
 
     Args:
         folder: The SavedModel.
         expected: Calls, with the results of the model in this process.
         say: Function called with one line per passed check.
-        worst: A call whose cost is measured after the other calls, on Linux.
-        max_seconds: Time limit of `worst`.
-
-    Returns:
-        The cost of `worst`, or None.
 
     Raises:
         SavedModelError: If a check fails, with the cause.
@@ -65,9 +55,8 @@ def check_saved_model(
     for name, check in _CHECKS.items():
         check(folder, meta_graph)
         say(f"checked: {name}")
-    cost = _check_answers(folder, expected, worst, max_seconds)
+    _check_answers(folder, expected)
     say("checked: answers of another process")
-    return cost
 
 
 def _check_signatures(folder, meta_graph):
@@ -198,7 +187,7 @@ def _check_warmup(folder, meta_graph):
         )
 
 
-def _check_answers(folder, expected, worst, max_seconds):
+def _check_answers(folder, expected):
     """Run warm-up requests and expected calls as a server would."""
     requests, expected_answers = list(warmup.read_warmup(folder)), []
 
@@ -209,16 +198,11 @@ def _check_answers(folder, expected, worst, max_seconds):
             expected_answers.append((call[0], answer))
             yield call
 
-    cost = None
-    if worst is None:
-        answers = run_in_server_runtime(folder, calls())
-    else:
-        answers, cost = run_and_measure(folder, calls(), worst, max_seconds)
+    answers = run_in_server_runtime(folder, calls())
     for (name, expected_answer), answer in zip(
         expected_answers, answers[len(requests) :], strict=True
     ):
         compare_answers(name, answer, expected_answer)
-    return cost
 
 
 def compare_answers(name: str, answer: Answer, expected: Answer) -> None:

@@ -5,23 +5,17 @@
 runs `[(inputs, outputs)]`, arguments of `SavedModelSession.run`; both files
 are pickled. Like the stock server, the program has only the operations of
 TensorFlow and tensorflow-text, without those that the exporting program has
-registered. With `--cost`, one core computes and the last call is measured. The
-program then writes the answers to the other calls, the bytes of memory before
-the last call, and its CPU seconds and peak bytes of memory.
+registered.
 """
 
 import contextlib
 import os
 import pickle
-import re
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterable, Mapping
-from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -50,19 +44,15 @@ class SavedModelSession:
 
     Args:
         folder: The SavedModel.
-        threads: Number of threads that compute; one per core when None.
 
     Raises:
         tf.errors.OpError: If the runtime cannot load the SavedModel.
         RuntimeError: If the folder has no graph with the tag.
     """
 
-    def __init__(self, folder: str | Path, threads: int | None = None) -> None:
+    def __init__(self, folder: str | Path) -> None:
         v1 = tf.compat.v1
-        config = v1.ConfigProto(
-            intra_op_parallelism_threads=threads or 0,
-            inter_op_parallelism_threads=threads or 0,
-        )
+        config = v1.ConfigProto()
         # The first call of a signature optimises only the nodes that it runs.
         config.graph_options.place_pruned_graph = True
         graph = tf.Graph()
@@ -98,79 +88,20 @@ class SavedModelSession:
         self._session.close()
 
 
-def process_memory(name: str, process: int | str = "self") -> int:
-    """Return a memory value of a process, such as VmHWM, in bytes."""
-    status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
-    match = re.search(rf"{name}:\s+(\d+) kB", status)
-    return 1024 * int(match.group(1)) if match else 0
-
-
-def _processor_seconds(process: int) -> float:
-    """Return the seconds that cores have computed for a process so far."""
-    # The clock that Linux gives a process, as `clock_getcpuclockid` in C.
-    return time.clock_gettime(~process << 3 | 2)
-
-
 def main() -> None:
     """Run the calls of standard input."""
-    threads = 1 if "--cost" in sys.argv else None
     try:
-        session = SavedModelSession(sys.argv[1], threads)
+        session = SavedModelSession(sys.argv[1])
         calls = pickle.load(sys.stdin.buffer)
-        measured_call = calls.pop() if "--cost" in sys.argv else None
-        _write_object([session.run(*call) for call in calls])
-        if measured_call is not None:
-            _report_cost(session, measured_call)
+        answers = [session.run(*call) for call in calls]
+        pickle.dump(answers, sys.stdout.buffer)
     except (tf.errors.OpError, RuntimeError, ValueError) as error:
         message = getattr(error, "message", str(error))
         raise SystemExit(message.splitlines()[0]) from error
 
 
-def _report_cost(session, call):
-    with contextlib.suppress(OSError):  # Some sandboxes forbid it.
-        # Reset the peak memory, which is counted from here.
-        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
-    _write_object(process_memory("VmRSS"))
-    start = time.process_time()  # other processes do not count
-    session.run(*call)
-    _write_object((time.process_time() - start, process_memory("VmHWM")))
-
-
-def _write_object(answer):
-    pickle.dump(answer, sys.stdout.buffer)
-    sys.stdout.flush()
-
-
 class SavedModelError(RuntimeError):
     """Error of a SavedModel that a server could not serve."""
-
-
-class RequestCost(NamedTuple):
-    """The cost of a request.
-
-    Attributes:
-        megabytes: By how much the request raised the memory of the process.
-        seconds: Time on one core, without waiting for it.
-        finished: Whether the request finished within its time limit;
-            otherwise both numbers are the cost so far.
-
-    Example:
-        >>> print(RequestCost(412.3, 7.94))
-        412 MB, 7.9 s on one core
-        >>> print(RequestCost(412.3, 60.0, finished=False))
-        more than 412 MB, more than 60.0 s on one core
-    """
-
-    megabytes: float
-    seconds: float
-    finished: bool = True
-
-    def __str__(self) -> str:
-        prefix = "" if self.finished else "more than "
-        return (
-            f"{prefix}{self.megabytes:,.0f} MB, {prefix}{self.seconds:.1f} s "
-            "on one core"
-        )
 
 
 def read_meta_graph(folder: Path):
@@ -211,87 +142,53 @@ def run_in_server_runtime(
             generator makes them while the process starts.
 
     Raises:
-        SavedModelError: If the runtime cannot load or run the model.
-    """
-    with session_process(folder, calls) as process:
-        return _read_object(process)
-
-
-def run_and_measure(
-    folder: str | Path, calls: Iterable[Call], last: Call, max_seconds: float
-) -> tuple[list[Answer], RequestCost]:
-    """Return the answers to some calls, and the cost of a last call.
-
-    Args:
-        folder: The SavedModel.
-        calls: As in `run_in_server_runtime`.
-        last: The call that is measured, on Linux.
-        max_seconds: Time limit of the last call, with waiting for a core.
-
-    Raises:
-        SavedModelError: If the runtime cannot load or run the model.
-    """
-    with session_process(folder, chain(calls, [last]), "--cost") as process:
-        answers, before = _read_object(process), _read_object(process)
-        start = _processor_seconds(process.pid)
-        try:
-            process.wait(max_seconds)
-        except subprocess.TimeoutExpired:
-            peak = process_memory("VmHWM", process.pid)
-            seconds = _processor_seconds(process.pid) - start
-            process.kill()
-            return answers, RequestCost((peak - before) / 1e6, seconds, False)
-        try:
-            seconds, peak = _read_object(process)
-        except SavedModelError as error:
-            raise SavedModelError(
-                "Expected: an answer to the largest request that the limits "
-                f"allow. Received: {error} Where memory is short, export with "
-                "lower limits."
-            ) from error
-    return answers, RequestCost((peak - before) / 1e6, seconds)
-
-
-def session_process(
-    folder: str | Path, calls: Iterable[Call], *options: str
-) -> subprocess.Popen:
-    """Start the program `saved_model_session` on the CPU, as the stock server.
-
-    Raises:
-        SavedModelError: If the folder has no graph that a server loads.
+        SavedModelError: If the folder has no graph that a server loads, or the
+            runtime cannot load or run it.
     """
     signatures = read_meta_graph(Path(folder)).signature_def
     program = "luong_keras.serving.saved_model_session"
     # A file, because a pipe that is not read would block the process.
-    errors = tempfile.TemporaryFile()  # noqa: SIM115 -- `process` closes it
-    process = subprocess.Popen(
-        [sys.executable, "-m", program, str(folder), *options],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=errors,
-        # The calling process may hold the GPU.
-        env={
-            **os.environ,
-            "LUONG_KERAS_LAZY": "1",
-            "TF_CPP_MIN_LOG_LEVEL": "3",
-            "CUDA_VISIBLE_DEVICES": "",
-        },
-    )
-    process.stderr = errors
-    assert process.stdin is not None
-    try:
-        feeds_and_fetches = [
-            _feeds_and_fetches(signatures, name, inputs)
-            for name, inputs in calls
-        ]
-        # Closing writes the rest, so it can find the pipe broken too.
-        with contextlib.suppress(BrokenPipeError), process.stdin:
-            pickle.dump(feeds_and_fetches, process.stdin)
-    except BaseException:
-        with process:
+    with (
+        tempfile.TemporaryFile() as errors,
+        subprocess.Popen(
+            [sys.executable, "-m", program, str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            # The calling process may hold the GPU.
+            env={
+                **os.environ,
+                "LUONG_KERAS_LAZY": "1",
+                "TF_CPP_MIN_LOG_LEVEL": "3",
+                "CUDA_VISIBLE_DEVICES": "",
+            },
+        ) as process,
+    ):
+        assert process.stdin is not None and process.stdout is not None
+        try:
+            feeds_and_fetches = [
+                _feeds_and_fetches(signatures, name, inputs)
+                for name, inputs in calls
+            ]
+            # Closing writes the rest, so it can find the pipe broken too.
+            with contextlib.suppress(BrokenPipeError), process.stdin:
+                pickle.dump(feeds_and_fetches, process.stdin)
+        except BaseException:
             process.kill()
-        raise
-    return process
+            raise
+        try:
+            return pickle.load(process.stdout)
+        except (EOFError, pickle.UnpicklingError) as error:
+            code = process.wait()
+            errors.seek(0)
+            lines = errors.read().decode(errors="replace").splitlines()
+            message = lines[-1] if lines else "no message"
+            if code < 0:
+                message = f"the process ended by signal {-code}"
+            raise SavedModelError(
+                "TensorFlow's runtime does not run the model in another "
+                f"process: {message.rstrip('.')}."
+            ) from error
 
 
 def _feeds_and_fetches(signatures, name, inputs):
@@ -311,24 +208,6 @@ def _feeds_and_fetches(signatures, name, inputs):
         {signature.inputs[k].name: np.asarray(x) for k, x in inputs.items()},
         {k: info.name for k, info in signature.outputs.items()},
     )
-
-
-def _read_object(process: subprocess.Popen):
-    """Return the next object that a process writes."""
-    assert process.stdout is not None and process.stderr is not None
-    try:
-        return pickle.load(process.stdout)
-    except (EOFError, pickle.UnpicklingError) as error:
-        code = process.wait()
-        process.stderr.seek(0)
-        lines = process.stderr.read().decode(errors="replace").splitlines()
-        message = lines[-1] if lines else "no message"
-        if code < 0:
-            message = f"the process ended by signal {-code}"
-        raise SavedModelError(
-            "TensorFlow's runtime does not run the model in another process: "
-            f"{message.rstrip('.')}."
-        ) from error
 
 
 if __name__ == "__main__":

@@ -1539,14 +1539,6 @@ MUTATIONS = [
         ("tests/recipe/test_tensorboard_samples.py",),
     ),
     Mutation(
-        "the worst request is not given up in time",
-        "serving/saved_model_checks.py",
-        "run_and_measure(folder, calls(), worst, max_seconds)",
-        "run_and_measure(folder, calls(), worst, MAX_SECONDS)",
-        ("tests/serving/test_export.py",),
-        "passes_every_check",
-    ),
-    Mutation(
         "a length that is known only in the graph as a condition",
         "layers/rnn/attention_cell.py",
         "if memory is not None and memory.shape[1] == 0:",

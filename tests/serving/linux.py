@@ -7,5 +7,5 @@ import pytest
 needs_linux = pytest.mark.skipif(
     not sys.platform.startswith("linux"),
     reason="a served model runs in the Linux libraries of TensorFlow's "
-    "package, and its cost is read from /proc",
+    "package, and its memory is read from /proc",
 )

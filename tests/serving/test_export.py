@@ -4,7 +4,6 @@ import base64
 import errno
 import json
 import os
-import re
 import runpy
 import shutil
 import subprocess
@@ -25,7 +24,6 @@ from luong_keras.inference import word_lists
 from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.recipe.stages import run_recipe
 from luong_keras.serving.export import (
-    LINES,
     RoundedWeights,
     export_saved_model,
     exported_translations,
@@ -33,6 +31,7 @@ from luong_keras.serving.export import (
     next_version,
 )
 from luong_keras.serving.saved_model_checks import (
+    CHECKS,
     check_saved_model,
     compare_answers,
 )
@@ -261,30 +260,11 @@ def one_signature(monkeypatch):
 
 
 @needs_linux
-def test_servable_model_passes_every_check(
-    translator, one_signature, tmp_path, monkeypatch
-):
-    worst = "encode", {"text": np.array([b"the cat"] * 32, object)}
-    monkeypatch.setattr(
-        "luong_keras.serving.export.worst_request", lambda *_: worst
-    )
+def test_servable_model_passes_every_check(translator, one_signature, tmp_path):
     messages = []
     export_saved_model(translator, tmp_path / "1", say=messages.append)
     assert [path.name for path in tmp_path.iterdir()] == ["1"]
-    assert len(messages) == LINES
-    assert [line.partition(":")[0] for line in messages[:-1]] == ["checked"] * 6
-    assert re.search(
-        r"beam 4, .*: \d+ MB, \d+\.\d s on one core$", messages[-1]
-    )
-    export_saved_model(
-        translator, tmp_path / "2", say=messages.append, max_seconds=0.01
-    )
-    assert re.search(r": more than \d+ MB, more than 0.0 s on", messages[-1])
-    del messages[:]
-    export_saved_model(
-        translator, tmp_path / "3", say=messages.append, max_seconds=0
-    )
-    assert [line.partition(":")[0] for line in messages] == ["checked"] * 6
+    assert [line.partition(":")[0] for line in messages] == ["checked"] * CHECKS
 
 
 @pytest.mark.parametrize(
@@ -525,7 +505,6 @@ def test_command_exports_a_run(trained, tmp_path, monkeypatch, capsys):
     )
     printed = capsys.readouterr().out
     assert printed.count("checked: ") == 6
-    assert "the worst request, 32 rows of 9 tokens and as " in printed
     assert printed.splitlines()[-1] == f"exported to {output}"
     inputs = probes([b"a cat"])["translate_with_options"]
     inputs["beam_size"] = tf.constant([5])

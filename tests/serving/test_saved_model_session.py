@@ -1,7 +1,5 @@
-"""Memory, errors and timeouts of sessions."""
+"""Errors and timeouts of sessions."""
 
-import contextlib
-import signal
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -14,17 +12,8 @@ from luong_keras.serving import saved_model_session
 from luong_keras.serving.saved_model_session import (
     SavedModelError,
     SavedModelSession,
-    process_memory,
-    run_and_measure,
     run_in_server_runtime,
 )
-from tests.serving.linux import needs_linux
-
-
-def test_process_memory_is_in_bytes_or_zero_if_unknown():
-    # Wide bounds for the memory of this process.
-    assert 10e6 < process_memory("VmRSS") <= process_memory("VmHWM") < 1e12
-    assert process_memory("VmSomethingElse") == 0
 
 
 @pytest.mark.parametrize(
@@ -115,22 +104,3 @@ def test_process_ends_if_its_calls_cannot_be_computed(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="no answer"):
         run_in_server_runtime(tmp_path, calls())
     assert processes[0].returncode is not None
-
-
-@pytest.mark.slow
-@needs_linux
-def test_cost_of_an_unfinished_call_leaves_out_pauses(tmp_path, monkeypatch):
-    tf.saved_model.save(Endless(), str(tmp_path))
-    wait = subprocess.Popen.wait
-
-    def pause_and_wait(process, timeout=None):
-        if timeout is not None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                wait(process, 1)
-            process.send_signal(signal.SIGSTOP)
-        return wait(process, timeout)
-
-    monkeypatch.setattr(subprocess.Popen, "wait", pause_and_wait)
-    call = "serving_default", {"start": np.array(1)}
-    _, cost = run_and_measure(tmp_path, [], call, 3.0)
-    assert not cost.finished and 0 < cost.seconds < 2
