@@ -97,7 +97,8 @@ def main() -> None:
         pickle.dump(answers, sys.stdout.buffer)
     except (tf.errors.OpError, RuntimeError, ValueError) as error:
         message = getattr(error, "message", str(error))
-        raise SystemExit(message.splitlines()[0]) from error
+        lines = message.removeprefix("Graph execution error:").split("\n")
+        raise SystemExit(next(filter(None, lines))) from error
 
 
 class SavedModelError(RuntimeError):
@@ -187,7 +188,8 @@ def run_in_server_runtime(
                 message = f"the process ended by signal {-code}"
             raise SavedModelError(
                 "TensorFlow's runtime does not run the model in another "
-                f"process: {message.rstrip('.')}."
+                f"process: {message.rstrip('.')}. If the folder is damaged "
+                "or incomplete, write it again with `export_saved_model`."
             ) from error
 
 

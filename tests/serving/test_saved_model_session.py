@@ -33,7 +33,7 @@ from luong_keras.serving.saved_model_session import (
             "signal.alarm(20); sys.stdin.buffer.read(); "
             "print('a line of the log\\n' * 20_000, file=sys.stderr); "
             "sys.exit('no such operation.')",
-            "no such operation[.]$",
+            "no such operation[.] If",
         ),
     ],
 )
