@@ -4,10 +4,10 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import harmonic_mean
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -162,52 +162,7 @@ def session_summary(run: RunRecord) -> dict[str, Any]:
     }
 
 
-class Piece(NamedTuple):
-    """A part of a translation, and whether the reference lacks it."""
-
-    text: str
-    differs: bool
-
-
-@dataclass
-class Alignment:
-    """Attention weights in percent, one row per word of the translation."""
-
-    source: list[str]
-    target: list[str]
-    percent: list[list[int]]
-
-
-@dataclass
-class RunTranslation:
-    """A translation of one run."""
-
-    run: str
-    pieces: list[Piece]
-    chrf: float
-    alignment: Alignment | None = None
-
-
-@dataclass
-class Example:
-    """A test pair and its translations by the runs."""
-
-    number: int
-    source: str
-    reference: str
-    translations: list[RunTranslation] = field(default_factory=list)
-
-
-@dataclass
-class Group:
-    """Examples under one heading."""
-
-    title: str
-    note: str
-    examples: list[Example]
-
-
-def examples(runs: Sequence[RunRecord], count: int) -> list[Group]:
+def examples(runs: Sequence[RunRecord], count: int) -> list[dict[str, Any]]:
     """Choose the most informative pairs of one run or two.
 
     Args:
@@ -215,8 +170,11 @@ def examples(runs: Sequence[RunRecord], count: int) -> list[Group]:
         count: Number of pairs of each kind.
 
     Returns:
-        For one run the best and the worst translations. For two runs the pairs
-        with the largest difference, in each direction.
+        Groups of `title`, `note` and `examples`. For one run, the best and the
+        worst translations. For two runs, the pairs with the largest difference,
+        in each direction. An example has the `number`, `source` and `reference`
+        of its pair, and `translations` with `run`, `pieces`, `chrf` and
+        `alignment`.
     """
     scores = [sentence_chrf(run.translations, run.references) for run in runs]
     if len(runs) == 1:
@@ -240,19 +198,26 @@ def examples(runs: Sequence[RunRecord], count: int) -> list[Group]:
     else:
         low = [i for i in low if i not in high]
     return [
-        Group(title, note, [_make_example(runs, scores, i) for i in indices])
+        {
+            "title": title,
+            "note": note,
+            "examples": [_make_example(runs, scores, i) for i in indices],
+        }
         for title, indices in zip(titles, (high, low), strict=True)
     ]
 
 
-def pieces(translation: str, reference: str) -> list[Piece]:
+def pieces(translation: str, reference: str) -> list[tuple[str, bool]]:
     """Split a translation into parts that its reference has or lacks.
 
     The parts consist of words, or of characters in scripts without spaces.
 
+    Returns:
+        The text of each part, and whether the reference lacks it.
+
     Example:
-        >>> [p.text for p in pieces("ein alter Hund", "ein Hund") if p.differs]
-        ['alter ']
+        >>> pieces("ein alter Hund", "ein Hund")
+        [('ein ', False), ('alter ', True), ('Hund ', False)]
     """
     split: Callable[[str], list[str]] = _split_words
     if _WITHOUT_SPACES.search(translation + reference):
@@ -265,16 +230,18 @@ def pieces(translation: str, reference: str) -> list[Piece]:
         autojunk=False,
     )
     return [
-        Piece("".join(ours[start:stop]), kind != "equal")
+        ("".join(ours[start:stop]), kind != "equal")
         for kind, start, stop, *_ in matcher.get_opcodes()
         if stop > start
     ]
 
 
 def add_alignments(
-    groups: Sequence[Group], runs: Sequence[RunRecord], longest: int = 40
+    groups: Sequence[Mapping[str, Any]],
+    runs: Sequence[RunRecord],
+    longest: int = 40,
 ) -> None:
-    """Add the attention weights of the models to the examples.
+    """Add the attention weights of the models, in percent, to the examples.
 
     Each run is loaded and translates its examples again, in the same way as it
     translated the test pairs.
@@ -289,7 +256,7 @@ def add_alignments(
     from luong_keras.recipe.evaluation import with_progress
     from luong_keras.recipe.loading import load_run
 
-    all_examples = [example for group in groups for example in group.examples]
+    all_examples = [each for group in groups for each in group["examples"]]
     for index, run in enumerate(runs):
         if run.config.model.attention.kind == "none" or not all_examples:
             continue
@@ -297,33 +264,38 @@ def add_alignments(
         translator = TextTranslator(*load_run(run.folder, weights))
         nbest_lists = with_progress(
             translator.nbest,
-            [example.source for example in all_examples],
+            [example["source"] for example in all_examples],
             what=f"aligning the examples of {run.name}",
         )
         for example, nbest in zip(all_examples, nbest_lists, strict=True):
             best = best_of(nbest)
             if max(len(best.tokens), len(best.source_tokens)) <= longest:
-                example.translations[index].alignment = Alignment(
-                    best.source_tokens,
-                    best.tokens,
-                    np.rint(100 * best.alignments).astype(int).tolist(),
-                )
+                percent = np.rint(100 * best.alignments).astype(int)
+                example["translations"][index]["alignment"] = {
+                    "source": best.source_tokens,
+                    "target": best.tokens,
+                    "percent": percent.tolist(),
+                }
 
 
 def _make_example(
     runs: Sequence[RunRecord], scores: Sequence[Sequence[float]], index: int
-) -> Example:
-    first = runs[0]
-    reference = first.references[index]
-    translations = [
-        RunTranslation(
-            run.name,
-            pieces(run.translations[index], reference),
-            scores_of_run[index],
-        )
-        for run, scores_of_run in zip(runs, scores, strict=True)
-    ]
-    return Example(index + 1, first.sources[index], reference, translations)
+) -> dict[str, Any]:
+    reference = runs[0].references[index]
+    return {
+        "number": index + 1,
+        "source": runs[0].sources[index],
+        "reference": reference,
+        "translations": [
+            {
+                "run": run.name,
+                "pieces": pieces(run.translations[index], reference),
+                "chrf": scores_of_run[index],
+                "alignment": None,
+            }
+            for run, scores_of_run in zip(runs, scores, strict=True)
+        ],
+    }
 
 
 def _split_words(text: str) -> list[str]:

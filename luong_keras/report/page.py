@@ -99,10 +99,10 @@ def write_page(
         by_length=_length_chart(runs),
         groups=groups,
         aligned=any(
-            s.alignment
-            for g in groups
-            for e in g.examples
-            for s in e.translations
+            translation["alignment"]
+            for group in groups
+            for example in group["examples"]
+            for translation in example["translations"]
         ),
         settings=setting_rows(runs),
         sessions=[session_summary(run) for run in runs],

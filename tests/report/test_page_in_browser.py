@@ -3,7 +3,6 @@
 import pytest
 
 from luong_keras.report import page as page_module
-from luong_keras.report.contents import Alignment
 from luong_keras.report.page import write_page
 from tests.browser_pages import IN_BROWSER, check_at_all_sizes
 from tests.report.made_up_run import BAD, GOOD, made_up_run
@@ -20,10 +19,12 @@ def pages(tmp_path_factory):
     patch = pytest.MonkeyPatch()
 
     def add_alignments(groups, runs):
-        for translation in groups[0].examples[0].translations:
-            translation.alignment = Alignment(
-                ["قطة", "sees", "犬"], ["Hund", "."], [[7, 93, 0], [1, 2, 97]]
-            )
+        for translation in groups[0]["examples"][0]["translations"]:
+            translation["alignment"] = {
+                "source": ["قطة", "sees", "犬"],
+                "target": ["Hund", "."],
+                "percent": [[7, 93, 0], [1, 2, 97]],
+            }
 
     patch.setattr(page_module, "add_alignments", add_alignments)
     write_page([folder / NAME], folder / "one.html")
