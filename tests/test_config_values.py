@@ -1,11 +1,10 @@
-import json
-
 import pytest
 
 from luong_keras.config import DecodingConfig, RunConfig
 from luong_keras.config.values import (
     SHORT_NAMES,
     config_to_dict,
+    convert_values,
     leaf_values,
     override,
     read_values,
@@ -162,13 +161,13 @@ def test_short_names_set_the_full_settings():
 @pytest.mark.parametrize(
     "name, text",
     [
-        ("run.json", json.dumps({"model": {"units": 7}, "seed": 3})),
+        ("run.json", '\ufeff{"model": {"units": 7}, "seed": 3}'),
         ("run.yaml", "model:\n  units: 7\nseed: 3\n"),
     ],
 )
 def test_settings_are_read_from_files(tmp_path, name, text):
     path = tmp_path / name
-    path.write_text(text)
+    path.write_text(text, "utf-8")
     config = with_values(RunConfig(), read_values(path))
     assert (config.model.units, config.training.seed) == (7, 3)
 
@@ -209,8 +208,29 @@ def test_invalid_files_of_settings_are_refused(tmp_path, name, text, message):
         read_values(tmp_path / "other.yaml")
 
 
-def test_yaml_aliases_of_single_values_are_allowed(tmp_path):
-    path = tmp_path / "a.yaml"
-    path.write_text("model: {units: &u 64, embedding_size: *u}")
-    values = read_values(path)
-    assert values == {"model.units": 64, "model.embedding_size": 64}
+@pytest.mark.parametrize(
+    "text, values",
+    [
+        ("{units: &u 64, seed: *u}", [64, 64]),
+        ("model: {<<: {units: 3}}", [3]),
+        ("batch_size: 010", [10]),
+        ("max_length: 1_000", [1000]),
+        ("{learning_rate: 1, dropout: .5}", [1, 0.5]),
+        ("model: {bidirectional: no, use_bias: True}", [False, True]),
+        ("data: {source_language: no, dev: 2020-01-01}", ["no", "2020-01-01"]),
+        ("columns: [1, 2]", [("1", "2")]),
+        ("data: {weights: [3, 1.5]}", [(3, 1.5)]),
+        (
+            "data: {sentencepiece: {user_defined_symbols: [yes, 2024]}}",
+            [("yes", "2024")],
+        ),
+        (
+            "training: {clip_norm: ~, patience: , metric: !!int x}",
+            [None, None, "x"],
+        ),
+    ],
+)
+def test_settings_give_the_values_of_yaml_their_types(tmp_path, text, values):
+    (tmp_path / "a.yaml").write_text(text)
+    converted = convert_values(read_values(tmp_path / "a.yaml"))
+    assert list(converted.values()) == values

@@ -88,12 +88,15 @@ class Claim(_Strict):
 
 @dataclass(frozen=True)
 class Correlation(_Strict):
-    """A claimed correlation of two scores over a table; sign 0 claims none."""
+    """A claimed correlation of two scores over a table.
+
+    `sign` is positive or negative; 0 claims no correlation.
+    """
 
     claim: str
     section: str
     of: tuple[Score, Score]
-    sign: Literal[-1, 0, 1]
+    sign: int
     table: str
 
 
@@ -206,7 +209,7 @@ def read_plan(name: str | Path) -> Plan:
     Example:
         >>> row = read_plan("builtin").rows["reverse"]
         >>> row.after, row.changes
-        ('base', {'model.reverse_source': True})
+        ('base', {'model.reverse_source': 'true'})
     """
     try:
         file = config_from_dict(_read_values(str(name)), PlanFile)

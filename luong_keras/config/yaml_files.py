@@ -11,12 +11,14 @@ from luong_keras.missing_package import needs
 def read_yaml(path: Path) -> Any:
     """Return the content of a YAML or JSON file.
 
+    All values of YAML but null are texts.
+
     Raises:
         FileNotFoundError: If the file does not exist.
         ValueError: If the file cannot be read, or is not YAML or JSON.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise FileNotFoundError(
             f"Expected: a file of settings, YAML or JSON. Received: {path}, "
@@ -54,21 +56,20 @@ def _parse_yaml(path, text):
     with needs("pyyaml"):
         import yaml
 
+    null, merge = "tag:yaml.org,2002:null", "tag:yaml.org,2002:merge"
+
     class Loader(yaml.SafeLoader):
-        def construct_object(self, node, deep=False):
-            try:
-                return super().construct_object(node, deep)
-            except ValueError as error:
-                if not isinstance(node, yaml.ScalarNode):
-                    raise
-                # Such as the date 2020-13-45.
-                raise yaml.constructor.ConstructorError(
-                    None, None, str(error), node.start_mark
-                ) from None
+        # Each setting knows its type, and YAML would read `no` as false, 010
+        # as 8 and 1:30 as 90.
+        yaml_implicit_resolvers = {
+            first: [pair for pair in pairs if pair[0] in (null, merge)]
+            for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        }
+        yaml_constructors = {null: yaml.SafeLoader.construct_yaml_null}
 
         def construct_mapping(self, node, deep=False):
-            super().construct_mapping(node, deep=True)
-            return _build_section(path, self.construct_pairs(node, deep=True))
+            super().construct_mapping(node)
+            return _build_section(path, self.construct_pairs(node))
 
     try:
         # A few nested aliases of lists could expand beyond the memory.

@@ -42,7 +42,7 @@ def working_folder(tmp_path, monkeypatch):
     (tmp_path / "begun" / "config.json").write_text("{}")
     (tmp_path / "wrong.yaml").write_text("model: {units: x}")
     (tmp_path / "number.yaml").write_text("1: 2")
-    (tmp_path / "date.yaml").write_text("epochs: 2020-13-45")
+    (tmp_path / "clock.yaml").write_text("epochs: 1:30")
     (tmp_path / "pairs.tsv").write_text("a\tb\n")
 
 
@@ -70,7 +70,7 @@ def working_folder(tmp_path, monkeypatch):
         ("train --config wrong.yaml", ["model.units", "int", "'x'"]),
         ("train --config no.yaml", ["no.yaml", "does not exist"]),
         ("train --config number.yaml", ["no setting '1'", "number.yaml"]),
-        ("train --config date.yaml", ["date.yaml is not YAML", "line 1"]),
+        ("train --config clock.yaml", ["epochs", "Expected int", "'1:30'"]),
         ("train none.tsv", ["none.tsv, which does not exist"]),
         ("train a.txt", ["both sides", "Received: a.txt"]),
         ("train pairs.tsv b c", ["Received: pairs.tsv b c"]),
