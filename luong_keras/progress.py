@@ -131,31 +131,6 @@ def with_bar(
             advance(1)
 
 
-@contextlib.contextmanager
-def bar_of_lines(what: str, total: int) -> Iterator[Callable[[str], None]]:
-    """Show a bar for a step that reports its work line by line.
-
-    Args:
-        what: The step, in a few words.
-        total: The number of lines.
-
-    Yields:
-        A function that prints a line.
-
-    Example:
-        >>> with bar_of_lines("checking", total=2) as say:
-        ...     say("checked: operations")
-        checked: operations
-    """
-    with progress_bar(what, total) as advance:
-
-        def say(line: str) -> None:
-            print(line)
-            advance(1)
-
-        yield say
-
-
 def terminal(stream: IO[str], narrowest: int = _NARROWEST) -> Console | None:
     """Return the terminal of a stream, if a line can be redrawn on it.
 

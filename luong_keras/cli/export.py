@@ -16,7 +16,6 @@ from tyro.conf import (
 
 from luong_keras.cli.parsing import Option, check_run_dirs
 from luong_keras.cli.settings_flags import SearchFlags, override_search
-from luong_keras.progress import bar_of_lines
 from luong_keras.recipe.stored_settings import run_config
 from luong_keras.serving.limits import ServingLimits
 
@@ -71,7 +70,6 @@ def run(arguments: Export) -> int:
         requests_sample=True,
         max_beam_size=arguments.max_beam_size,
     )
-    from luong_keras.serving.saved_model_checks import CHECKS
     from luong_keras.serving.saved_model_session import SavedModelError
     from luong_keras.translator import Translator
 
@@ -83,13 +81,12 @@ def run(arguments: Export) -> int:
         fold_embedding=arguments.fold_embedding,
     )
     try:
-        with bar_of_lines("writing and checking the export", CHECKS) as say:
-            folder = translator.export(
-                arguments.output,
-                arguments.weights_dtype,
-                say=say,
-                limits=ServingLimits(arguments.max_rows),
-            )
+        folder = translator.export(
+            arguments.output,
+            arguments.weights_dtype,
+            say=print,
+            limits=ServingLimits(arguments.max_rows),
+        )
     except SavedModelError as error:
         print(f"Nothing was exported. {error}", file=sys.stderr)
         return 1

@@ -24,7 +24,7 @@ from luong_keras.files.path_checks import no_pattern
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.inference.translation import best_of
 from luong_keras.models.translation_model import TranslationModel
-from luong_keras.progress import bar_of_lines, no_output
+from luong_keras.progress import no_output
 from luong_keras.recipe.decisions import (
     decide_languages,
     decide_metric,
@@ -69,7 +69,6 @@ from luong_keras.recipe.vocabularies import (
     print_unknown_tokens,
 )
 from luong_keras.serving.export import export_saved_model, next_version
-from luong_keras.serving.saved_model_checks import CHECKS
 from luong_keras.tables import pluralize, sample_table
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.truncation import TruncationInParts
@@ -272,11 +271,10 @@ def score_and_export(
                 run.plots / "alignment.png",
             )
     version = run.export / str(next_version(run.export))
-    with bar_of_lines("writing and checking the export", CHECKS) as say:
-        folder = export_saved_model(
-            translator,
-            version,
-            say=say,
-            extra_files=parent_files(run.path, translator.translation_model),
-        )
+    folder = export_saved_model(
+        translator,
+        version,
+        say=print,
+        extra_files=parent_files(run.path, translator.translation_model),
+    )
     print("exported to", folder)

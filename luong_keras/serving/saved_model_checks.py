@@ -33,8 +33,6 @@ _REFUSAL_REASONS = {
 # Strings may differ only where the scores of two translations are this near.
 NEAR_TIE = 1e-4
 TOLERANCE = 1e-5
-#: Number of lines that `check_saved_model` reports.
-CHECKS = 3
 
 
 def check_saved_model(
