@@ -17,12 +17,12 @@ import os
 import tempfile
 from pathlib import Path
 
+import numpy as np
 from input_pipeline import tokenizers
 
-from luong_keras.data.batch_order import batch_shapes, padding_share
 from luong_keras.data.batching import TrainingBatches
 from luong_keras.data.corpus_writer import write_corpus
-from luong_keras.data.padding import FEW_WIDTHS, WIDTHS
+from luong_keras.data.padding import FEW_WIDTHS, WIDTHS, padded_width
 from luong_keras.data.phrasebook import split_pairs
 from luong_keras.data.text_files import read_pairs
 
@@ -54,6 +54,22 @@ def texts() -> dict[str, list[tuple[str, str]]]:
     return found
 
 
+def epoch_sizes(batches: TrainingBatches, epoch: int) -> np.ndarray:
+    """Return the rows, source columns, target columns and tokens of batches."""
+    steps = batches.steps_per_epoch
+    sizes = [
+        (
+            *batch["source"].shape,
+            batch["target_in"].shape[1],
+            sum(np.count_nonzero(batch[n]) for n in ("source", "target_in")),
+        )
+        for batch in batches.dataset(
+            epoch * steps, (epoch + 1) * steps
+        ).as_numpy_iterator()
+    ]
+    return np.array(sizes, np.int64)
+
+
 def report(name: str, pairs: list[tuple[str, str]], epochs: list[int]) -> None:
     """Print a line for each choice of widths."""
     kind, size, longest, batch_size = SETTINGS[name]
@@ -67,16 +83,20 @@ def report(name: str, pairs: list[tuple[str, str]], epochs: list[int]) -> None:
         )
         print(f"\n{name}: {batches.steps_per_epoch} batches an epoch")
         print(f"{'widths':16} padding   shapes after epochs {epochs}")
-        sizes = [batches.sizes(epoch) for epoch in range(max(epochs))]
+        sizes = [epoch_sizes(batches, epoch) for epoch in range(max(epochs))]
         for choice, widths in CHOICES.items():
             seen: set[tuple[int, ...]] = set()
             counts = []
-            for epoch, epoch_sizes in enumerate(sizes, start=1):
-                seen |= set(map(tuple, batch_shapes(epoch_sizes, widths)))
+            shares = []
+            for epoch, (rows, *columns, tokens) in enumerate(
+                (size.T for size in sizes), start=1
+            ):
+                source, target = (padded_width(c, widths) for c in columns)
+                seen |= set(zip(rows, source, target, strict=True))
+                shares.append(1 - tokens.sum() / (rows @ (source + target)))
                 if epoch in epochs:
                     counts.append(len(seen))
-            share = padding_share(sizes[0], widths)
-            print(f"{choice:16} {share:7.1%}   {counts}", flush=True)
+            print(f"{choice:16} {shares[0]:7.1%}   {counts}", flush=True)
 
 
 def main() -> None:

@@ -43,14 +43,17 @@ def test_fit_trains_on_pairs_and_writes_the_run_folder(
     folder, words = tmp_path / "run", tmp_path / "words"
     words.write_text("door Tür 0.7\n", encoding="utf-8")
     settings = SETTINGS | {"decoding.dictionary": str(words)}
+    # SentencePiece deletes zero width spaces.
+    pairs = [*PAIRS, ("\u200b", "x")]
     translator = Translator.fit(
-        PAIRS, "small", run_dir=folder, epochs=1, **settings
+        pairs, "small", run_dir=folder, epochs=1, **settings
     )
     printed = capsys.readouterr().out
     assert "4 as data.dev and 4 as data.test" in printed
-    assert "32 training pairs\n" in printed and "skipped" not in printed
+    assert "33 training pairs\n" in printed and "skipped" not in printed
     assert "subwords instead of 8000" in printed
-    assert "1 batch an epoch; too long: 0 pairs left out, 0 cut" in printed
+    line = "1 batch an epoch; too long: 0 pairs left out, 0 cut"
+    assert f"{line}; without tokens: 1\n" in printed
     # A table, not the JSON of results.jsonl.
     assert "\nperplexity  " in printed and "{" not in printed
     assert isinstance(translator, Translator)

@@ -1,39 +1,10 @@
-"""Orders that are pure functions of their seeds, and the shapes of batches."""
+"""Orders that are pure functions of their seeds."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from luong_keras.data.padding import padded_width
 from luong_keras.with_tensorflow import tf
-
-
-def batch_shapes(sizes: np.ndarray, widths: Sequence[int] = ()) -> np.ndarray:
-    """Compute the shapes of batches that are padded to some widths.
-
-    Args:
-        sizes: The result of `TrainingBatches.sizes`.
-        widths: As in `TrainingBatches.dataset`.
-
-    Returns:
-        (N, 3) integer array: for each batch the rows, the columns of `source`
-        and the columns of `target_in`.
-    """
-    return np.column_stack([sizes[:, 0], padded_width(sizes[:, 1:3], widths)])
-
-
-def padding_share(sizes: np.ndarray, widths: Sequence[int] = ()) -> float:
-    """Compute the share of padding in batches.
-
-    Args:
-        sizes: The result of `TrainingBatches.sizes`.
-        widths: As in `TrainingBatches.dataset`.
-
-    Returns:
-        The share of `<pad>` in `source` and `target_in`, from 0 to 1.
-    """
-    rows, source, target = batch_shapes(sizes, widths).T
-    return float(1 - sizes[:, 3].sum() / (rows * (source + target)).sum())
 
 
 class Mixture:

@@ -207,29 +207,6 @@ class TrainingBatches:
             yield from batches
             step += len(batches)
 
-    def sizes(self, epoch: int = 0) -> np.ndarray:
-        """Compute the sizes of an epoch's batches, in one pass.
-
-        Args:
-            epoch: The epoch, from 0.
-
-        Returns:
-            (N, 4) integer array: for each batch the rows, the columns of
-            `source` and of `target_in`, and the tokens in both.
-        """
-        source, target = self._pairs.source_lengths, self._pairs.target_lengths
-        sizes = [
-            (
-                len(lines),
-                source[lines].max(),
-                target[lines].max() + 1,  # `<s>`
-                source[lines].sum() + target[lines].sum() + len(lines),
-            )
-            for pool in range(self.pools_per_epoch)
-            for lines in self.pool_lines(epoch, pool)
-        ]
-        return np.array(sizes, np.int64)
-
     @property
     def fingerprint(self) -> str:
         """A hash of everything that determines the batches."""

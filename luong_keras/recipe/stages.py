@@ -13,10 +13,8 @@ import keras
 
 from luong_keras.config import DataConfig, RunConfig
 from luong_keras.data import phrasebook
-from luong_keras.data.batch_order import batch_shapes, padding_share
 from luong_keras.data.batching import TrainingBatches
 from luong_keras.data.datasets import Datasets
-from luong_keras.data.padding import WIDTHS
 from luong_keras.evaluation.plots import plot_alignment
 from luong_keras.files.atomic_file import write_text
 from luong_keras.files.folder_lock import lock_folder
@@ -220,22 +218,16 @@ def _read_prepared_run(config: RunConfig, run: RunFolder) -> PreparedRun:
 
 
 def _print_batches(batches: TrainingBatches, devices: Devices) -> None:
+    empty = f"; without tokens: {batches.empty}" if batches.empty else ""
     print(
         f"{pluralize(batches.steps_per_epoch, 'batch', 'batches')} an epoch; "
-        f"too long: {batches.dropped} pairs left out, {batches.cut} cut"
+        f"too long: {batches.dropped} pairs left out, {batches.cut} cut{empty}"
     )
-    if not devices.on_jax:
-        return
-    sizes = batches.sizes()
-    shapes = {tuple(shape) for shape in batch_shapes(sizes, WIDTHS)}
-    print(
-        f"{pluralize(devices.count, 'device')}, "
-        f"{pluralize(devices.world, 'process', 'processes')}; "
-        f"{pluralize(len(shapes), 'program')} to compile for the shapes of the "
-        "first epoch, "
-        f"{padding_share(sizes, WIDTHS):.1%} padding "
-        f"(without rounding up: {padding_share(sizes):.1%})"
-    )
+    if devices.on_jax:
+        print(
+            f"{pluralize(devices.count, 'device')}, "
+            f"{pluralize(devices.world, 'process', 'processes')}"
+        )
 
 
 def score_and_export(

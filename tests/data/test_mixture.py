@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from luong_keras.config import DataConfig
-from luong_keras.data.batch_order import Mixture, padding_share
+from luong_keras.data.batch_order import Mixture
 from luong_keras.data.batching import TrainingBatches
 from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.data.sources.source_kinds import PlacedPair
@@ -116,16 +116,6 @@ def test_resuming_and_process_shares_give_the_same_batches(corpus):
     for whole, one, two in zip(straight, *halves, strict=False):
         both = np.concatenate([one["source"], two["source"]])
         assert both.tolist() == whole["source"]
-
-
-def test_padding_share_is_of_the_drawn_pairs(corpus):
-    batches = make(corpus)
-    cells = padding = 0
-    for batch in batches.dataset(0, batches.steps_per_epoch):
-        for name in ("source", "target_in"):
-            cells += batch[name].shape.num_elements()
-            padding += int((batch[name].numpy() == 0).sum())
-    assert padding_share(batches.sizes()) == pytest.approx(padding / cells)
 
 
 def test_unweighted_sources_act_as_one_text(corpus, tmp_path):
