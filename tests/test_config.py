@@ -293,7 +293,7 @@ def test_configurations_are_immutable():
     "assignments, message",
     [
         (["model.units=0"], "units must be at least 1. Received: units=0"),
-        (["model.dropout=1"], "`dropout` must be at least 0 and less than 1"),
+        (["model.dropout=1"], "dropout must be at least 0 and less than 1"),
         (
             ["model.attention.score_mode=location"],
             "kind='local' looks at a window",
@@ -318,15 +318,10 @@ def test_configurations_are_immutable():
         (["model.units=false"], "Expected int. Received: False"),
         (["training.seed=-1"], "seed must be at least 0"),
         (["training.samples=-1"], "samples must be at least 0"),
-        (
-            ["training.clip_norm=0"],
-            "`clip_norm` must be positive and finite, or null",
-        ),
+        (["training.clip_norm=0"], "clip_norm must be positive .*, or null"),
         (["model.initial_range=-1"], "initial_range must be at least 0"),
-        (
-            ["model.cell_clip=0"],
-            "`cell_clip` must be positive and finite, or null",
-        ),
+        (["model.cell_clip=0"], "cell_clip must be positive .*, or null"),
+        (["data.max_skipped=1.1"], "must be 0 to 1. Received: max_skipped=1.1"),
         (["model.attention.half_width=0"], "half_width must be at least 1"),
         (["model.source_features=0"], "source_features must be at least 1"),
         (["model.source_features=3"], "The source of a run is text"),
@@ -378,7 +373,7 @@ def test_configurations_are_immutable():
         ),
         (
             ["data.sentencepiece.character_coverage=0.9"],
-            "Expected: 0.98 to 1. Received: 0.9",
+            "0.98 to 1. Received: character_coverage=0.9",
         ),
         *(
             (

@@ -65,7 +65,7 @@ def test_beam_and_stack_sizes_follow_changed_settings(before, changes, after):
         ({"top_k": 0}, "top_k must be at least 1"),
         ({"no_repeat_ngram": 0}, "no_repeat_ngram must be at least 1"),
         ({"temperature": 0.0}, "temperature must be positive"),
-        ({"top_p": float("nan")}, "top_p is a probability.*top_p=nan"),
+        ({"top_p": float("nan")}, "top_p must be above 0.*top_p=nan"),
         ({"top_p": 90}, "above 0 and at most 1. Received: top_p=90"),
         ({"top_p": 1.01}, "above 0 and at most 1. Received: top_p=1.01"),
         ({"coverage_penalty": -1.0}, "coverage_penalty must be at least 0"),

@@ -31,8 +31,24 @@ class Settings:
         """Check everything else; a subclass overrides this."""
 
 
-def at_least(least: int, **values: float | None) -> None:
-    """Check that each of these is finite and at least `least`, or None.
+def check_number(
+    expected: str,
+    is_valid: Callable[[Any], bool],
+    optional: bool = False,
+    **values: float | None,
+) -> None:
+    """Check that each value is a valid number; `optional` also allows None."""
+    for name, value in values.items():
+        is_absent = optional and value is None
+        is_number = isinstance(value, numbers.Real)
+        if not is_absent and not (is_number and is_valid(value)):
+            raise ValueError(
+                f"{name} must be {expected}. Received: {name}={value!r}."
+            )
+
+
+def at_least(least: int, **values: int | None) -> None:
+    """Check that each value is at least `least`, or None.
 
     Example:
         >>> at_least(1, beam_size=0)
@@ -40,37 +56,23 @@ def at_least(least: int, **values: float | None) -> None:
         ...
         ValueError: beam_size must be at least 1. Received: beam_size=0.
     """
-    for name, value in values.items():
-        if value is not None and (
-            not isinstance(value, numbers.Real) or not least <= value < math.inf
-        ):
-            finite = "" if isinstance(value, int) else " and finite"
-            raise ValueError(
-                f"{name} must be at least {least}{finite}. Received: "
-                f"{name}={value!r}."
-            )
+    check_number(
+        f"at least {least}", lambda x: least <= x < math.inf, True, **values
+    )
 
 
-def check_positive_or_none(**limits: float | None) -> None:
-    """Check that each of these numbers is positive and finite, or None."""
-    for name, limit in limits.items():
-        if limit is not None and (
-            not isinstance(limit, numbers.Real) or not 0 < limit < math.inf
-        ):
-            raise ValueError(
-                f"`{name}` must be positive and finite, or null (None) for "
-                f"none. Received: {name}={limit!r}."
-            )
-
-
-def check_fraction(**fractions: float) -> None:
-    """Check that each of these numbers is at least 0 and less than 1."""
-    for name, fraction in fractions.items():
-        if not isinstance(fraction, numbers.Real) or not 0 <= fraction < 1:
-            raise ValueError(
-                f"`{name}` must be at least 0 and less than 1. Received: "
-                f"{name}={fraction!r}."
-            )
+check_not_negative = functools.partial(
+    check_number, "at least 0 and finite", lambda x: 0 <= x < math.inf, True
+)
+check_positive_or_none = functools.partial(
+    check_number,
+    "positive and finite, or null (None) for none",
+    lambda x: 0 < x < math.inf,
+    True,
+)
+check_fraction = functools.partial(
+    check_number, "at least 0 and less than 1", lambda x: 0 <= x < 1
+)
 
 
 def check_choice(choices: Iterable, advice: str = "", **arguments: Any) -> None:
@@ -96,10 +98,34 @@ recurrence='lsmt'. Did you mean lstm?
 # Types of numbers, each with the check of its values.
 Count: TypeAlias = Annotated[int, functools.partial(at_least, 1)]
 Natural: TypeAlias = Annotated[int, functools.partial(at_least, 0)]
-AtLeastOne: TypeAlias = Annotated[float, functools.partial(at_least, 1)]
-NonNegative: TypeAlias = Annotated[float, functools.partial(at_least, 0)]
+NonNegative: TypeAlias = Annotated[float, check_not_negative]
 Positive: TypeAlias = Annotated[float, check_positive_or_none]
 Fraction: TypeAlias = Annotated[float, check_fraction]
+AtLeastOne: TypeAlias = Annotated[
+    float,
+    functools.partial(
+        check_number, "at least 1 and finite", lambda x: 1 <= x < math.inf, True
+    ),
+]
+Temperature: TypeAlias = Annotated[
+    float,
+    functools.partial(
+        check_number, "positive and finite", lambda x: 0 < x < math.inf
+    ),
+]
+Probability: TypeAlias = Annotated[
+    float,
+    functools.partial(
+        check_number, "above 0 and at most 1", lambda x: 0 < x <= 1
+    ),
+]
+Share: TypeAlias = Annotated[
+    float, functools.partial(check_number, "0 to 1", lambda x: 0 <= x <= 1)
+]
+Coverage: TypeAlias = Annotated[
+    float,
+    functools.partial(check_number, "0.98 to 1", lambda x: 0.98 <= x <= 1),
+]
 
 # The classes of the values of a number's type, NumPy's among them.
 _NUMBERS: dict[type, type] = {int: numbers.Integral, float: numbers.Real}

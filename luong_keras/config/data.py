@@ -7,7 +7,13 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from luong_keras.config.checks import AtLeastOne, Count, Settings
+from luong_keras.config.checks import (
+    AtLeastOne,
+    Count,
+    Coverage,
+    Settings,
+    Share,
+)
 from luong_keras.special_tokens import SPECIAL_TOKENS
 
 
@@ -48,7 +54,7 @@ class SentencePieceConfig(Settings):
     ] = "nmt_nfkc"
     # share of the text's characters that get a subword, such as 0.9995 for
     # scripts of thousands of characters; other characters become <unk>
-    character_coverage: float = 1.0
+    character_coverage: Coverage = 1.0
     # split a character without a subword into its UTF-8 bytes instead of
     # <unk>; the bytes take 256 ids of the vocabulary
     byte_fallback: bool = False
@@ -57,12 +63,6 @@ class SentencePieceConfig(Settings):
     user_defined_symbols: tuple[str, ...] = ()
 
     def _check(self) -> None:
-        if not 0.98 <= self.character_coverage <= 1:
-            raise ValueError(
-                "character_coverage is a share of the text's characters. "
-                "Expected: 0.98 to 1. Received: "
-                f"{self.character_coverage}."
-            )
         symbols = self.user_defined_symbols
         for index, symbol in enumerate(symbols):
             if (
@@ -148,7 +148,7 @@ class DataConfig(Settings):
     processes: Count | None = None
     # share of the training pairs that may be bad and are left out; with 0 the
     # first bad pair stops the run
-    max_skipped: float = 0.05
+    max_skipped: Share = 0.05
 
     @property
     def languages(self) -> tuple[str, str]:
@@ -168,11 +168,6 @@ class DataConfig(Settings):
                 "already. Expected: at least 0, and tokenizer='words'. "
                 f"Received: new_words={self.new_words} with "
                 f"tokenizer={self.tokenizer!r}."
-            )
-        if not 0 <= self.max_skipped <= 1:
-            raise ValueError(
-                "max_skipped is a share of the training pairs. Expected: 0 "
-                f"to 1. Received: max_skipped={self.max_skipped}."
             )
 
 

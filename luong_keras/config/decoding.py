@@ -7,7 +7,13 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from luong_keras.config.checks import Count, NonNegative, Settings
+from luong_keras.config.checks import (
+    Count,
+    NonNegative,
+    Probability,
+    Settings,
+    Temperature,
+)
 
 # The maximum length if neither a run nor its user sets one.
 LIBRARY_RATIO, LIBRARY_OFFSET = 2.0, 20.0
@@ -35,11 +41,11 @@ class DecodingConfig(Settings):
     # "beam": the best hypotheses; "sampling": beam_size independent samples
     search: SearchKind = "beam"
     # sampling: the number by which the logits are divided
-    temperature: float = 1.0
+    temperature: Temperature = 1.0
     # sampling: draw from this many most probable words; from all if None
     top_k: Count | None = None
     # sampling: draw from the fewest words that together have this probability
-    top_p: float = 1.0
+    top_p: Probability = 1.0
     # sampling: the draws depend on this seed and the text of the sentence
     seed: int = 0
     # 0: plain sum of log-probabilities; 1: their mean (score / length**x)
@@ -89,16 +95,6 @@ class DecodingConfig(Settings):
             raise ValueError(
                 "no_repeat_ngram must be 8 or less. Received: "
                 f"no_repeat_ngram={self.no_repeat_ngram}."
-            )
-        if not 0 < self.temperature < math.inf:
-            raise ValueError(
-                "temperature must be positive and finite. Received: "
-                f"temperature={self.temperature}."
-            )
-        if not 0 < self.top_p <= 1:
-            raise ValueError(
-                "top_p is a probability, above 0 and at most 1. Received: "
-                f"top_p={self.top_p}."
             )
         self._check_lengths()
 

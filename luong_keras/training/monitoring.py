@@ -9,7 +9,11 @@ import keras
 import numpy as np
 from keras import ops
 
-from luong_keras.config.checks import at_least, check_choice, check_fraction
+from luong_keras.config.checks import (
+    check_choice,
+    check_fraction,
+    check_not_negative,
+)
 from luong_keras.layers.argument_checks import check_integers
 from luong_keras.tables import pluralize
 from luong_keras.training.schedules import current_rate, refuse_schedule
@@ -203,7 +207,7 @@ class ReduceOnPlateau(BestEpoch):
         super().__init__(monitor, mode)
         check_fraction(factor=factor)
         check_integers(minimum=0, patience=patience)
-        at_least(0, min_delta=min_delta, min_rate=min_rate)
+        check_not_negative(min_delta=min_delta, min_rate=min_rate)
         self.factor = factor
         self.patience = patience
         self.min_delta = min_delta

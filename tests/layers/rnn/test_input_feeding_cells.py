@@ -267,7 +267,7 @@ def test_cell_is_clipped_after_the_hidden_state_is_computed(float64):
 @pytest.mark.parametrize("clip", [0.0, -1.0])
 def test_clips_must_be_positive(clip):
     for name in ("cell_clip", "gradient_clip"):
-        with pytest.raises(ValueError, match=f"`{name}` must be positive"):
+        with pytest.raises(ValueError, match=f"{name} must be positive"):
             lk.InputFeedingLSTMCell(4, **{name: clip})
 
 
