@@ -55,7 +55,7 @@ class Preprocessor:
         """
         moses = moses_tools(self.language)
         if self.lowercase:
-            text = text.lower()
+            text = text.replace("\0", " ").lower()  # as `clean_text`
         if self.normalize_punctuation:
             text = moses["normalizer"].normalize(text)
         if self.tokenize:

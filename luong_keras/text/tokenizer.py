@@ -169,10 +169,16 @@ def clean_text(text: tf.Tensor, lowercase: bool) -> tf.Tensor:
 
     Args:
         text: Strings of any shape.
-        lowercase: Whether to lower-case.
+        lowercase: Whether to lower-case as Python's `str.lower` does, with
+            spaces for NUL characters. The 40 capital letters of Unicode 14,
+            such as U+2C2F, stay unchanged.
 
     Returns:
         Strings of the same shape.
+
+    Example:
+        >>> clean_text(tf.constant("ÄΣ"), lowercase=True).numpy().decode()
+        'äς'
     """
     text = tf.strings.unicode_transcode(
         text,
@@ -181,33 +187,11 @@ def clean_text(text: tf.Tensor, lowercase: bool) -> tf.Tensor:
         errors="replace",
         replacement_char=0xFFFD,
     )
-    return lower_case(text) if lowercase else text
-
-
-def lower_case(text: tf.Tensor) -> tf.Tensor:
-    """Lower-case as Python's `str.lower` does.
-
-    The 40 capital letters of Unicode 14, such as U+2C2F, stay unchanged.
-
-    Args:
-        text: Valid UTF-8 strings of any shape.
-
-    Returns:
-        Strings of the same shape.
-
-    Example:
-        >>> lower_case(tf.constant("ÄΣ")).numpy().decode()
-        'äς'
-    """
-    # Split at NUL: `tf.strings.lower` ends a string at its first NUL, and the
-    # attribute of an operation cannot contain a NUL.
-    parts = tf.strings.split(tf.reshape(text, [-1]), "\0")
-    lowered = tf.strings.lower(parts.flat_values, encoding="utf-8")
-    parts = parts.with_flat_values(tf.strings.join([lowered, "\0"]))
-    joined = tf.strings.reduce_join(parts, axis=-1)
-    lengths = tf.strings.length(joined) - 1
-    joined = tf.strings.substr(joined, tf.zeros_like(lengths), lengths)
-    return tf.ensure_shape(tf.reshape(joined, tf.shape(text)), text.shape)
+    if not lowercase:
+        return text
+    # `tf.strings.lower` ends a string at its first NUL.
+    spaced = tf.strings.regex_replace(text, r"\x00", " ")
+    return tf.strings.lower(spaced, encoding="utf-8")
 
 
 def table_asset(
