@@ -71,11 +71,12 @@ def word_list_checksums(config: RunConfig) -> dict[str, int]:
 
 def with_relative_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:
     """Return settings with paths relative to the run folder."""
-    for name in _READERS:
-        copy_path = getattr(run, name)
-        if getattr(config.decoding, name) == str(copy_path):
-            config = with_values(config, {f"decoding.{name}": copy_path.name})
-    return config
+    names = {
+        f"decoding.{name}": getattr(run, name).name
+        for name in _READERS
+        if getattr(config.decoding, name) == str(getattr(run, name))
+    }
+    return with_values(config, names)
 
 
 def with_absolute_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:
