@@ -53,7 +53,7 @@ class Align:
     # decoder step whose attention weights align a word: the step that produces
     # it, or the one that reads it; default: each run's decoding.alignment_step
     step: Option[AlignmentStep | None] = None
-    # the file to write; default: standard output
+    # the file to write; default, and -: standard output
     output: Option[Path | None] = None
     # a file of gold links, i-j a sure and ipj a possible one; prints the
     # alignment error rate, precision and recall
@@ -95,7 +95,8 @@ def run(arguments: Align) -> int:
     method = arguments.symmetrize or "grow-diag-final"
     # For each note, the number of pairs and the place of the first.
     pairs_read, notes = 0, dict[str, list[Any]]()
-    with _open_output(arguments.output) as file:
+    output = None if arguments.output == Path("-") else arguments.output
+    with _open_output(output) as file:
         for line in with_bar(lines, "aligning words"):
             links = line.forward
             if line.backward is not None:
@@ -118,8 +119,8 @@ def run(arguments: Align) -> int:
             f"recall {100 * scores.recall:.2f} %",
             file=sys.stderr,
         )
-    if arguments.output is not None:
-        print(f"{pluralize(pairs_read, 'pair')}: {arguments.output}")
+    if output is not None:
+        print(f"{pluralize(pairs_read, 'pair')}: {output}")
     return 0
 
 

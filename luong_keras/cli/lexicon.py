@@ -7,6 +7,7 @@ from tyro.conf import Positional
 
 from luong_keras.cli.parsing import Option
 from luong_keras.config.checks import at_least
+from luong_keras.files.path_checks import output_file
 from luong_keras.tables import pluralize
 from luong_keras.training.run_folder import RunFolder
 
@@ -65,6 +66,7 @@ def run(arguments: Lexicon) -> int:
     from luong_keras.translator import Translator
 
     folder = RunFolder(arguments.run_dir)
+    output = output_file(arguments.output or folder.shortlist)
     translator = Translator.from_run(arguments.run_dir, arguments.weights)
     if arguments.links is None:
         corpus = Corpus.open(folder.corpus)
@@ -81,7 +83,6 @@ def run(arguments: Lexicon) -> int:
             "Received: none, so the shortlist would be empty. Give more text, "
             "or a smaller --min-count."
         )
-    output = arguments.output or folder.shortlist
     write_dictionary(output, pairs)
     words = len({pair.source for pair in pairs})
     print(

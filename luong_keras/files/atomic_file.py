@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from luong_keras.files.path_checks import no_link
+from luong_keras.files.path_checks import no_link, output_file
 
 _PREFIX = ".partial-"
 # Errors of a full disk, a failed disk or one without permission to write.
@@ -54,7 +54,7 @@ def atomic_path(
     Raises:
         OSError: If the file cannot be written. The message names the file and
             the problem with the disk, and says that the old file is intact.
-        ValueError: If the path is a link.
+        ValueError: If the path is a link, a folder, a device or a pipe.
 
     Example:
         >>> import pathlib, tempfile
@@ -64,7 +64,7 @@ def atomic_path(
         >>> path.read_text(), temporary.exists()
         ('whole', False)
     """
-    path = no_link(path)
+    path = output_file(path)
     with explain_disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_partial_files(path.parent, path.name)

@@ -75,6 +75,28 @@ def no_link(path: str | os.PathLike[str], in_place: bool = False) -> Path:
     return path
 
 
+def output_file(path: str | os.PathLike[str]) -> Path:
+    """Return the path of a file to write, which must not be something else.
+
+    Raises:
+        ValueError: If the path is a link, a folder, a device, a pipe or `-`.
+
+    Example:
+        >>> output_file("-")
+        Traceback (most recent call last):
+        ValueError: Expected: the path of a file to write. Received: -, which \
+is a folder, a device, a pipe or standard output. Choose another path.
+    """
+    path = no_link(path)
+    if path == Path("-") or (path.exists() and not path.is_file()):
+        raise ValueError(
+            f"Expected: the path of a file to write. Received: {path}, which "
+            "is a folder, a device, a pipe or standard output. Choose another "
+            "path."
+        )
+    return path
+
+
 def no_pattern(path: str | os.PathLike[str]) -> Path:
     """Return the path of an export folder, which must not be a pattern.
 

@@ -18,6 +18,7 @@ from luong_keras.evaluation.translation_scores import (
     translation_scores,
 )
 from luong_keras.files.atomic_file import write_text
+from luong_keras.files.path_checks import output_file
 from luong_keras.missing_package import needs
 from luong_keras.progress import progress_bar
 from luong_keras.report.charts import Chart, Curve, bars, curves
@@ -80,9 +81,11 @@ def write_page(
 
     Raises:
         FileNotFoundError: If a folder has no run.
-        ValueError: If two runs have different test pairs.
+        ValueError: If two runs have different test pairs, or `output` is no
+            file.
         ImportError: If a package of the extra `train` is missing.
     """
+    output = output_file(output)
     templates = environment()
     runs = _read_runs(folders)
     scored = bool(runs[0].translations) and all(r.translations for r in runs)
@@ -109,7 +112,6 @@ def write_page(
         version=luong_keras.__version__,
         date=datetime.date.today().isoformat(),
     )
-    output = Path(output)
     write_text(output, page)
     return output
 

@@ -112,6 +112,7 @@ def test_links_are_compared_with_gold_links(
     rows[0][0] = rows[0][0].replace("-", "p")
     gold.write_text("".join(" ".join(row) + "\n" for row in rows))
     given = ["align", *files, "--gold", gold, "--gold-one-based"]
+    given += ["--output", "-"]
     assert call(*given) == [format_links(row) for row in links]
     (line,) = call.printed.err.splitlines()
     assert line.split(None, 1) == [

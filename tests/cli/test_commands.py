@@ -352,6 +352,11 @@ def test_lexicon_of_the_alignments_of_the_model(
     assert found == translator.translate([source for source, _ in PAIRS])
     call("lexicon", "--pairs", 1, "--output", run.path / "one")
     assert len(entries(run.path / "one")) < len(counts)
+    searches.clear()
+    for output in (run.path, "-"):
+        (error,) = call("lexicon", "--output", output, status=2)
+        assert "Expected: the path of a file to write" in error
+    assert not searches
 
 
 def test_lexicon_of_given_links(call, tmp_path):

@@ -150,6 +150,14 @@ def test_disk_errors_of_the_folder_are_explained(tmp_path):
         raise error
 
 
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+def test_only_files_are_replaced(tmp_path, make):
+    make(tmp_path / "a")
+    with pytest.raises(ValueError, match="which is a folder, a device"):
+        write_text(tmp_path / "a", "new")
+    assert file_names(tmp_path) == ["a"]
+
+
 def test_other_errors_are_raised_unchanged(tmp_path):
     with pytest.raises(IsADirectoryError), atomic_path(tmp_path / "a"):
         raise IsADirectoryError(errno.EISDIR, "a folder")
