@@ -37,7 +37,7 @@ class Evaluate:
     run_dir: Option[Path | None] = None
     # a file of translations of the pairs, to score instead of a run
     translations: Option[Path | None] = None
-    # files of further references, with one line per pair
+    # files of further references, with one line per pair; blank: none
     references: Option[tuple[Path, ...]] = ()
     # another run, or a file of translations, to compare with by a paired test
     baseline: Option[Path | None] = None
@@ -133,14 +133,12 @@ def _load_pairs(
     arguments: Evaluate, data: DataConfig
 ) -> tuple[str, Sequence[Any], Sequence[str] | None]:
     """Return the name of the pairs, the pairs, and the links of the words."""
+    from luong_keras.data.datasets import check_evaluation_pair, load_datasets
+
     if arguments.files:
         name = " ".join(map(str, arguments.files))
-        return (
-            name,
-            [(s, t) for s, t in read_given_pairs(arguments.files, data)],
-            None,
-        )
-    from luong_keras.data.datasets import load_datasets
+        pairs = read_given_pairs(arguments.files, data)
+        return name, list(map(check_evaluation_pair, pairs)), None
     from luong_keras.recipe.preparation import evaluation_pairs
 
     assert arguments.run_dir is not None

@@ -165,15 +165,15 @@ def read_evaluation_pairs(sources: Sequence[TextSource], part: str) -> Pairs:
     from luong_keras.data.text_files import read_text
 
     pairs = read_text(sources, False)
-    return [_check_evaluation_pair(pair, part) for pair in pairs]
+    return [check_evaluation_pair(pair, f" of data.{part}") for pair in pairs]
 
 
-def _check_evaluation_pair(pair: PlacedPair, part: str) -> tuple[str, str]:
+def check_evaluation_pair(pair: PlacedPair, of: str = "") -> tuple[str, str]:
     """Check a validation or test pair, and return its sentences."""
     result = check_pair(*pair)
     if isinstance(result, str):
         raise ValueError(
-            f"Pair {pair.place} of data.{part} cannot be used: "
+            f"Pair {pair.place}{of} cannot be used: "
             f"{REASONS[result]}. Received: {format_pair(pair)}. Correct it, or "
             "remove it."
         )

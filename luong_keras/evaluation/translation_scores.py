@@ -333,6 +333,9 @@ def _make_metric(
 def by_position(references: References) -> list[list[str]]:
     """Return the first references of all sentences, the second, and so on.
 
+    A blank one is replaced by another reference of its sentence: it would count
+    as a translation without words.
+
     Args:
         references: One reference per sentence, or a list of several.
 
@@ -341,8 +344,8 @@ def by_position(references: References) -> list[list[str]]:
             none.
 
     Example:
-        >>> by_position([["a", "b"], ["c", "d"]]), by_position(["a", "c"])
-        ([['a', 'c'], ['b', 'd']], [['a', 'c']])
+        >>> by_position([["a", "b"], ["c", ""]]), by_position(["a", "c"])
+        ([['a', 'c'], ['b', 'c']], [['a', 'c']])
     """
     lists = [[r] if isinstance(r, str) else list(r) for r in references]
     counts = {len(alternatives) for alternatives in lists}
@@ -353,7 +356,14 @@ def by_position(references: References) -> list[list[str]]:
             f"Received: {' and '.join(map(str, sorted(counts)))}. Repeat one "
             "where there are fewer."
         )
-    return [list(position) for position in zip(*lists, strict=True)]
+    filled = [
+        [
+            one if one.strip() else next(filter(str.strip, row), "")
+            for one in row
+        ]
+        for row in lists
+    ]
+    return [list(position) for position in zip(*filled, strict=True)]
 
 
 def check_sentences(hypotheses: Sequence[str], references: References) -> None:

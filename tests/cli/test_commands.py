@@ -506,6 +506,9 @@ def test_translations_of_a_file_are_scored_and_compared(two_files, capsys):
     lines = evaluate(capsys, *command).out.splitlines()
     assert lines[1] == f"translations  {right}"
     (bleu,) = [line for line in lines if line.startswith("BLEU")]
+    pairs.write_text("a\tb\n \t \n")
+    errors = evaluate(capsys, *command, status=2).err
+    assert "Pair pairs.tsv:2 cannot be used: the source" in errors
     values = f"{expected[0].second:.2f} ± {expected[0].second_interval:.2f}"
     assert values in bleu and bleu.endswith(f"{expected[0].p_value:.3f}")
 
@@ -534,6 +537,15 @@ def test_further_references_are_used(two_files, capsys):
         ],
     )
     assert found["bleu"]["score"] == pytest.approx(bleu.score)
+    # A blank line is no reference.
+    mixed.write_text("der Hund schläft heute\ndie\nnein\n")
+    other.write_text("\n \n\n")
+    given = two_files / "pairs.tsv", "--translations", mixed, "--json"
+    one, two = (
+        json.loads(evaluate(capsys, *given, *further).out)["bleu"]["score"]
+        for further in ([], ["--references", other])
+    )
+    assert 0 < one == two
 
 
 @pytest.mark.slow
