@@ -703,13 +703,15 @@ def test_dataset_dicts_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("batched", [False, True])
-def test_labels_of_a_tensorflow_dataset_are_no_text(tmp_path, batched):
+def test_labels_and_endless_data_sets_are_no_text(tmp_path, batched):
     import tensorflow as tf
 
     dataset = tf.data.Dataset.from_tensor_slices((["good", "bad"], [1, 0]))
     dataset = dataset.batch(2) if batched else dataset
     with pytest.raises(ValueError, match="pairs of strings.*int32"):
         text_settings(RunFolder(tmp_path), dataset)
+    with pytest.raises(ValueError, match="Leave out `repeat`"):
+        text_settings(RunFolder(tmp_path), dataset.repeat().prefetch(1))
 
 
 def test_records_may_have_numbers_as_keys(tmp_path):

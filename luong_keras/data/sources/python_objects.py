@@ -68,6 +68,12 @@ def read_tensorflow(
     """Return the pairs of a data set of single elements or batches."""
     from luong_keras.with_tensorflow import tf
 
+    if dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
+        raise ValueError(
+            "Expected: a tf.data.Dataset that ends; training repeats its pairs "
+            "itself. Received: one that repeats for ever. Leave out `repeat`, "
+            "or end it with `take`."
+        )
     # A number stands for a tensor that is not text.
     example = tf.nest.map_structure(
         lambda spec: "" if _is_text(spec) else 0.0, dataset.element_spec
