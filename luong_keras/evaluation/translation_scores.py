@@ -1,6 +1,6 @@
 """BLEU, chrF and TER of one system, and comparisons of two systems."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -356,14 +356,10 @@ def by_position(references: References) -> list[list[str]]:
             f"Received: {' and '.join(map(str, sorted(counts)))}. Repeat one "
             "where there are fewer."
         )
-    filled = [
-        [
-            one if one.strip() else next(filter(str.strip, row), "")
-            for one in row
-        ]
-        for row in lists
-    ]
-    return [list(position) for position in zip(*filled, strict=True)]
+    for row in lists:
+        other = next(filter(str.strip, row), "")
+        row[:] = [one if one.strip() else other for one in row]
+    return [list(position) for position in zip(*lists, strict=True)]
 
 
 def check_sentences(hypotheses: Sequence[str], references: References) -> None:
@@ -374,11 +370,8 @@ def check_sentences(hypotheses: Sequence[str], references: References) -> None:
         references: Reference translations.
 
     Raises:
-        ValueError: If either is a single string, or if the lists are empty or
-            of different lengths.
-
-    Example:
-        >>> check_sentences(["ein Test"], ["ein Test"])
+        ValueError: If either is a single string or has a value that is no
+            string, or if the lists are empty or of different lengths.
     """
     for name, value in (("hypotheses", hypotheses), ("references", references)):
         if isinstance(value, str):
@@ -386,6 +379,15 @@ def check_sentences(hypotheses: Sequence[str], references: References) -> None:
                 f"`{name}` must be a list of sentences. Received one string: "
                 f"{value!r}. Put it into a list."
             )
+        for place, texts in enumerate(value):
+            several = name == "references" and isinstance(texts, Iterable)
+            if not isinstance(texts, str) and not (
+                several and all(isinstance(text, str) for text in texts)
+            ):
+                raise ValueError(
+                    f"`{name}` must be sentences, each a str. Received: "
+                    f"{texts!r:.80} at place {place}. Correct it."
+                )
     if len(hypotheses) != len(references):
         raise ValueError(
             "`hypotheses` and `references` must have equally many sentences. "
@@ -394,6 +396,5 @@ def check_sentences(hypotheses: Sequence[str], references: References) -> None:
         )
     if len(hypotheses) == 0:  # a column of a data frame has no truth value
         raise ValueError(
-            "A score needs at least one sentence. Received: empty lists. Check "
-            "the file that the sentences come from."
+            "A score needs at least one sentence. Received: empty lists."
         )

@@ -55,6 +55,11 @@ def test_options_reach_score_and_signature(lowercase, tokenize, parts):
         ([], [], "empty lists"),
         ("a b", ["a b"], "`hypotheses` must be a list"),
         (["a b"], "a b", "`references` must be a list"),
+        (["a", None], ["a"] * 2, "`hypotheses` .* Received: None at place 1"),
+        (["a", ["b"]], ["a"] * 2, r"`hypotheses` .* \['b'\] at place 1"),
+        (["a"], [math.nan], "`references` .* nan at place 0"),
+        (["a"], [b"a"], "`references` .* b'a' at place 0"),
+        (["a"], [["a", None]], "`references` .* None] at place 0"),
     ],
 )
 def test_invalid_sentences_are_refused(hypotheses, references, message):
