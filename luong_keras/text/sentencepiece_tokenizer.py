@@ -28,7 +28,11 @@ from luong_keras.with_tensorflow import tf
 _SPACE = "\u2581"  # SentencePiece's mark for a space
 # A byte that valid UTF-8, and therefore a token, never contains.
 _CUT = b"\xff"
-_MAX_LINE_BYTES = 100_000
+# SentencePiece skips longer lines silently. Those of a corpus are shorter, also
+# if Moses' rules make seven bytes of each character.
+_MAX_LINE_BYTES = 200_000
+# It also skips lines with this character, its mark for an unknown one.
+_RESERVED = "\u2585".encode()
 
 
 class VocabularySizeError(ValueError):
@@ -131,7 +135,8 @@ class SentencePieceTokenizer(Tokenizer):
         Raises:
             VocabularySizeError: If the text has too few different characters
                 and words for this size, or too many different characters.
-            ValueError: If an argument is invalid, or the text is empty.
+            ValueError: If an argument is invalid, the text is empty, or a line
+                is too long.
         """
         with needs("sentencepiece"):
             import sentencepiece
@@ -162,7 +167,9 @@ class SentencePieceTokenizer(Tokenizer):
                 for batch in map_lines(
                     lambda text: clean_text(text, lowercase), lines
                 ):
-                    yield from batch.numpy().tolist()
+                    for line in batch.numpy().tolist():
+                        _check_length(line)
+                        yield from line.split(_RESERVED)
             except BaseException as error:  # including Ctrl-C
                 failures.append(error)
                 raise
@@ -192,8 +199,6 @@ class SentencePieceTokenizer(Tokenizer):
                 unk_piece=UNK,
                 bos_piece=BOS,
                 eos_piece=EOS,
-                # In bytes: longer lines would be skipped silently, and those
-                # of a corpus are shorter.
                 max_sentence_length=_MAX_LINE_BYTES,
                 # The number of threads is written into the model.
                 num_threads=1,
@@ -258,6 +263,14 @@ class SentencePieceTokenizer(Tokenizer):
         # A byte of `byte_fallback` may be a line end, which no sentence has.
         text = tf.strings.regex_replace(text, r"[\n\r]", " ")
         return tf.strings.regex_replace(text, "^ +|( ) +", r"\1")
+
+
+def _check_length(line: bytes) -> None:
+    if len(line) > _MAX_LINE_BYTES:
+        raise ValueError(
+            f"Expected: lines of at most {_MAX_LINE_BYTES:,} bytes. Received: "
+            f"{line[:80]!r}…, of {len(line):,}. Divide it into sentences."
+        )
 
 
 # What to do, by a part of SentencePiece's message.

@@ -104,8 +104,8 @@ def test_words_that_are_no_line_of_their_own_are_refused(word, received):
         WordTokenizer.from_words(["x", "y", word])
 
 
-def test_subwords_are_learned_from_long_lines():
-    long_line = "Ω " * 20_000
+def test_subwords_are_learned_from_long_lines_and_reserved_characters():
+    long_line = "Ω " * 20_000 + "▅"
     made = SentencePieceTokenizer.train(["a b c", long_line], 10)
     assert UNK_ID not in made.encode(["Ω"]).to_list()[0]
 
@@ -162,6 +162,7 @@ def test_a_model_with_other_ids_is_refused(tmp_path):
         (["a cat"], 5000, "smaller `vocabulary_size`"),
         (["the quick brown fox"], 6, "larger `vocabulary_size`"),
         ([], 100, "no sentence"),
+        (["a b c", "a " * 100_001], 10, "Received: b'a a .*, of 200,002"),
     ],
 )
 def test_impossible_subword_vocabularies_are_refused(lines, size, message):
