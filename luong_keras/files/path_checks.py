@@ -122,7 +122,8 @@ def local_path(path: str | os.PathLike[str]) -> Path:
     """Return a path, which must be on this machine.
 
     Raises:
-        ValueError: If the path is an address such as `gs://bucket/model`.
+        ValueError: If the path is an address such as `gs://bucket/model`,
+            begins with `~`, or is not UTF-8.
 
     Example:
         >>> local_path("gs://bucket/model/1")
@@ -140,5 +141,16 @@ is written.
             "Expected: a folder or file of this machine. Received: "
             f"{received}, which begins with {scheme[1]}:. Give a path here, "
             "and copy what is written."
+        )
+    if text.split("/")[0] == "~":
+        raise ValueError(
+            "Expected: a folder or file of this machine. Received: "
+            f"{text}, which begins with ~. Only a shell replaces it, and not "
+            f"after a =. Write {os.path.expanduser(text)}."
+        )
+    # Python keeps other bytes of a name as lone surrogates.
+    if re.search("[\ud800-\udfff]", text):
+        raise ValueError(
+            f"Expected: a path in UTF-8. Received: {text!r}. Rename it."
         )
     return Path(path)

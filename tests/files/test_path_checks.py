@@ -160,25 +160,32 @@ def test_folders_of_a_run_can_be_links(tmp_path):
         ["train", "--run-dir", "hdfs://host/run"],
         ["report", "gs://bucket/run"],
         ["report", "run", "--output", "gs://bucket/report.html"],
+        ["report", "run", "--output", "~/report.html"],
     ],
 )
-def test_commands_refuse_urls_as_paths(
+def test_commands_refuse_urls_and_tildes_as_paths(
     tmp_path, monkeypatch, capsys, arguments
 ):
     monkeypatch.chdir(tmp_path)
     made_up_run("run", GOOD)
-    address = next(each for each in arguments if "://" in each)
+    address = next(each for each in arguments if "/" in each)
     assert main(arguments) == 2
     assert f"Received: {address}, which begins" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
-def test_exports_and_run_folders_refuse_urls(tmp_path, monkeypatch):
+def test_exports_and_run_folders_refuse_urls_and_other_bytes(
+    tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match="begins with gs:"):
         export_saved_model(None, "gs://bucket/model/1")
     with pytest.raises(ValueError, match="begins with s3:"):
         RunFolder("s3://bucket/run")
+    with pytest.raises(
+        ValueError, match=r"path in UTF-8. Received: 'a\\udce9'"
+    ):
+        RunFolder("a\udce9")
     assert list(tmp_path.iterdir()) == []
 
 
