@@ -354,6 +354,12 @@ def read(path, content, requested=None, skip=False):
         ("a.tsv", b"3\tx\ty\n4\tz\tw\n", ("2", "3"), XYZW),
         ("a.tsv", b"2\ty\n3\tw\n", ("1", "2"), [("2", "y"), ("3", "w")]),
         ("a.csv", b"1,x\n", ("2", "1"), [("x", "1")]),
+        ("a.tsv", b"2\t1\nx\ty\n", ("1", "2"), [("2", "1"), ("x", "y")]),
+        ("a.tsv", b"0\t1\nx\ty\n", ("0", "1"), [("x", "y")]),
+        # Two codes may be words; names of the requested languages are not.
+        ("a.tsv", b"it\tes\nx\ty\n", ("1", "2"), [("it", "es"), ("x", "y")]),
+        ("a.tsv", b"de\ten\nx\ty\n", ("1", "2"), [("x", "y")]),
+        ("a.tsv", b"French\tEnglish\nx\ty\n", ("1", "2"), [("x", "y")]),
         # Empty lines are skipped.
         ("a.tsv", b"x\ty\n\nz\tw\n\n", None, XYZW),
         ("a.csv", b"\nid,en,de\n1,x,y\n", None, [("x", "y")]),

@@ -41,8 +41,8 @@ def _choose_columns(
 ) -> tuple[Columns, bool]:
     """Choose columns of a file whose first line may be a header.
 
-    The line is a header if it has the requested names, or names from which
-    the source and the target column can be guessed.
+    The line is a header if columns are requested by name, or if it has names
+    from which the source and the target column can be guessed.
 
     Args:
         cells: The cells of the first line.
@@ -58,13 +58,13 @@ def _choose_columns(
         ValueError: If more than two columns exist and none can be chosen.
     """
     name, count = path.name, len(cells)
-    guess = guess_columns(cells, requested.languages)
-    if (columns := requested.columns) is not None:
-        indices = find_columns(cells, columns, name)
-        # A single cell that equals a requested number makes no header.
-        numbers = all(map(str.isdecimal, columns))
-        header = not numbers or {*columns} <= {*cells} or guess is not None
-        names = cells if header else [str(i + 1) for i in range(count)]
+    columns, numbers = requested.columns, [str(i + 1) for i in range(count)]
+    by_number = columns is not None and {*columns} <= {*numbers}
+    guess = guess_columns(cells, requested.languages, not by_number)
+    if columns is not None:
+        header = not by_number or guess is not None
+        names = cells if header else numbers
+        indices = find_columns(names, columns, name)
         chosen = describe_columns(names, indices, name, "as data.columns says")
         if not header:
             pair = _describe_first_pair(cells, indices)
