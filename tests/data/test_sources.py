@@ -301,6 +301,9 @@ def test_named_columns_are_reported_or_refused():
         choose_columns(["english", "german"], requested, "x")
     with pytest.raises(ValueError, match="must be two columns"):
         choose_columns(["a", "b"], RequestedColumns(columns=("a", "1")), "x")
+    with pytest.raises(ValueError, match="'a', the name of several columns"):
+        requested = RequestedColumns(columns=("a", "b"))
+        choose_columns(["a", "b", "a"], requested, "x")
     with pytest.raises(ValueError, match=r"cannot be guessed.*data\.columns"):
         choose_columns(["a", "b", "c"], RequestedColumns(), "x")
 

@@ -85,7 +85,8 @@ def find_columns(
         The indices of the columns, from 0.
 
     Raises:
-        ValueError: If a column does not exist, or both are the same.
+        ValueError: If a column does not exist, if its name is that of several,
+            or if both are the same.
 
     Example:
         >>> find_columns(["id", "en", "de"], ("de", "2"), "x.csv")
@@ -98,6 +99,12 @@ def find_columns(
         is_number = column.isdecimal() and 1 <= int(column) <= len(names)
         if is_number and not all_named:
             indices.append(int(column) - 1)
+        elif list(names).count(column) > 1:
+            raise ValueError(
+                f"Expected: names of one column each. Received: {column!r}, "
+                f"the name of several columns of {origin}. Give the numbers of "
+                "both columns from 1, as in --columns 1 2."
+            )
         elif column in names:
             indices.append(list(names).index(column))
         else:
