@@ -110,10 +110,12 @@ def test_records_may_be_any_mappings(tmp_path, kind):
     ]
 
 
-def test_pairs_may_be_rows_of_an_array(tmp_path):
-    pairs = [np.array([f"a{i}", f"b{i}"]) for i in range(3)]
+@pytest.mark.parametrize("dtype", ["U2", "S2"])
+def test_pairs_may_be_rows_of_an_array(tmp_path, dtype):
+    pairs = np.array([[f"a{i}", f"b{i}"] for i in range(3)], dtype)
     settings = text_settings(RunFolder(tmp_path), pairs, pairs, pairs)
-    assert len(list(load_datasets(data_of(settings)).train())) == 3
+    found = list(load_datasets(data_of(settings)).train())
+    assert found == [(f"a{i}", f"b{i}") for i in range(3)]
 
 
 @pytest.mark.parametrize("cell", [np.array(["a", "b"]), [1]])

@@ -123,14 +123,16 @@ def read_iterable(
     return _pairs_of_records(rows, fields), fields
 
 
-def _check_pairs(rows: Iterable[Any]) -> Iterator[tuple[str, str]]:
+def _check_pairs(rows: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
     for number, row in enumerate(rows, start=1):
         try:
             texts = row[0], row[1]
             is_pair = not isinstance(row, str) and len(row) == 2
         except (TypeError, KeyError, IndexError):
             is_pair = False
-        if not is_pair or not all(isinstance(text, str) for text in texts):
+        if not is_pair or not all(
+            isinstance(text, str | bytes) for text in texts
+        ):
             raise ValueError(
                 "Expected: pairs of a source and a target sentence, both str. "
                 f"Received: {row!r:.200} as pair {number}."
