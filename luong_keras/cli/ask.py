@@ -46,6 +46,13 @@ PROGRAM = "luong-keras ask"
 _OPTIONS = [
     name for name in SEARCH_OPTIONS if name not in ("n_best", "replace_unknown")
 ]
+# Flags that are arguments of `TranslationClient`.
+_CLIENT_ARGUMENTS = [
+    "url", "model", "version", "label", "timeout", "request_timeout",
+    "batch_size", "concurrency", "alignment_step", "ca_certificate",
+    "client_certificate", "client_key",
+]  # fmt: skip
+Pairs = Iterator[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -178,19 +185,8 @@ def _ask_server(arguments: Ask) -> None:
     with (
         _one_line_warnings(),
         TranslationClient(
-            arguments.url,
-            arguments.model,
-            version=arguments.version,
-            label=arguments.label,
-            timeout=arguments.timeout,
-            request_timeout=arguments.request_timeout,
-            batch_size=arguments.batch_size,
-            concurrency=arguments.concurrency,
-            alignment_step=arguments.alignment_step,
             headers=_parse_headers(arguments.header),
-            ca_certificate=arguments.ca_certificate,
-            client_certificate=arguments.client_certificate,
-            client_key=arguments.client_key,
+            **{name: getattr(arguments, name) for name in _CLIENT_ARGUMENTS},
         ) as client,
     ):
         pairs = _pair_with_targets(lines, arguments.score)
@@ -199,9 +195,7 @@ def _ask_server(arguments: Ask) -> None:
         _print_answers(client, pairs, arguments)
 
 
-def _pair_with_targets(
-    lines: Iterator[str], file: Path | None
-) -> Iterator[tuple[str, str]]:
+def _pair_with_targets(lines: Iterator[str], file: Path | None) -> Pairs:
     """Yield each sentence with the translation to score, or "" without file."""
     if file is None:
         yield from ((line, "") for line in lines)
@@ -224,18 +218,16 @@ def _pair_with_targets(
 def _parse_headers(texts: Sequence[str]) -> dict[str, str]:
     headers: dict[str, str] = {}
     for text in texts:
-        name, colon, value = text.partition(":")
+        name, colon, value = map(str.strip, text.partition(":"))
         if not colon:
             raise ValueError(
                 "Expected: --header NAME:VALUE. Received: one without a "
                 "colon, which is not shown."
             )
-        if headers.setdefault(name.strip().lower(), value.strip()) != (
-            value.strip()
-        ):
+        if headers.setdefault(name.lower(), value) != value:
             raise ValueError(
-                f"Expected: each --header once. Received: {name.strip()} with "
-                "two values. Leave one out."
+                f"Expected: each --header once. Received: {name} with two "
+                "values. Leave one out."
             )
     return headers
 
@@ -256,26 +248,35 @@ def _show_warning(message: Any, *_: Any, **__: Any) -> None:
     print(f"{PROGRAM}: warning: {message}", file=sys.stderr)
 
 
-Pairs = Iterator[tuple[str, str]]
-
-
 def _print_answers(
     client: TranslationClient, pairs: Pairs, arguments: Ask
 ) -> None:
-    """Print a line per sentence, in order."""
+    """Print a line per sentence, in order, also of those before an error."""
+    errors: list[Exception] = []
     prints_json = arguments.n_best != 1 or arguments.alignments
     if arguments.score is None and not prints_json:
         sources = (source for source, _ in pairs)
         answers = client.translate_lines(sources, **_search_options(arguments))
     else:
         size = arguments.batch_size * arguments.concurrency
-        parts = iter(lambda: list(itertools.islice(pairs, size)), [])
+        read = _until_error(pairs, errors)
+        parts = iter(lambda: list(itertools.islice(read, size)), [])
         answers = _answer_parts(client, parts, arguments)
     with output_bar("asking") as advance:
         for answer in answers:
             # Flush, so that readers get each line at once.
             print(answer, flush=True)
             advance(1)
+    if errors:
+        raise errors[0]
+
+
+def _until_error(pairs: Pairs, errors: list[Exception]) -> Pairs:
+    """Yield the pairs until an error, which is appended to `errors`."""
+    try:
+        yield from pairs
+    except (OSError, ValueError) as error:
+        errors.append(error)
 
 
 def _draw_first(
@@ -350,9 +351,8 @@ def _answer_part(
     `failures`.
     """
     results_of = functools.partial(_results_until_failure, failures)
-    sources = [source for source, _ in part]
+    sources, targets = map(list, zip(*part, strict=True))
     if arguments.score is not None:
-        targets = [target for _, target in part]
         scored = results_of(client.score, sources, targets)
         return [
             (f"{translation.log_probability:.6f}", translation.truncated)
@@ -376,8 +376,7 @@ def _answer_part(
     return [
         (
             json.dumps(
-                [translation.as_dict(**links) for translation in nbest],
-                ensure_ascii=False,
+                [one.as_dict(**links) for one in nbest], ensure_ascii=False
             ),
             any(translation.truncated for translation in nbest),
         )

@@ -160,11 +160,15 @@ def test_sampling_options_exclude_alignments(ask, flag):
     assert "Received: --temperature, --top-k." in errors[-1]
 
 
-def test_number_of_targets_must_equal_number_of_sentences(ask, tmp_path):
+def test_number_of_targets_must_equal_number_of_sentences(ask, model, tmp_path):
+    model.answer = answer_by_hand
     (tmp_path / "two").write_text("x\ny\n")
     for count, message in ((1, "1 sentence, and more"), (3, "2 lines in")):
-        status, _, (line,) = ask(f"--score={tmp_path / 'two'}", *"abc"[:count])
+        given = f"--score={tmp_path / 'two'}", *LINES[:count]
+        status, printed, (line,) = ask(*given)
         assert status == 2 and message in line
+        # Sentences with a translation are answered.
+        assert len(printed) == min(count, 2)
 
 
 @pytest.mark.parametrize("size", [1, 3])
@@ -176,6 +180,10 @@ def test_translations_before_an_error_are_printed(ask, model, flag, size):
     status, printed, (line,) = ask(flag, *settings, lines=lines)
     assert (status, len(printed)) == (2, 8)
     assert "13 bytes at number 9" in line
+    # Also lines before one that cannot be read.
+    lines = b"a\nb\n\xff\n"
+    status, printed, (line,) = ask(flag, *settings, lines=lines)
+    assert (status, len(printed)) == (2, 2) and "Line 3 of standard" in line
 
 
 @pytest.mark.parametrize("flag", ["--n-best=1", "--n-best=2"])
