@@ -11,7 +11,9 @@ from luong_keras.data.corpus_writer import open_or_write_corpus, write_corpus
 PAIRS = [("a b", "x"), ("c\u00a0d", "y ü z"), ("e", "漢字\u2003w")]
 
 
-def test_lines_are_read_in_any_order(tmp_path):
+@pytest.mark.parametrize("chunk", [1 << 22, 4])
+def test_lines_are_read_in_any_order(tmp_path, monkeypatch, chunk):
+    monkeypatch.setattr("luong_keras.data.corpus._CHUNK", chunk)
     written = write_corpus(PAIRS, tmp_path)
     opened = Corpus.open(tmp_path)
     for corpus in written, opened:

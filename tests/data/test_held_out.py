@@ -25,8 +25,9 @@ def test_held_out_share_depends_on_text_size(count, size):
     assert not dev.keys() & test.keys()
 
 
-def test_order_and_repetitions_do_not_matter():
-    pairs = pairs_of(300)
+@pytest.mark.parametrize("count", [300, 6000])
+def test_order_and_repetitions_do_not_matter(count):
+    pairs = pairs_of(count)
     mixed = pairs * 2
     random.Random(0).shuffle(mixed)
     assert held_out_pairs(pairs, 2) == held_out_pairs(mixed, 2)

@@ -54,13 +54,15 @@ def pairs_per_source(lines):
 
 def test_weights_set_the_shares_of_an_epoch(corpus):
     assert corpus.parts == list(COUNTS)
-    for weights, shares in (
-        ((1, 2, 1), [25, 50, 25]),
-        ((1, 1, 1), [34, 33, 33]),
-        ((0.98, 0.01, 0.01), [98, 1, 1]),
+    for weights, max_length, shares in (
+        ((1, 2, 1), 50, [25, 50, 25]),
+        ((1, 1, 1), 50, [34, 33, 33]),
+        ((0.98, 0.01, 0.01), 50, [98, 1, 1]),
+        # Pairs that are dropped count for no source.
+        ((1, 1, 1), 3, [10, 10, 10]),
     ):
-        batches = make(corpus, weights)
-        assert batches.pairs_per_epoch == sum(COUNTS)
+        batches = make(corpus, weights, max_length=max_length)
+        assert batches.pairs_per_epoch == sum(shares)
         for lines in lines_of_epochs(batches, 3):
             assert pairs_per_source(lines) == shares
 

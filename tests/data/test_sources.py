@@ -365,6 +365,7 @@ def read(path, content, requested=None, skip=False):
         ("a.tsv", b"French\tEnglish\nx\ty\n", ("1", "2"), [("x", "y")]),
         # Empty lines are skipped.
         ("a.tsv", b"x\ty\n\nz\tw\n\n", None, XYZW),
+        ("a.tsv", b"\nde\ten\nx\ty\n", None, [("y", "x")]),
         ("a.csv", b"\nid,en,de\n1,x,y\n", None, [("x", "y")]),
         ("a.csv", b"sep=;\n\nen;de\n\nx;y\n", None, [("x", "y")]),
         # All cells are quoted.
@@ -398,7 +399,7 @@ def read(path, content, requested=None, skip=False):
             None,
             [("Dear Ann, hello please come, soon yours", "Hallo")],
         ),
-        ("a.jsonl", b'["x", "y"]\n', None, [("x", "y")]),
+        ("a.jsonl", b'["x", "y"]\n\n["z", "w"]\n', None, XYZW),
         # The test pairs of a run, without and with gold links.
         ("a.jsonl", b'["x", "y", null]\n', None, [("x", "y")]),
         ("a.jsonl", b'["x", "y", "0-0 1p2"]\n', None, [("x", "y")]),
