@@ -3,6 +3,7 @@
 import collections
 import gzip
 import io
+import itertools
 import json
 import math
 import os
@@ -18,6 +19,7 @@ from luong_keras.cli.main import main
 from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.data.datasets import Datasets
 from luong_keras.evaluation.translation_scores import paired_test
+from luong_keras.recipe import aligned_text
 from luong_keras.recipe.aligned_text import file_links
 from luong_keras.recipe.loading import load_run
 from luong_keras.serving.limits import ServingLimits
@@ -26,6 +28,7 @@ from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator
 from tests.cli.conftest import PAIRS
+from tests.serving.tiny_translator import TARGET_WORDS
 
 pytestmark = pytest.mark.usefixtures("eager")
 
@@ -269,6 +272,10 @@ def test_several_runs_are_an_ensemble(call, run, translator, text, tmp_path):
             assert entry["text"] == found.text
             assert entry["score"] == pytest.approx(found.score, rel=1e-5)
     assert lines != call("translate", text, "--n-best", 2)
+    tokenizer = WordTokenizer.from_words(TARGET_WORDS[::-1])
+    tokenizer.save(other.path, "target_vocabulary")
+    with pytest.raises(ValueError, match="the same vocabularies"):
+        load_run([run.path, other.path])
 
 
 def test_n_best_lists_with_links(call, run, translator, tmp_path, searches):
@@ -325,16 +332,19 @@ def entries(path):
 
 
 def test_lexicon_of_the_alignments_of_the_model(
-    call, run, translator, text, searches
+    call, run, translator, text, searches, monkeypatch
 ):
-    write_corpus(PAIRS, run.corpus)
+    monkeypatch.setattr(aligned_text, "CHUNK", 2)
+    pairs = [*PAIRS, PAIRS[0]]
+    write_corpus(pairs, run.corpus)
     (line,) = call("lexicon")
-    counts = collections.Counter()
-    for source, target in PAIRS:
+    links = []
+    for source, target in pairs:
         (weights,) = translator.alignments([source], [target])
         target = [word if word != "der" else "<unk>" for word in target.split()]
-        for word, row in zip(target, weights, strict=True):
-            counts[source.split()[row.argmax()], word] += 1
+        best = [source.split()[row.argmax()] for row in weights]
+        links.append([*zip(best, target, strict=True)])
+    counts = collections.Counter(itertools.chain(*links))
     of_source = collections.Counter()
     for (source, _), count in counts.items():
         of_source[source] += count
@@ -350,8 +360,8 @@ def test_lexicon_of_the_alignments_of_the_model(
     assert searches[-1].shortlist == str(run.shortlist)
     # All words are frequent here.
     assert found == translator.translate([source for source, _ in PAIRS])
-    call("lexicon", "--pairs", 1, "--output", run.path / "one")
-    assert len(entries(run.path / "one")) < len(counts)
+    call("lexicon", "--pairs", 2, "--output", run.path / "two")
+    assert {*entries(run.path / "two")} == {*links[0], *links[2]}
     searches.clear()
     for output in (run.path, "-"):
         (error,) = call("lexicon", "--output", output, status=2)
@@ -644,12 +654,14 @@ def test_another_test_set_is_not_read_from_the_run(
         "luong_keras.data.datasets.load_datasets",
         lambda data: Datasets(list, "", [], [("a", f"of {data.test}")]),
     )
+    sets = [("a", "of development")], [("a", "of the run")]
     monkeypatch.setattr(
         "luong_keras.recipe.preparation.evaluation_pairs",
-        lambda data, folder: Datasets(list, "", [], [("a", "of the run")]),
+        lambda data, folder: Datasets(list, "", *sets),
     )
     for flags, name, reference in (
         ([], "test", "of the run"),
+        (["--part", "dev"], "dev", "of development"),
         (["--test-set", "wmt15"], "wmt15", "of wmt15"),
     ):
         (tmp_path / "text").write_text(f"{reference}\n")

@@ -168,6 +168,17 @@ def test_text_replaces_that_of_a_run_on_a_corpus(capsys):
             "--set decoding.temperature=0.5",
             "temperature has an effect only with decoding.search=sampling.",
         ),
+        *(
+            (
+                f"--set model.attention.kind=none model.attention.{setting}",
+                f"{setting.split('=')[0]} has an effect only with model",
+            )
+            for setting in (
+                *("use_scale=true", "alignment=monotonic", "gaussian=none"),
+                *("clamp_position=false", "max_length=9"),
+                "mask_location=false",
+            )
+        ),
     ],
 )
 def test_settings_without_effect_are_refused_in_new_runs(argv, message):
