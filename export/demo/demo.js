@@ -204,6 +204,11 @@ function show(found, asked) {
   const ranks = found.scores
     .map((score, rank) => ({ score, rank, text: found.translations[rank] }))
     .filter(({ score }) => score > ABSENT);
+  if (!ranks.length) {
+    throw new Error(
+      "There is no translation: the prefix and the phrases leave no word.",
+    );
+  }
   report("");
   page.answer.hidden = false;
   page.truncated.hidden = !found.truncated;

@@ -275,6 +275,7 @@ def test_status_other_than_ok_is_shown(demo):
         ("TEXT_TOO_LONG", "longer than the server takes. Split it"),
         ("TOO_MANY_ROWS", "fewer sentences at once"),
         ("NEW", "Status NEW"),
+        ("OK", "There is no translation"),
     ):
         demo.answer(translated("", scores=[-1e30], status=status))
         demo.send()
