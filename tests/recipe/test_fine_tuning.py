@@ -99,6 +99,13 @@ def weights(path):
     return {n: a for n, a in arrays(path).items() if a.dtype.kind == "f"}
 
 
+def change(base, values):
+    """Change the written settings of a run, and return them."""
+    config = with_values(run_config(base, resolve_paths=False), values)
+    RunFolder(base).config.write_text(json.dumps(config_to_dict(config)))
+    return config
+
+
 def same(first, second):
     first, second = weights(first), weights(second)
     return all(np.array_equal(first[name], second[name]) for name in first)
@@ -144,24 +151,30 @@ def test_runs_start_with_the_weights_of_the_parent(base, capsys):
 
 def test_runs_start_with_the_final_weights_of_the_parent(base):
     parent = RunFolder(base)
-    values = {"training.final_weights": "last"}
-    config = with_values(run_config(base, resolve_paths=False), values)
-    parent.config.write_text(json.dumps(config_to_dict(config)))
+    change(base, {"training.final_weights": "last"})
     parent.last_weights.write_bytes(b"the last")
     run = RunFolder(base.parent / "tuned")
     values = {"training.init_from": str(base)}
     prepare_initial_weights(with_values(inherited_settings(base), values), run)
     assert run.initial_weights.read_bytes() == b"the last"
+    parent.checkpoints.mkdir(exist_ok=True)
+    epoch = parent.checkpoints / "epoch-001.weights.h5"
+    epoch.touch()
+    assert inherited_settings(epoch) == inherited_settings(base)
+
+
+def test_settings_of_the_text_of_the_parent_are_reset(base):
+    before = inherited_settings(base)
+    values = {"data.train": ("a", "b"), "data.weights": (3.0, 1.0)}
+    values |= {"data.columns": ("b", "1"), "training.frozen": ("encoder",)}
+    change(base, values)
+    assert inherited_settings(base) == before
 
 
 def test_subwords_of_a_preset_do_not_replace_those_of_the_parent(base):
     subwords = "data.sentencepiece.normalization"
-    parent = RunFolder(base)
-    config = with_values(
-        run_config(base, resolve_paths=False),
-        {"data.tokenizer": "sentencepiece", subwords: "identity"},
-    )
-    parent.config.write_text(json.dumps(config_to_dict(config)))
+    values = {"data.tokenizer": "sentencepiece", subwords: "identity"}
+    config = change(base, values)
     child = inherited_settings(base, PRESETS["small"])
     assert child.data.sentencepiece == config.data.sentencepiece
     with pytest.raises(ValueError, match=f"{subwords}: 'identity' → 'nfkc'"):
@@ -249,6 +262,8 @@ def test_settings_that_conflict_with_the_parent_are_refused(
 ):
     with pytest.raises(ValueError, match=message.replace("?", r"\?")):
         tune(base, **settings)
+    # The next call may give other settings.
+    assert not RunFolder(base.parent / "tuned").config.exists()
 
 
 def test_the_metric_is_chosen_for_the_new_text(base):
@@ -270,8 +285,7 @@ def test_languages_that_the_parent_lacks_are_refused_only_for_rules(base):
     Translator.fit(paths, run_dir=base.parent / "tuned", **call)
     data = run_config(base.parent / "tuned").data
     assert (data.source_language, data.target_language) == ("en", "de")
-    config = with_values(run_config(base), {"data.tokenize": True})
-    RunFolder(base).config.write_text(json.dumps(config_to_dict(config)))
+    change(base, {"data.tokenize": True})
     with pytest.raises(ValueError, match="target_language: None → 'de'"):
         Translator.fit(paths, run_dir=base.parent / "rules", **call)
 
@@ -435,6 +449,7 @@ def test_exports_replace_a_deleted_parent_run(
 
 
 def test_exports_of_several_runs_cannot_be_parents(base, tmp_path):
+    change(base, {"training.init_from": "/home/me", "data.train": "/home/me"})
     translator = Translator.from_run([base, base])
     with pytest.MonkeyPatch.context() as patch:
         parents = []
@@ -444,4 +459,5 @@ def test_exports_of_several_runs_cannot_be_parents(base, tmp_path):
         )
         translator.export(tmp_path / "1")
         Translator.from_run([base]).export(tmp_path / "2")
-    assert parents[0] is None and "parent/config.json" in parents[1]
+    assert parents[0] is None
+    assert b"/home/me" not in parents[1]["parent/config.json"]
