@@ -73,6 +73,11 @@ def test_sources_of_one_length_use_the_longest_target(prepared):
         assert found.max_symbols(tokens) == 44 + 10
 
 
+def test_the_limit_covers_all_but_one_pair_in_a_thousand(prepared):
+    longest = [("a b", repeat(30))] * 15 + [("a b", repeat(45))]
+    assert prepared([("a b", "x")] * 2000 + longest).max_symbols(2) == 30 + 10
+
+
 def test_targets_that_do_not_grow_have_a_constant_limit(prepared):
     pairs = [(repeat(1 + n % 30, "a"), repeat(30 - n % 30)) for n in range(90)]
     found = prepared(pairs)

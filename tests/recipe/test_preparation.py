@@ -7,11 +7,17 @@ import shutil
 import pytest
 
 from luong_keras.config import DataConfig, DecodingConfig, RunConfig
+from luong_keras.config.values import with_values
 from luong_keras.data import datasets
+from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.files.folder_lock import lock_folder
 from luong_keras.recipe import preparation
 from luong_keras.recipe.preparation import evaluation_pairs, prepare_text
-from luong_keras.recipe.training import validation_batches
+from luong_keras.recipe.training import (
+    describe_batch,
+    training_batches,
+    validation_batches,
+)
 from luong_keras.recipe.user_text import text_settings
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
@@ -31,8 +37,10 @@ def config(tmp_path):
 
 @pytest.fixture
 def run(tmp_path, config):
-    """Start a run."""
-    run = RunFolder(tmp_path / "run")
+    return start(config, RunFolder(tmp_path / "run"))
+
+
+def start(config, run):
     prepare_text(config, run)
     run.write_data("the fingerprint of the batches")
     return run
@@ -135,8 +143,18 @@ def test_a_different_text_is_refused_and_nothing_changes(tmp_path, config, run):
     assert file_states(run.path) == before
 
 
-@pytest.mark.parametrize("part", ["dev", "test"])
-def test_different_evaluation_pairs_are_refused(tmp_path, config, run, part):
+@pytest.mark.parametrize(
+    "part, dev",
+    [("dev", ""), ("test", ""), ("test", "lost"), ("test", "held out")],
+)
+def test_different_evaluation_pairs_are_refused(
+    tmp_path, config, run, part, dev
+):
+    if dev == "held out":
+        config = with_values(config, {"data.dev": None})
+        run = start(config, RunFolder(tmp_path / "other"))
+    if dev == "lost":
+        (tmp_path / "dev.tsv").unlink()
     (tmp_path / f"{part}.tsv").write_text("".join(reversed(LINES)))
     with pytest.raises(ValueError, match=f"other pairs, in data.{part}="):
         prepare_text(config, run)
@@ -251,3 +269,22 @@ def test_validation_pairs_that_are_cut_are_reported(capsys):
     printed = capsys.readouterr().out
     assert printed.startswith("1 of 2 validation pairs cut: ")
     assert "decoding.max_source_length=2 tokens" in printed
+
+
+def test_validation_targets_are_prepared_by_their_language():
+    data = DataConfig(source_language="de", target_language="fr", tokenize=True)
+    words = WordTokenizer.from_words(["l'", "homme"])
+    pairs = [("x", "l'homme")]
+    ((_, targets),) = validation_batches(
+        [words] * 2, pairs, RunConfig(data=data)
+    )
+    assert words.decode(targets["word"]).numpy().tolist() == [b"l' homme"]
+
+
+def test_a_batch_is_described_by_its_lines_and_longest_pair(tmp_path):
+    corpus = write_corpus([("a", "x"), ("a b c", "y"), ("a b", "z")], tmp_path)
+    batches = training_batches(
+        corpus, [WordTokenizer.from_words(["a"])] * 2, RunConfig()
+    )
+    found = describe_batch(batches, 0)
+    assert "the lines 1, 2, 3 of" in found and "'a b c ||| y'" in found

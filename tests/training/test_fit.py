@@ -383,12 +383,15 @@ class CallAfterBatch(keras.callbacks.Callback):
 
 
 def test_runs_under_nohup_ignore_a_closed_terminal(path, saved):
+    def hang_up():
+        assert signal.getsignal(signal.SIGUSR1) != signal.SIG_DFL
+        os.kill(os.getpid(), signal.SIGHUP)
+
     handler = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        hang_up = CallAfterBatch(1, lambda: os.kill(os.getpid(), signal.SIGHUP))
         fit_rows(
             epochs=1,
-            callbacks=[hang_up, StopOnSignal()],
+            callbacks=[CallAfterBatch(1, hang_up), StopOnSignal()],
             snapshot_path=path,
         )
     finally:
