@@ -199,11 +199,18 @@ def check_export(translator, run_dir, config) -> int:
     cut.places.print("luong-keras translate: warning")
     size = translator.decoding.batch_size
     served = exported_translations(newest, sources, size)
-    for source, translation in list(zip(sources, served, strict=True))[:3]:
+    compared = [
+        row
+        for row in zip(sources, expected, served, strict=True)
+        if row[-1] is not None
+    ]
+    for source, _, translation in compared[:3]:
         print(f"{source}\n  {translation}")
-    different = sum(a != b for a, b in zip(expected, served, strict=True))
+    if None in served:
+        print("not compared, too long for the export:", served.count(None))
+    different = sum(a != b for _, a, b in compared)
     print(
-        f"export {newest}: {len(served) - different} of {len(served)} "
+        f"export {newest}: {len(compared) - different} of {len(compared)} "
         "translations equal those of the model"
     )
     return int(different > 0)

@@ -15,7 +15,8 @@ from luong_keras.files.atomic_file import explain_disk_errors, sync, sync_tree
 from luong_keras.files.folder_lock import FolderInUseError, lock_folder
 from luong_keras.files.path_checks import local_path, no_pattern
 from luong_keras.inference.text_translator import TextTranslator
-from luong_keras.serving.limits import ServingLimits
+from luong_keras.inference.translation import in_order, sentences_by_place
+from luong_keras.serving.limits import TEXT_TOO_LONG, ServingLimits
 from luong_keras.serving.saved_model_checks import check_saved_model
 from luong_keras.serving.signatures import (
     identity,
@@ -25,7 +26,6 @@ from luong_keras.serving.signatures import (
 )
 from luong_keras.serving.warmup import write_warmup
 from luong_keras.special_tokens import SPECIAL_TOKENS
-from luong_keras.text.threads import batches_of
 from luong_keras.with_tensorflow import tf
 
 WARMUP_SENTENCES = 4
@@ -215,22 +215,31 @@ def newest_version(folder: str | Path) -> Path:
 
 def exported_translations(
     folder: str | Path, sources: Sequence[str], batch_size: int = 32
-) -> list[str]:
+) -> list[str | None]:
     """Return the best translations of an export, as a server would.
 
     The batches are those of a translator, because a shortlist depends on them.
+
+    Returns:
+        The translations; None for a text that is too long for the export.
     """
     served = tf.saved_model.load(str(folder)).signatures
     contract = served["contract"](text=tf.constant([""]))
     size = min(batch_size, int(contract["max_rows"][0]))
-    translations = [""] * len(sources)
-    order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
-    for places in batches_of(order, size):
+
+    def run(places):
         text = tf.constant([sources[i] for i in places], tf.string)
-        batch = served["serving_default"](text=text)["translation"].numpy()
-        for place, translation in zip(places, batch, strict=True):
-            translations[place] = translation.decode()
-    return translations
+        return served["serving_default"](text=text)
+
+    return in_order(
+        (
+            place,
+            None
+            if sentence["status"].decode() == TEXT_TOO_LONG
+            else sentence["translation"].decode(),
+        )
+        for place, sentence in sentences_by_place(run, sources, size)
+    )
 
 
 def exported_weights(folder: str | Path) -> dict[str, np.ndarray]:

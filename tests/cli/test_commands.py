@@ -774,6 +774,10 @@ def test_exports_are_compared_with_their_model(
     answers[1] = "else"
     lines = call("translate", "--check-export", status=1)
     assert "2 of 3 translations equal" in lines[-1]
+    answers[1] = None
+    lines = call("translate", "--check-export")
+    assert lines[-2].endswith("too long for the export: 1")
+    assert "2 of 2 translations equal" in lines[-1]
     call("translate", "--check-export", "--max-source-length=1", status=1)
     (line,) = call.printed.err.splitlines()
     assert line.startswith("luong-keras translate: warning: Expected:")

@@ -555,6 +555,7 @@ def test_newest_export_translates_from_python(exported, translator, tmp_path):
     # More lines than a batch of the export may have.
     found = exported_translations(newest, sentences * 12, batch_size=36)
     assert found == translator.translate(sentences) * 12
+    assert exported_translations(newest, ["a" * 10_000, ""]) == [None, ""]
     for name in ("9", "10", ".11-writing", "notes"):
         (tmp_path / name).mkdir()
     assert newest_version(tmp_path) == tmp_path / "10"
