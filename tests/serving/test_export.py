@@ -409,6 +409,29 @@ def test_different_answers_are_refused(changed):
         compare_answers("translate", changed, ANSWER)
 
 
+def test_only_ties_may_change_a_single_translation(monkeypatch, tmp_path):
+    checks = "luong_keras.serving.saved_model_checks."
+    graph = saved_model_pb2.SavedModel().meta_graphs.add()
+    requests = [(name, {}) for name in INPUTS]
+    monkeypatch.setattr(checks + "read_meta_graph", lambda _: graph)
+    monkeypatch.setattr(checks + "warmup.read_warmup", lambda _: requests)
+    text, score = ANSWER["translations"][:, 0], ANSWER["scores"][:, 0]
+    best = {"translation": text, "score": score}
+    expected = [(("translate", {}), ANSWER), (("align", {}), best)]
+
+    def check(text):
+        found = {"translate": ANSWER, "align": {**best, "translation": text}}
+        monkeypatch.setattr(
+            checks + "run_in_server_runtime",
+            lambda _, calls: [found.get(name) for name, _ in calls],
+        )
+        check_saved_model(tmp_path, expected, lambda line: None)
+
+    check(np.array([text[0], b"other"]))
+    with pytest.raises(SavedModelError, match="translation = b'a b'"):
+        check(np.array([b"other", text[1]]))
+
+
 def test_absent_ranks_are_not_ties():
     scores = np.array([[-1.0, ABSENT_SCORE, ABSENT_SCORE]], "float32")
     one, other = (
