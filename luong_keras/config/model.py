@@ -118,7 +118,18 @@ class ModelConfig(Settings):
     eos_id: int = EOS_ID  # id of </s>
 
     def _check(self) -> None:
-        check_shared_embeddings(self)
+        if self.shared_embeddings and self.source_features is not None:
+            raise ValueError(
+                "shared_embeddings=true needs words on both sides. Received: "
+                f"source_features={self.source_features}. Set one of them to "
+                "its default."
+            )
+        sizes = (self.source_vocabulary_size, self.target_vocabulary_size)
+        if self.shared_embeddings and sizes[0] != sizes[1]:
+            raise ValueError(
+                "shared_embeddings=true means one vocabulary, so both sizes "
+                f"must be equal. Received: {sizes[0]} and {sizes[1]}."
+            )
         if self.reverse_source and self.bidirectional:
             raise ValueError(
                 "reverse_source=True and bidirectional=True exclude each "
@@ -142,21 +153,3 @@ class ModelConfig(Settings):
                 "cell_clip and gradient_clip belong to recurrence='lstm'. "
                 f"Received: recurrence={self.recurrence!r}."
             )
-
-
-def check_shared_embeddings(model) -> None:
-    """Check that both sides can share one embedding."""
-    if not model.shared_embeddings:
-        return
-    if model.source_features is not None:
-        raise ValueError(
-            "shared_embeddings=true needs words on both sides. Received: "
-            f"source_features={model.source_features}. Set one of them to "
-            "its default."
-        )
-    sizes = (model.source_vocabulary_size, model.target_vocabulary_size)
-    if sizes[0] != sizes[1]:
-        raise ValueError(
-            "shared_embeddings=true means one vocabulary, so both sizes must "
-            f"be equal. Received: {sizes[0]} and {sizes[1]}."
-        )
