@@ -11,6 +11,7 @@ from luong_keras.config.checks import (
     AtLeastOne,
     Count,
     Coverage,
+    Natural,
     Settings,
     Share,
 )
@@ -121,7 +122,7 @@ class DataConfig(Settings):
     joint_vocabulary: bool = False
     # with tokenizer=words and training.init_from: the maximum number of words
     # to add to each vocabulary, the most frequent of this text that it lacks
-    new_words: int = 0
+    new_words: Natural = 0
     # write all letters in lower case; as with normalize_punctuation and
     # tokenize, scores are then of text prepared in this way
     lowercase: bool = False
@@ -162,12 +163,11 @@ class DataConfig(Settings):
     def _check(self) -> None:
         check_text(self)
         check_tokenizer(self)
-        if self.new_words < 0 or (self.new_words and self.tokenizer != "words"):
+        if self.new_words and self.tokenizer != "words":
             raise ValueError(
-                "new_words is a number of words, and subwords spell new words "
-                "already. Expected: at least 0, and tokenizer='words'. "
-                f"Received: new_words={self.new_words} with "
-                f"tokenizer={self.tokenizer!r}."
+                "new_words adds whole words, and subwords spell new words "
+                "already. Expected: tokenizer='words'. Received: "
+                f"new_words={self.new_words} with tokenizer={self.tokenizer!r}."
             )
 
 
