@@ -44,7 +44,7 @@ def test_fit_trains_on_pairs_and_writes_the_run_folder(
     words.write_text("door Tür 0.7\n", encoding="utf-8")
     settings = SETTINGS | {"decoding.dictionary": str(words)}
     # SentencePiece deletes zero width spaces.
-    pairs = [*PAIRS, ("\u200b", "x")]
+    pairs = [*PAIRS, ("\u200b", "z")]
     translator = Translator.fit(
         pairs, "small", run_dir=folder, epochs=1, **settings
     )

@@ -114,11 +114,11 @@ class LineSearch:
             check_coverage(
                 self._graph.translation_model, columns["coverage_penalty"]
             )
-        self._check_counts(columns)
+        self._check_counts(columns, names)
         return list(columns.values())
 
-    def _check_counts(self, columns):
-        """Check that beam sizes and numbers of translations are available."""
+    def _check_counts(self, columns, names):
+        """Check that the search reads the named options, and counts exist."""
         decoding, runner = self._graph.decoding, self._graph.search_runner
         beams, maximum = columns["beam_size"], runner.max_beam_size
         if np.max(beams, initial=0) > maximum:
@@ -132,6 +132,13 @@ class LineSearch:
         if "temperature" in resolved:
             is_sampled = resolved["temperature"].numpy() > 0
             max_counts = np.where(is_sampled, maximum, max_counts)
+            unread = names & {"seed", "top_k", "top_p"}
+            if unread and len(is_sampled) and not is_sampled.any():
+                raise ValueError(
+                    "Expected: a temperature with options of samples. Received:"
+                    f" {', '.join(sorted(unread))} without one, in a beam "
+                    "search, which would ignore them."
+                )
             refused = is_sampled & (columns["required"] != "")
             for place in np.flatnonzero(refused)[:1]:
                 raise ValueError(

@@ -141,6 +141,11 @@ def test_required_words_outside_the_vocabulary_are_left_out(translator):
         ({"top_p": 0.0}, ValueError, "`top_p` from 1e-06"),
         ({"beam_size": -5}, ValueError, "`beam_size` from 0"),
         (
+            {"seed": 3, "top_p": 0.9, "temperature": 0.0},
+            ValueError,
+            "a temperature with options of samples.*seed, top_p without",
+        ),
+        (
             {"required": ["", "Haus", "", ""], "temperature": 0.5},
             ValueError,
             "required phrases in a beam search.*'Haus' with .* of 0.5",
