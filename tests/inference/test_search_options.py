@@ -8,6 +8,7 @@ from luong_keras.config import DecodingConfig
 from luong_keras.data.sources.source_kinds import one_line
 from luong_keras.decoding import DecodingStrategy, Scorer
 from luong_keras.decoding.greedy import Greedy
+from luong_keras.evaluation.minimum_bayes_risk import minimum_bayes_risk
 from luong_keras.inference import text_translator
 from luong_keras.inference.search_options import SEARCH_OPTIONS
 from luong_keras.translator import Translator
@@ -130,6 +131,8 @@ def test_required_words_outside_the_vocabulary_are_left_out(translator):
         ({"beam_size": 7}, ValueError, "at most 6"),
         ({"top_k": [1, 2]}, ValueError, "one value or 4"),
         ({"temperature": "hot"}, ValueError, "float32"),
+        ({"temperature": float("nan")}, ValueError, "float32"),
+        ({"beam_size": 2.5}, ValueError, "int32"),
         ({"required": ["a", "b"]}, ValueError, "of type str"),
         ({"length_penalty": 3.0}, ValueError, "from 0 to 2.0.*Received: 3.0"),
         # The numbers that leave an option of an export unset.
@@ -389,8 +392,10 @@ def test_minimum_bayes_risk(sampling):
     found = sampling.minimum_bayes_risk(SENTENCES, "bleu", temperature=2.0)
     candidates = sampling.nbest(SENTENCES, temperature=2.0)
     assert found[3] == ""
-    for text, row in zip(found, candidates, strict=True):
-        assert text in [t.text for t in row]
+    texts = [[t.text for t in row] for row in candidates]
+    expected = [row[minimum_bayes_risk(row, "bleu")] for row in texts]
+    assert found == expected != [row[0] for row in texts]
+    assert found != [row[minimum_bayes_risk(row)] for row in texts]
 
 
 def test_samples_have_no_padding_and_no_beginning(translator, sampling):

@@ -173,6 +173,17 @@ def test_impossible_phrases_are_ignored_and_reported():
     assert ranks(found)[0] == ranks(plain)[0]
 
 
+def test_forbidden_phrases_have_known_and_unknown_words_up_to_a_limit():
+    found = run(
+        "search",
+        settings={"max_source_length": 20},
+        text=["a b"] * 3,
+        forbidden=["x " * 16, "x " * 17, "nobody"],
+    )
+    assert values(found, "truncated") == [False, True, False]
+    assert [text for text, _ in ranks(found)[2]] == ["x", "x y"]
+
+
 @pytest.mark.slow
 def test_number_of_translations_is_the_largest_n_best():
     for wanted, maximum in (([1, 1, 1], 1), ([1, 2, 1], 2), ([0, 1, 1], 2)):
