@@ -73,14 +73,14 @@ def test_fit_trains_on_pairs_and_writes_the_run_folder(
     # The same call does nothing; a call with other pairs is refused.
     for precision in ("float32", "auto"):  # "auto" keeps float32
         again = settings | {"precision": precision}
-        Translator.fit(PAIRS, run_dir=folder, epochs=1, **again)
+        Translator.fit(pairs, run_dir=folder, epochs=1, **again)
         printed = capsys.readouterr().out
         assert "is finished" in printed and "trained for" not in printed
         assert len(exports) == 1
     with pytest.raises(ValueError, match="training text .* are not those that"):
-        Translator.fit(PAIRS[1:], run_dir=folder, epochs=1, **settings)
+        Translator.fit(pairs[1:], run_dir=folder, epochs=1, **settings)
     capsys.readouterr()
-    Translator.fit(PAIRS, run_dir=folder, epochs=2, verbose=0, **settings)
+    Translator.fit(pairs, run_dir=folder, epochs=2, verbose=0, **settings)
     printed = capsys.readouterr()
     assert printed.out == "" and "epoch" not in printed.err
     assert len(RunFolder(folder).log.read_text().splitlines()) == 2
