@@ -419,8 +419,8 @@ def test_only_ties_may_change_a_single_translation(monkeypatch, tmp_path):
     best = {"translation": text, "score": score}
     expected = [(("translate", {}), ANSWER), (("align", {}), best)]
 
-    def check(text):
-        found = {"translate": ANSWER, "align": {**best, "translation": text}}
+    def check(text, all_ranks=ANSWER):
+        found = {"translate": all_ranks, "align": {**best, "translation": text}}
         monkeypatch.setattr(
             checks + "run_in_server_runtime",
             lambda _, calls: [found.get(name) for name, _ in calls],
@@ -430,6 +430,8 @@ def test_only_ties_may_change_a_single_translation(monkeypatch, tmp_path):
     check(np.array([text[0], b"other"]))
     with pytest.raises(SavedModelError, match="translation = b'a b'"):
         check(np.array([b"other", text[1]]))
+    with pytest.raises(SavedModelError, match="scores = "):
+        check(text, with_row(1, scores=[-1.1, -1.2]))
 
 
 def test_absent_ranks_are_not_ties():
