@@ -242,3 +242,23 @@ def test_symbolic_alignments_have_the_dtype_of_the_attention(decoder):
     expected = layer(symbols.pop("inputs"), **symbols)
     for alignments in (found[-1], expected[-1]):
         assert keras.backend.standardize_dtype(alignments.dtype) == "float32"
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("decoder", ["layer", "cell"])
+def test_given_states_are_not_rounded(decoder, kind):
+    cell = lk.InputFeedingLSTMCell(UNITS, dtype="mixed_bfloat16")
+    layer = lk.AttentionRNN(cell, return_state=True, dtype="mixed_bfloat16")
+    inputs, memory = random(2, 1, UNITS), random(2, 5, UNITS, seed=1)
+    states = [random(2, UNITS, seed=seed).astype(kind) for seed in range(3)]
+
+    def memory_cell(change):
+        given = [states[0], states[1] + change, states[2]]
+        if decoder == "layer":
+            return layer(inputs, memory=memory, initial_state=given)[2]
+        return layer.cell(inputs[:, 0], given, memory=memory)[1][1]
+
+    layer(inputs, memory=memory)
+    difference = to_numpy(memory_cell(2e-4)) - to_numpy(memory_cell(0))
+    # The share of the forget gate; bfloat16 would change by 0 or 0.004 of 1.
+    assert (difference > 1e-6).all() and (difference < 2.1e-4).all()

@@ -282,7 +282,8 @@ class AttentionCell(CellWeights):
         return_attention_scores=False,
     ):
         masks = dropout_masks or {}
-        states = [masking.upcast(state) for state in states]
+        inputs = ops.cast(inputs, self.compute_dtype)
+        states = self.cast_states(states)
         if len(states) < len(self.state_size):
             states.append(ops.zeros_like(states[0]))
         if len(inputs.shape) == 3:

@@ -111,6 +111,7 @@ class AttentionRNN(CheckedLayer):
         trainable=True,
     ):
         super().__init__(name=name, dtype=dtype, trainable=trainable)
+        self.autocast = False  # It would round the states.
         if isinstance(cell, dict):  # from a saved configuration
             cell = keras.saving.deserialize_keras_object(cell)
         if not isinstance(cell, AttentionCell):
@@ -167,6 +168,7 @@ class AttentionRNN(CheckedLayer):
         dropout_masks=None,
         start_position=None,
     ):
+        inputs = ops.cast(inputs, self.compute_dtype)
         masks = dropout_masks
         if masks is None:
             masks = self._draw_masks(inputs, memory, training)
@@ -229,7 +231,7 @@ class AttentionRNN(CheckedLayer):
         zeros = self.cell.get_initial_state(ops.shape(inputs)[0])
         if initial_state is None:
             return zeros
-        states = [masking.upcast(state) for state in initial_state]
+        states = self.cell.cast_states(initial_state)
         return [*states, *zeros[len(states) :]]
 
     def _check_call(

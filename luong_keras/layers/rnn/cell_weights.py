@@ -48,6 +48,7 @@ class CellWeights(CheckedLayer):
     ):
         check_integers(units=units, num_layers=num_layers)
         super().__init__(name=name, dtype=dtype, trainable=trainable)
+        self.autocast = False  # It would round the states.
         self.units = units
         self.num_layers = num_layers
         self.attention = get_attention(attention, self.dtype_policy)
@@ -83,6 +84,11 @@ class CellWeights(CheckedLayer):
             ops.zeros((batch_size, width), dtype=dtype)
             for width in self.state_size
         ]
+
+    def cast_states(self, states):
+        """Return states in the type of those of `get_initial_state`."""
+        dtype = masking.wider_dtype(self.compute_dtype)
+        return [ops.cast(state, dtype) for state in states]
 
     # Weights.
 
