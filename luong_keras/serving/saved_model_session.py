@@ -44,15 +44,19 @@ class SavedModelSession:
 
     Args:
         folder: The SavedModel.
+        threads: Number of threads that compute; one per core when None.
 
     Raises:
         tf.errors.OpError: If the runtime cannot load the SavedModel.
         RuntimeError: If the folder has no graph with the tag.
     """
 
-    def __init__(self, folder: str | Path) -> None:
+    def __init__(self, folder: str | Path, threads: int | None = None) -> None:
         v1 = tf.compat.v1
-        config = v1.ConfigProto()
+        config = v1.ConfigProto(
+            intra_op_parallelism_threads=threads or 0,
+            inter_op_parallelism_threads=threads or 0,
+        )
         # The first call of a signature optimises only the nodes that it runs.
         config.graph_options.place_pruned_graph = True
         graph = tf.Graph()
