@@ -118,11 +118,10 @@ def _check_answers(folder, expected):
             f"damaged: {error.message}. Write the folder again with "
             "`export_saved_model`."
         ) from error
-    names = [name for name, _ in requests]
-    if not set(INPUTS).issubset(names):
+    if not requests:
         raise SavedModelError(
-            f"Expected: warm-up requests to {list(INPUTS)}. Received: {names} "
-            f"in {folder / warmup.FILE}."
+            f"Expected: warm-up requests to {list(INPUTS)}. Received: none in "
+            f"{folder / warmup.FILE}."
         )
 
     def calls():
