@@ -62,10 +62,15 @@ def check_saved_model(
 
 
 def _check_signatures(meta_graph):
-    for name, signature in meta_graph.signature_def.items():
-        if name not in INPUTS:
-            continue  # such as the one that initializes the tables
-        tensors = {**signature.inputs, **signature.outputs}
+    signatures = meta_graph.signature_def
+    missing = [name for name in INPUTS if name not in signatures]
+    if missing:
+        raise SavedModelError(
+            f"Expected: the signatures {list(INPUTS)}. Received: a SavedModel "
+            f"without {missing}. Write it with `export_saved_model`."
+        )
+    for name in INPUTS:
+        tensors = {**signatures[name].inputs, **signatures[name].outputs}
         for key, tensor in tensors.items():
             sizes = [dim.size for dim in tensor.tensor_shape.dim]
             if not sizes or sizes[0] != -1:

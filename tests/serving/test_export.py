@@ -345,8 +345,16 @@ def remove_warmup(folder):
     shutil.rmtree(folder / "assets.extra")
 
 
-def lose_warmup_requests(folder):
+def empty_warmup(folder):
     write_warmup(folder, {})
+
+
+def remove_signature(folder):
+    saved = saved_model_pb2.SavedModel()
+    path = folder / "saved_model.pb"
+    saved.ParseFromString(path.read_bytes())
+    del saved.meta_graphs[0].signature_def["align"]
+    path.write_bytes(saved.SerializeToString())
 
 
 def damage_graph(folder):
@@ -361,7 +369,8 @@ def damage_graph(folder):
         (remove_asset, r"dictionary\.tsv.* write it again"),
         (truncate_variables, "another process: .* write it again"),
         (remove_warmup, "warm-up requests .* are missing"),
-        (lose_warmup_requests, "Expected: warm-up requests .* Received: none"),
+        (empty_warmup, "Expected: warm-up requests .* Received: none"),
+        (remove_signature, r"without \['align'\]"),
         (damage_graph, "cannot be read"),
     ],
 )
@@ -412,7 +421,8 @@ def test_different_answers_are_refused(changed):
 def test_only_ties_may_change_a_single_translation(monkeypatch, tmp_path):
     checks = "luong_keras.serving.saved_model_checks."
     graph = saved_model_pb2.SavedModel().meta_graphs.add()
-    requests = [(name, {}) for name in INPUTS]
+    requests = [("encode", {})]
+    monkeypatch.setattr(checks + "INPUTS", {})
     monkeypatch.setattr(checks + "read_meta_graph", lambda _: graph)
     monkeypatch.setattr(checks + "warmup.read_warmup", lambda _: requests)
     text, score = ANSWER["translations"][:, 0], ANSWER["scores"][:, 0]
