@@ -145,9 +145,7 @@ class StopOnPlateau(BestEpoch):
         check_integers(optional=True, patience=patience)
         self.patience = patience
 
-    def on_epoch_begin(
-        self, epoch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Forget the epochs of an earlier run."""
         if epoch == 0:
             self.restart()
@@ -313,9 +311,7 @@ class StopOnNonFinite(Stateful):
             self._check()
         return {"skipped": self.skipped}
 
-    def on_epoch_begin(
-        self, epoch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Remember the epoch."""
         self._epoch, self._batch = epoch, -1
 
