@@ -186,7 +186,7 @@ def test_errors_of_batches_of_unknown_number_name_the_batch():
     check = StopOnNonFinite(every_steps=1, describe=str)
     data = (batch for batch in Rows({3: np.nan}).dataset(0, STEPS))
     with pytest.raises(NonFiniteError, match=r"epoch 1, batch 4\. The last"):
-        make().fit(data, callbacks=[check], verbose=0)
+        make().fit(data, callbacks=[check], verbose=0, shuffle=False)
 
 
 def test_a_model_with_restored_weights_trains_again():
