@@ -264,8 +264,7 @@ def _print_answers(
         answers = _answer_parts(client, parts, arguments)
     with output_bar("asking") as advance:
         for answer in answers:
-            # Flush, so that readers get each line at once.
-            print(answer, flush=True)
+            print(answer, flush=True)  # Readers get each line at once.
             advance(1)
     if errors:
         raise errors[0]
@@ -361,6 +360,8 @@ def _answer_part(
     options = _search_options(arguments)
     nbest_lists: list[list[Any]]
     if arguments.alignments:
+        if arguments.n_best > (most := client.contract().n_best):
+            raise ValueError(f"Expected: --n-best of at most {most}.")
         aligned: list[list[Any]] = []
         for rank in range(arguments.n_best):
             aligned.append(results_of(client.align, sources, rank, **options))
@@ -378,7 +379,7 @@ def _answer_part(
             json.dumps(
                 [one.as_dict(**links) for one in nbest], ensure_ascii=False
             ),
-            any(translation.truncated for translation in nbest),
+            not nbest or any(translation.truncated for translation in nbest),
         )
         for nbest in nbest_lists
     ]

@@ -213,4 +213,4 @@ def check_export(translator, run_dir, config) -> int:
         f"export {newest}: {len(compared) - different} of {len(compared)} "
         "translations equal those of the model"
     )
-    return int(different > 0)
+    return int(different > 0 or not compared)

@@ -92,7 +92,7 @@ class TrainingConfig(Settings):
     # target language, or in one of sacreBLEU's, as bleu:zh), chrf, ter,
     # exact_match, token_accuracy, loss, or a user-defined one. auto: bleu, or
     # exact_match or chrf if most references are shorter than four tokens. The
-    # lower validation loss decides between equal epochs
+    # lower validation perplexity decides between equal epochs
     metric: str = "auto"
     # number of epochs in a row without a better one after which training ends
     patience: Count | None = None

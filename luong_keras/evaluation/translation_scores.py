@@ -330,11 +330,11 @@ def _make_metric(
     return TER(normalized=asian, asian_support=asian)
 
 
-def by_position(references: References) -> list[list[str]]:
+def by_position(references: References) -> list[list[Any]]:
     """Return the first references of all sentences, the second, and so on.
 
-    A blank one is replaced by another reference of its sentence: it would count
-    as a translation without words.
+    A blank one beside others is None: it would count as a translation without
+    words.
 
     Args:
         references: One reference per sentence, or a list of several.
@@ -345,9 +345,9 @@ def by_position(references: References) -> list[list[str]]:
 
     Example:
         >>> by_position([["a", "b"], ["c", ""]]), by_position(["a", "c"])
-        ([['a', 'c'], ['b', 'c']], [['a', 'c']])
+        ([['a', 'c'], ['b', None]], [['a', 'c']])
     """
-    lists = [[r] if isinstance(r, str) else list(r) for r in references]
+    lists: Any = [[r] if isinstance(r, str) else list(r) for r in references]
     counts = {len(alternatives) for alternatives in lists}
     if len(counts) > 1 or 0 in counts:
         raise ValueError(
@@ -357,8 +357,8 @@ def by_position(references: References) -> list[list[str]]:
             "where there are fewer."
         )
     for row in lists:
-        other = next(filter(str.strip, row), "")
-        row[:] = [one if one.strip() else other for one in row]
+        if any(map(str.strip, row)):
+            row[:] = [one if one.strip() else None for one in row]
     return [list(position) for position in zip(*lists, strict=True)]
 
 

@@ -139,7 +139,7 @@ class LineSearch:
                     f" {', '.join(sorted(unread))} without one, in a beam "
                     "search, which would ignore them."
                 )
-            refused = is_sampled & (columns["required"] != "")
+            refused = is_sampled & columns["required"].astype(bool)
             for place in np.flatnonzero(refused)[:1]:
                 raise ValueError(
                     "Expected: required phrases in a beam search; samples have "

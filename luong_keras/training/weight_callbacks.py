@@ -24,7 +24,7 @@ _NAME = re.compile(r"epoch-(\d+)\.weights\.h5")
 class BestWeights(BestEpoch):
     """Callback that saves the weights of the best epoch so far.
 
-    If epochs have the same value, the one with the lower `val_loss` is better.
+    Equal values are compared as in `StopOnPlateau`.
     The file is replaced atomically. The best value is saved with the run, so a
     resumed run does not overwrite better weights. If the best value is still 0
     while the loss fell, or all values are NaN, the callback prints a line after

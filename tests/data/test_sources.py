@@ -359,8 +359,8 @@ def read(path, content, requested=None, skip=False):
         ("a.csv", b"1,x\n", ("2", "1"), [("x", "1")]),
         ("a.tsv", b"2\t1\nx\ty\n", ("1", "2"), [("2", "1"), ("x", "y")]),
         ("a.tsv", b"0\t1\nx\ty\n", ("0", "1"), [("x", "y")]),
-        # Two codes may be words; names of the requested languages are not.
-        ("a.tsv", b"it\tes\nx\ty\n", ("1", "2"), [("it", "es"), ("x", "y")]),
+        # Names of languages are a header.
+        ("a.tsv", b"it\tes\nx\ty\n", ("1", "2"), [("x", "y")]),
         ("a.tsv", b"de\ten\nx\ty\n", ("1", "2"), [("x", "y")]),
         ("a.tsv", b"French\tEnglish\nx\ty\n", ("1", "2"), [("x", "y")]),
         # Empty lines are skipped.

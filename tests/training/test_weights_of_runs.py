@@ -222,7 +222,6 @@ def test_runs_resumed_with_more_patience_equal_new_runs(
     check_equal_runs(ended, more, resumed, whole)
 
 
-@pytest.mark.slow
 def test_a_second_run_forgets_the_epochs_of_the_first():
     callbacks, found = [Bleu(), StopOnPlateau(3)], []
     for _ in range(2):
@@ -244,6 +243,7 @@ def test_more_epochs_of_an_ended_run_are_reported(tmp_path, capsys):
     ]
 
 
+@pytest.mark.slow
 def test_patience_set_on_resuming_counts_all_epochs(tmp_path):
     run(tmp_path, patience=None, epochs=6)
     _, epochs = run(tmp_path)

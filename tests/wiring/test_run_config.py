@@ -329,7 +329,7 @@ def test_default_training(run_of):
 @pytest.mark.parametrize(
     "metric, key, mode",
     [
-        ("loss", "val_word_perplexity", "min"),
+        ("loss", "val_loss", "min"),
         ("token_accuracy", "val_hits_accuracy", "max"),
     ],
 )

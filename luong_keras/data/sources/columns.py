@@ -123,17 +123,13 @@ def find_columns(
 
 
 def guess_columns(
-    names: Sequence[str],
-    languages: tuple[str | None, str | None],
-    any_codes: bool = True,
+    names: Sequence[str], languages: tuple[str | None, str | None]
 ) -> tuple[int, int] | None:
     """Guess the columns from their names.
 
     Args:
         names: The names of all columns.
         languages: As those of `RequestedColumns`.
-        any_codes: Whether two short codes of other languages, such as `it` and
-            `es`, are names. They may also be words.
 
     Returns:
         The indices of the columns, from 0; None if the names do not tell.
@@ -160,8 +156,6 @@ def guess_columns(
             return matches[0][0], matches[1][0]
     # Two other languages, in the order of the columns.
     codes = list(map(column_language, names))
-    if not any_codes and all(len(name) <= 3 for name in names):
-        return None
     if len(codes) == 2 and None not in codes and codes[0] != codes[1]:
         return 0, 1
     return None

@@ -60,10 +60,12 @@ def _choose_columns(
     name, count = path.name, len(cells)
     columns, numbers = requested.columns, [str(i + 1) for i in range(count)]
     by_number = columns is not None and {*columns} <= {*numbers}
-    guess = guess_columns(cells, requested.languages, not by_number)
+    guess = guess_columns(cells, requested.languages)
     if columns is not None:
         header = not by_number or guess is not None
-        names = cells if header else numbers
+        too_large = all(map(str.isdecimal, columns)) and not by_number
+        is_named = header and (not too_large or {*columns} <= {*cells})
+        names = cells if is_named else numbers
         indices = find_columns(names, columns, name)
         chosen = describe_columns(names, indices, name, "as data.columns says")
         if not header:

@@ -134,8 +134,8 @@ def _check_pairs(rows: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
             isinstance(text, str | bytes) for text in texts
         ):
             raise ValueError(
-                "Expected: pairs of a source and a target sentence, both str. "
-                f"Received: {row!r:.200} as pair {number}."
+                "Expected: pairs of a source and a target sentence, str or "
+                f"bytes. Received: {row!r:.200} as pair {number}."
             )
         yield texts
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 from luong_keras.evaluation.metrics import bleu
 from luong_keras.evaluation.metrics.metric import Metric, Score, Target
@@ -36,9 +37,10 @@ def exact_match(
     """
     check_sentences(translations, references)
 
-    def normalize(texts: Sequence[str]) -> list[str]:
+    def normalize(texts: Sequence[Any]) -> list[Any]:
         return [
-            " ".join((t.lower() if lowercase else t).split()) for t in texts
+            t and " ".join((t.lower() if lowercase else t).split())
+            for t in texts
         ]
 
     positions = [normalize(texts) for texts in by_position(references)]
@@ -76,7 +78,7 @@ _FACTORIES: dict[str, Callable[[Target], Metric]] = {
         "token_accuracy", title="token accuracy", logged="val_hits_accuracy"
     ),
     "loss": lambda target: Metric(
-        "loss", mode="min", title="perplexity", logged="val_word_perplexity"
+        "loss", mode="min", title="loss", logged="val_loss"
     ),
 }
 

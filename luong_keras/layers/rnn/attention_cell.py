@@ -90,6 +90,7 @@ class AttentionCell(CellWeights):
         memory = ops.cast(memory, self.compute_dtype)
         if keys is None:
             keys = self.attention.project_keys(memory)
+            keys = ops.cast(keys, self.attention.compute_dtype)
         return keys, *self.attention.project_values(
             memory, self._value_kernel()
         )
