@@ -333,8 +333,12 @@ def test_size_of_the_text_chooses_the_preset(capsys):
 )
 def test_named_settings_are_kept(more, units, size, capsys):
     assert sizes_of(f"pairs.tsv {more}") == (units, size)
-    decides = "--preset" in more or "whole" in more
-    assert bool(capsys.readouterr().out) != decides
+    printed = capsys.readouterr().out.splitlines()
+    if "whole" in more:
+        (line,) = printed
+        assert line.startswith("--config is of another run")
+    else:
+        assert bool(printed) != ("--preset" in more)
 
 
 def test_existing_runs_keep_their_settings(capsys):
