@@ -327,7 +327,8 @@ def test_plain_saved_model_is_refused(translator, tmp_path):
     tf.saved_model.save(translator, str(folder), signatures=functions)
     del translator.network
     write_warmup(folder, probes(TEXTS[:1]))
-    lost = "source_embedding/embeddings.* write it again"
+    # Threads decide which variable is read first.
+    lost = "Resource localhost/.*Var.* does not exist.* write it again"
     with pytest.raises(SavedModelError, match=lost):
         check_saved_model(folder, say=lambda line: None)
 
@@ -367,7 +368,7 @@ def damage_graph(folder):
     "damage, cause",
     [
         (remove_asset, r"dictionary\.tsv.* write it again"),
-        (truncate_variables, "another process: .* write it again"),
+        (truncate_variables, "less bytes than requested.* write it again"),
         (remove_warmup, "warm-up requests .* are missing"),
         (empty_warmup, "Expected: warm-up requests .* Received: none"),
         (remove_signature, r"without \['align'\]"),
