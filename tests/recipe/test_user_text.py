@@ -130,8 +130,8 @@ def test_cells_that_are_no_text_are_refused(tmp_path, cell):
     [
         ([("a", "b"), ("c",)], r"Received: \('c',\) as pair 2"),
         ([("a", "b"), "cd", "ef"], "Received: 'cd' as pair 2"),
-        ([("a", 3)], "both str"),
-        ([{"a", "b"}], "both str"),
+        ([("a", 3)], "str or bytes"),
+        ([{"a", "b"}], "str or bytes"),
         ([("a", "b"), {"en": "c", "de": "d"}], "Received: {.* as pair 2"),
         (
             [{"en": "c", "de": "d"}, ("a", "b")],
