@@ -353,7 +353,7 @@ def by_position(references: References) -> list[list[Any]]:
         raise ValueError(
             "Every sentence must have the same number of references, at least "
             "one. "
-            f"Received: {' and '.join(map(str, sorted(counts)))}. Repeat one "
+            f"Received: {' and '.join(map(str, sorted(counts)))}. Write '' "
             "where there are fewer."
         )
     for row in lists:

@@ -104,7 +104,7 @@ class Score:
     def get_config(self):
         """Return the constructor's arguments, attributes of their names."""
         names = inspect.signature(type(self)).parameters.keys()
-        for name in names - vars(self).keys():
+        for name in (n for n in names if not hasattr(self, n)):
             raise NotImplementedError(
                 f"Expected: attributes {list(names)} of {self!r:.100}, or a "
                 f"method `get_config`. Received: no attribute {name!r}."
