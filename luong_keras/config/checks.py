@@ -47,6 +47,24 @@ def check_number(
             )
 
 
+def check_integers(
+    minimum: int = 1, optional: bool = False, **arguments: Any
+) -> None:
+    """Check that every argument is an integer of at least `minimum`.
+
+    `optional` also allows None.
+    """
+    for name, number in arguments.items():
+        if number is None and optional:
+            continue
+        is_integer = isinstance(number, numbers.Integral)
+        if not is_integer or isinstance(number, bool) or number < minimum:
+            raise ValueError(
+                f"`{name}` must be an integer and at least {minimum}. "
+                f"Received: {name}={number!r}."
+            )
+
+
 def at_least(least: int, **values: int | None) -> None:
     """Check that each value is at least `least`, or None.
 

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from keras import ops, tree
 
-from luong_keras.layers.argument_checks import check_integers
+from luong_keras.config.checks import check_integers
 from luong_keras.ops.batch_compaction import PerSentence
 from luong_keras.ops.masking import shapes_compatible
 

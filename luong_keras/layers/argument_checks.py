@@ -9,23 +9,8 @@ import numbers
 import numpy as np
 from keras import backend
 
+from luong_keras.config.checks import check_integers
 from luong_keras.ops.masking import shapes_compatible
-
-
-def check_integers(minimum=1, optional=False, **arguments):
-    """Check that every argument is an integer of at least `minimum`.
-
-    `optional` also allows None.
-    """
-    for name, number in arguments.items():
-        if number is None and optional:
-            continue
-        is_integer = isinstance(number, numbers.Integral)
-        if not is_integer or isinstance(number, bool) or number < minimum:
-            raise ValueError(
-                f"`{name}` must be an integer and at least {minimum}. "
-                f"Received: {name}={number!r}."
-            )
 
 
 def check_layer(kind, optional=False, **arguments):

@@ -2,11 +2,8 @@
 
 import keras
 
-from luong_keras.layers.argument_checks import (
-    check_floats,
-    check_integers,
-    check_same_batch,
-)
+from luong_keras.config.checks import check_integers
+from luong_keras.layers.argument_checks import check_floats, check_same_batch
 from luong_keras.layers.checked_layer import NumberedLayer, fresh_initializer
 
 

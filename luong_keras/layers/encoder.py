@@ -3,10 +3,13 @@
 import keras
 from keras import backend, ops, tree
 
-from luong_keras.config.checks import check_choice, check_fraction
+from luong_keras.config.checks import (
+    check_choice,
+    check_fraction,
+    check_integers,
+)
 from luong_keras.layers.argument_checks import (
     check_floats,
-    check_integers,
     check_mask,
     check_mask_names,
 )

@@ -3,12 +3,8 @@
 import keras
 from keras import ops
 
-from luong_keras.config.checks import check_fraction
-from luong_keras.layers.argument_checks import (
-    check_floats,
-    check_integers,
-    check_layer,
-)
+from luong_keras.config.checks import check_fraction, check_integers
+from luong_keras.layers.argument_checks import check_floats, check_layer
 from luong_keras.layers.checked_layer import CheckedLayer, fresh_initializer
 from luong_keras.layers.embedding import embedding_table
 from luong_keras.missing_package import private_name

@@ -2,8 +2,8 @@
 
 import keras
 
-from luong_keras.config.checks import check_fraction
-from luong_keras.layers.argument_checks import check_integers, check_layer
+from luong_keras.config.checks import check_fraction, check_integers
+from luong_keras.layers.argument_checks import check_layer
 from luong_keras.layers.checked_layer import CheckedLayer
 from luong_keras.layers.output_projection import (
     OutputProjection,

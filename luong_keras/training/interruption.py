@@ -15,7 +15,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from luong_keras.layers.argument_checks import check_integers
+from luong_keras.config.checks import check_integers
 from luong_keras.ops.devices import generator_states, set_generator_states
 from luong_keras.training.snapshot import Snapshot
 from luong_keras.training.snapshot_file import previous_path

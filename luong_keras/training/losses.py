@@ -5,8 +5,11 @@ from typing import Any
 import keras
 from keras import ops
 
-from luong_keras.config.checks import check_choice, check_fraction
-from luong_keras.layers.argument_checks import check_integers
+from luong_keras.config.checks import (
+    check_choice,
+    check_fraction,
+    check_integers,
+)
 from luong_keras.ops.cross_entropy import (
     check_targets,
     masked_cross_entropy,

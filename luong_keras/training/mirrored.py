@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import keras
 
-from luong_keras.layers.argument_checks import check_integers
+from luong_keras.config.checks import check_integers
 
 if TYPE_CHECKING:
     import tensorflow as tf

@@ -12,9 +12,9 @@ from keras import ops
 from luong_keras.config.checks import (
     check_choice,
     check_fraction,
+    check_integers,
     check_not_negative,
 )
-from luong_keras.layers.argument_checks import check_integers
 from luong_keras.tables import pluralize
 from luong_keras.training.schedules import current_rate, refuse_schedule
 

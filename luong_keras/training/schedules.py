@@ -7,8 +7,11 @@ from typing import Any
 
 import keras
 
-from luong_keras.config.checks import check_fraction, check_positive_or_none
-from luong_keras.layers.argument_checks import check_integers
+from luong_keras.config.checks import (
+    check_fraction,
+    check_integers,
+    check_positive_or_none,
+)
 
 
 def halved_rate(

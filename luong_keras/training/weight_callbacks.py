@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 
-from luong_keras.layers.argument_checks import check_integers
+from luong_keras.config.checks import check_integers
 from luong_keras.training.monitoring import BestEpoch
 from luong_keras.training.run_folder import epoch_path
 from luong_keras.training.weight_files import (

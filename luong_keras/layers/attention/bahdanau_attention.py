@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from luong_keras.layers.argument_checks import check_integers
+from luong_keras.config.checks import check_integers
 from luong_keras.layers.attention.luong_attention import LuongAttention
 from luong_keras.layers.attention.scores import ConcatScore
 from luong_keras.ops import masking

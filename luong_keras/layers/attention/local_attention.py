@@ -3,11 +3,12 @@
 import keras
 from keras import backend, ops, tree
 
-from luong_keras.config.checks import check_choice, check_positive_or_none
-from luong_keras.layers.argument_checks import (
+from luong_keras.config.checks import (
+    check_choice,
     check_integers,
-    check_single_step,
+    check_positive_or_none,
 )
+from luong_keras.layers.argument_checks import check_single_step
 from luong_keras.layers.attention.luong_attention import LuongAttention
 from luong_keras.ops import masking, windows
 from luong_keras.ops.backends import rows_of_each
@@ -114,7 +115,6 @@ class LocalAttention(LuongAttention):
             alignment=alignment,
         )
         check_choice(("auto", *windows.GAUSSIANS), gaussian=gaussian)
-        # D, the positions on each side of the window's centre.
         check_integers(half_width=half_width)
         check_positive_or_none(sigma=sigma)
         super().__init__(

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from luong_keras.config.checks import check_fraction
+from luong_keras.config.checks import check_fraction, check_integers
 from luong_keras.layers import argument_checks
 from luong_keras.layers.attention import scores
 from luong_keras.layers.checked_layer import CheckedLayer, fresh_initializer
@@ -125,9 +125,7 @@ class LuongAttention(CheckedLayer):
                 "mask_location": None if mask_location else False,
             },
         )
-        argument_checks.check_integers(
-            optional=True, units=units, max_length=max_length
-        )
+        check_integers(optional=True, units=units, max_length=max_length)
         check_fraction(dropout=dropout)
         super().__init__(name=name, dtype=dtype, trainable=trainable)
         self.supports_masking = True

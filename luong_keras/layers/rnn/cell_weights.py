@@ -5,9 +5,9 @@ import functools
 import keras
 from keras import ops
 
+from luong_keras.config.checks import check_integers
 from luong_keras.layers.argument_checks import (
     check_floats,
-    check_integers,
     check_mask,
     check_same_batch,
 )
