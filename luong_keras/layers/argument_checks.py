@@ -86,14 +86,15 @@ def check_floats(name, x, *forms):
             f"{' or '.join(forms)}. Received: {name}.shape={tuple(x.shape)}. "
             "Embed ids first, for example by `keras.layers.Embedding`; a "
             "recurrent layer returns one vector per word with "
-            "`return_sequences=True`."
+            "`return_sequences=True`; reshape images to (B, S, features)."
         )
     dtype = backend.standardize_dtype(x.dtype)
     if not backend.is_float_dtype(dtype):
         raise ValueError(
             f"`{name}` must hold vectors of floats. Received: dtype {dtype}, "
             f"shape {tuple(x.shape)}. Embed ids first, for example by "
-            "`keras.layers.Embedding`."
+            "`keras.layers.Embedding`; convert features of whole numbers, "
+            "`x.astype('float32')`."
         )
 
 
@@ -144,6 +145,25 @@ def check_single_step(query):
             "single query. Expected: `position=t` with a query (B, U), "
             "or a query (B, T, U) of all steps. Received: "
             f"query.shape={tuple(query.shape)}, position=None."
+        )
+
+
+def _check_position_shape(position, query):
+    """Check that a position serves a query (B, T, U), or (B, U) of one step."""
+    expected = (*query.shape[:-1], 1)[:2]
+    shape = tuple(getattr(position, "shape", ()))
+    if len(query.shape) == 2 and len(shape) == 1:
+        shape = (*shape, 1)
+    sizes = zip(reversed(shape), reversed(expected), strict=False)
+    if len(shape) > 2 or any(
+        size not in (None, 1, steps) and steps is not None
+        for size, steps in sizes
+    ):
+        raise ValueError(
+            "`position` must be one decoder step, or broadcast to (B, T); one "
+            "per sentence, for several steps, is `position[:, None]`. "
+            f"Received: position.shape={tuple(position.shape)}, "
+            f"query.shape={tuple(query.shape)}."
         )
 
 
@@ -203,6 +223,7 @@ def check_call(layer, query, value, query_mask, value_mask, keys, position):
             check_single_step(query)
         else:
             check_steps("position", position)
+            _check_position_shape(position, query)
     check_same_batch(query=query, value=value, keys=keys)
     check_mask("query_mask", query_mask, "query", query)
     check_mask("value_mask", value_mask, "value", value)

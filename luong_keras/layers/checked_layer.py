@@ -16,6 +16,10 @@ _CONSTRUCTOR = (
     "Decoders have it in their constructor. An `Encoder` always returns the "
     "memory of all words and the last states."
 )
+_FROM_ZEROS = (
+    "An `Encoder` starts every call from zeros; `InputFeedingLSTM(units, "
+    "attention=None, input_feeding=False, return_state=True)` continues."
+)
 _MASK = (
     "Masks are boolean, True = use: `value_mask=` (B, S) and `query_mask=` "
     "(B, T) in attention layers, `memory_mask=` (B, S) in decoders and cells."
@@ -56,9 +60,10 @@ _RESULTS = (
 # Arguments of other libraries -> what to use here.
 FOREIGN = {
     # keras.layers.RNN, LSTM and GRU.
-    "stateful": "No layer keeps states between calls: take them by "
-    "`return_state=True`, and pass them as `initial_state=` (and "
-    "`start_position=`, the number of steps made).",
+    "stateful": "No layer keeps states between calls: take those of a decoder "
+    "by `return_state=True`, and pass them as `initial_state=` (and "
+    "`start_position=`, the number of steps made). " + _FROM_ZEROS,
+    "initial_state": _FROM_ZEROS,
     "recurrent_dropout": "`dropout=` drops the input of every recurrent layer; "
     "with `dropout_style='sequence'` one mask serves all steps.",
     "constants": "Pass the tensor that every step attends to as `memory=`.",

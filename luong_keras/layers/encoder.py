@@ -19,12 +19,10 @@ from luong_keras.layers.rnn.attention_rnn import (
     AttentionRNN,
 )
 from luong_keras.layers.rnn.cell_weights import wide_initializer
-from luong_keras.layers.rnn.input_feeding_cells import (
-    InputFeedingLSTMCell,
-)
+from luong_keras.layers.rnn.input_feeding_cells import InputFeedingLSTMCell
 from luong_keras.ops.backends import dropout
 from luong_keras.ops.devices import has_gpu
-from luong_keras.ops.masking import zero_where_masked
+from luong_keras.ops.masking import zero_where_masked, zeros_of
 from luong_keras.ops.products import product
 from luong_keras.ops.recurrence import lstm_step, reverse_within_mask
 from luong_keras.ops.scan import BACKENDS, scan
@@ -240,7 +238,7 @@ class Encoder(NumberedLayer):
     ):
         if 0 in inputs.shape:  # an empty batch, or sentences of length 0
             return tree.map_structure(
-                lambda spec: ops.zeros(spec.shape, dtype=spec.dtype),
+                lambda spec: zeros_of(spec, inputs),
                 self.compute_output_spec(inputs),
             )
         mask = inputs_mask if mask is None else mask
@@ -248,7 +246,8 @@ class Encoder(NumberedLayer):
         # sentence has holes.
         flipped_mask = mask if mask is None else reverse_within_mask(mask, mask)
         reading_mask = flipped_mask if self.reverse else mask
-        x = inputs
+        # Values at padding must reach no gradient: zero times NaN is NaN.
+        x = zero_where_masked(inputs, mask)
         if self.reverse:
             x = reverse_within_mask(x, mask)
         states = []
@@ -377,11 +376,11 @@ def _scan_lstm(layer, x, mask):
     cell = layer.cell
     if mask is not None:
         mask = ops.swapaxes(mask, 0, 1)
-    # Values at padding must reach no gradient. Leaving padded rows out of the
-    # product takes longer than multiplying them.
-    x = zero_where_masked(ops.swapaxes(x, 0, 1), mask)
+    # Leaving padded rows out of the product takes longer than multiplying them.
     projected = product(
-        x, cast(cell.kernel), cell.bias if cell.use_bias else None
+        ops.swapaxes(x, 0, 1),
+        cast(cell.kernel),
+        cell.bias if cell.use_bias else None,
     )
     zeros = ops.zeros_like(projected[0, :, : layer.units])
     last_states, (hidden,) = scan(

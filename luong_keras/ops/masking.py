@@ -64,10 +64,11 @@ def masked_softmax(scores, mask=None):
     NaN. `mask` broadcasts to the shape of `scores`.
     """
     scores = upcast(scores)
-    if mask is None:
+    if mask is None and scores.shape[-1] != 1:
         return ops.softmax(scores, axis=-1)
-    # Minus infinity would make a row without a True entry NaN; `ops.softmax`
-    # would warn of a source of one word.
+    if mask is None:  # `ops.softmax` warns of a source of one word
+        return ops.exp(ops.log_softmax(scores, axis=-1))
+    # Minus infinity would make a row without a True entry NaN.
     log_weights = ops.log_softmax(ops.where(mask, scores, -1e30), axis=-1)
     return ops.where(mask, ops.exp(log_weights), 0.0)
 
@@ -77,6 +78,17 @@ def zero_where_masked(x, mask):
     if mask is None:
         return x
     return ops.where(ops.expand_dims(mask, -1), x, ops.zeros((), dtype=x.dtype))
+
+
+def zeros_of(spec, inputs, memory=None):
+    """Return zeros (B, U), (B, T, U) or weights (B, T, S) as `spec` says.
+
+    B and T are those of `inputs`, S, if unknown, that of `memory`.
+    """
+    *rows, width = spec.shape
+    width = ops.shape(memory)[1] if width is None else width
+    shape = (*ops.shape(inputs)[: len(rows)], width)
+    return ops.zeros(shape, dtype=spec.dtype)
 
 
 def shapes_compatible(shape, expected):

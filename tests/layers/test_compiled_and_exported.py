@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from luong_keras import LocalAttention
+from luong_keras import Encoder, InputFeedingLSTM, LocalAttention
 from tests.layer_checks import (
     LAYERS,
     UNITS,
@@ -131,6 +131,31 @@ def test_graph_of_unknown_sizes_accepts_an_empty_memory(alignment):
         context, weights = run(query[:batch, :steps], memory[:batch, :source])
         np.testing.assert_array_equal(context, np.zeros((batch, steps, UNITS)))
         assert weights.shape == (batch, steps, source)
+
+
+# Keras' `predict` traces a function of any number of rows, since the
+# last batch is smaller.
+@pytest.mark.parametrize("steps, source", [(0, 5), (3, 0), (0, 0)])
+@pytest.mark.parametrize("attention", ["local-m", "general"])
+def test_models_predict_rows_of_no_words(attention, steps, source):
+    inputs = keras.Input((steps, UNITS)), keras.Input((source, UNITS))
+    memory, *states = Encoder(UNITS)(inputs[1])
+    outputs = InputFeedingLSTM(UNITS, attention=attention)(
+        inputs[0], memory=memory, return_attention_scores=True
+    )
+    model = keras.Model(inputs, [*outputs, memory, *states])
+    found = model.predict(
+        [np.ones((3, steps, UNITS)), np.ones((3, source, UNITS))],
+        batch_size=2,
+        verbose=0,
+    )
+    assert [x.shape for x in found] == [
+        (3, steps, UNITS),
+        (3, steps, source),
+        (3, source, UNITS),
+        (3, UNITS),
+        (3, UNITS),
+    ]
 
 
 @pytest.mark.slow_after_first

@@ -294,11 +294,18 @@ def test_left_padding_by_keras_changes_nothing():
     keras.backend.backend() == "torch",
     reason="torch trains with the loop of Keras",
 )
-@pytest.mark.parametrize("bidirectional", [False, True])
-def test_nan_in_padding_is_not_read(bidirectional, float64):
-    layer = lk.Encoder(
-        UNITS, 2, bidirectional=bidirectional, reverse=False, dtype="float64"
-    )
+@pytest.mark.parametrize(
+    "layer",
+    [
+        lk.Encoder(UNITS, 2, bidirectional=False, reverse=False),
+        lk.Encoder(UNITS, 2, bidirectional=True, reverse=False),
+        lk.Encoder(UNITS, 2, reverse=True, recurrence="gru"),
+        lk.Encoder(UNITS, 2, reverse=False, cell_clip=2.0),
+        lk.InputFeedingLSTM(UNITS, attention=None, return_state=True),
+    ],
+)
+def test_nan_in_padding_is_not_read(layer, float64):
+    layer = type(layer).from_config({**layer.get_config(), "dtype": "float64"})
     layer.build((BATCH, 7, 5))
     randomize(layer)
     mask = prefix_mask(LENGTHS, 7)

@@ -169,6 +169,16 @@ WRONG = {
         lambda: attend_at(np.array([-1, 1])),
         "`position` counts from 0.*-1",
     ),
+    "positions of two sentences": (
+        lambda: lk.LocalAttention("monotonic", half_width=1)(
+            QUERY, MEMORY, position=np.array([3, 5])
+        ),
+        r"broadcast to \(B, T\).*`position\[:, None\]`.*\(2,\)",
+    ),
+    "positions of three sentences for two": (
+        lambda: attend_at(np.array([3, 5, 7])),
+        r"broadcast to \(B, T\).*position.shape=\(3,\)",
+    ),
     "a fractional position in a cell": (
         lambda: lk.InputFeedingLSTMCell(4, attention="local-m")(
             INPUTS[:, 0], [np.zeros((2, 4))] * 3, memory=MEMORY, position=0.5
@@ -444,7 +454,11 @@ def test_empty_inputs_give_empty_or_zero_outputs(
         lk.LocalAttention("monotonic", half_width=1),
     ):
         context, weights = attention(
-            query, memory, training=training, return_attention_scores=True
+            query,
+            memory,
+            query_mask=np.ones((batch, steps), bool),
+            training=training,
+            return_attention_scores=True,
         )
         assert tuple(context.shape) == (batch, steps, 4)
         assert tuple(weights.shape) == (batch, steps, source)
@@ -752,12 +766,16 @@ FOREIGN_CALLS = {
     ),
     "ids as memory": (
         lambda x, m: lk.InputFeedingLSTM(4)(x, memory=IDS[..., None]),
-        "`memory` must hold vectors of floats.*int32",
+        "`memory` must hold vectors of floats.*int32.*astype",
     ),
     # Names.
     "stateful": (
         lambda x, m: lk.InputFeedingLSTM(4, stateful=True),
         "no argument `stateful`.*`initial_state=`",
+    ),
+    "states to an encoder": (
+        lambda x, m: lk.Encoder(4)(x, initial_state=[m[:, 0]]),
+        "no argument `initial_state`.*starts every call from zeros",
     ),
     "recurrent dropout": (
         lambda x, m: lk.BahdanauGRU(4, recurrent_dropout=0.1),

@@ -45,6 +45,13 @@ def test_masked_scores_are_ignored_and_extremes_do_not_overflow():
     )
 
 
+def test_one_position_has_weight_one_without_a_warning(recwarn):
+    scores = random(2, 3, 1).astype("float32")
+    weights = masking.masked_softmax(scores)
+    np.testing.assert_array_equal(weights, np.ones((2, 3, 1)))
+    assert not list(recwarn)
+
+
 def test_zero_where_masked_replaces_and_does_not_multiply():
     x = np.array([[1.0, 2.0], [np.inf, np.nan]], "float32")
     mask = np.array([True, False])

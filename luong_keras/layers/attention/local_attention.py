@@ -299,7 +299,7 @@ class LocalAttention(LuongAttention):
             return ops.expand_dims(position, -1) if is_single else position
         check_single_step(query)
         steps = masking.all_indices(ops.shape(query)[1])
-        if query_mask is None:
+        if query_mask is None or 0 in query.shape:
             return steps
         first = masking.span(query_mask).first[:, None]
         return ops.maximum(steps - first, 0)

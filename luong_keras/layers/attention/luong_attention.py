@@ -61,7 +61,8 @@ class LuongAttention(CheckedLayer):
             `keras.layers.TimeDistributed` does not pass on.
         value_mask: Boolean (B, S), True = may be attended, with padding on
             either side. When None, the value's Keras mask, or `query_mask` if
-            the value is the query. A row without True gives zeros.
+            the value is the query. A row without True gives zeros. Values
+            at False must be finite: zero times NaN is NaN.
         keys: The result of `project_keys(value)`, to project it once for many
             calls; None projects the value in this call.
         training: Whether dropout applies.
@@ -264,7 +265,7 @@ class LuongAttention(CheckedLayer):
         rows = ops.shape(query)[:2]
         return (
             ops.zeros((*rows, value.shape[-1]), dtype=self.compute_dtype),
-            ops.zeros((*rows, value.shape[1]), dtype=self.compute_dtype),
+            ops.zeros((*rows, ops.shape(value)[1]), dtype=self.compute_dtype),
         )
 
     def _attention_weights(self, query, value, value_mask, keys):

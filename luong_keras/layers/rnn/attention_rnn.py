@@ -175,6 +175,8 @@ class AttentionRNN(CheckedLayer):
         masks = dict(masks)
         states = self.initial_states(inputs, initial_state)
         mask = inputs_mask if mask is None else mask
+        # Zero times NaN is NaN in the gradients of padding.
+        inputs = masking.zero_where_masked(inputs, mask)
         if 0 in inputs.shape:
             return self._zero_outputs(
                 inputs, memory, states, return_attention_scores
@@ -219,7 +221,7 @@ class AttentionRNN(CheckedLayer):
             inputs, memory, return_attention_scores=return_attention_scores
         )
         results = [
-            ops.zeros(spec.shape, dtype=spec.dtype)
+            masking.zeros_of(spec, inputs, memory)
             for spec in tree.flatten(specs)
         ]
         if self.return_state:
