@@ -61,6 +61,10 @@ def test_beam_and_stack_sizes_follow_changed_settings(before, changes, after):
     [
         ({"beam_size": 8, "max_beam_size": 4}, "at least beam_size"),
         ({"n_best": 8, "stack_size": 4}, "n_best=8 and stack_size=4"),
+        (
+            {"search": "sampling", "beam_size": 3, "n_best": 5},
+            "the number of samples. Received: n_best=5 and beam_size=3",
+        ),
         ({"beam_size": 0}, "at least 1"),
         ({"top_k": 0}, "top_k must be at least 1"),
         ({"no_repeat_ngram": 0}, "no_repeat_ngram must be at least 1"),

@@ -179,6 +179,12 @@ class DecodingConfig(Settings):
             changes.setdefault("max_length_offset", None)
         stack = changes.get("stack_size", self.stack_size)
         if n_best is not None and n_best > (stack or beam):
+            search = changes.get("search", self.search)
+            if search == "sampling" and "beam_size" in changes:
+                raise ValueError(
+                    "n_best must be at most beam_size, the number of samples. "
+                    f"Received: n_best={n_best} and beam_size={beam}."
+                )
             if changes.get("stack_size") is not None:
                 raise ValueError(
                     "n_best must be at most stack_size. Received: "

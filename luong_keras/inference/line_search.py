@@ -139,6 +139,14 @@ class LineSearch:
                     f" {', '.join(sorted(unread))} without one, in a beam "
                     "search, which would ignore them."
                 )
+            is_counted = is_sampled & (columns["n_best"] > 0)
+            if "beam_size" in names and len(is_counted) and is_counted.all():
+                raise ValueError(
+                    "Expected: beam_size in a beam search; n_best (1 in "
+                    "`translate`) is the number of samples. Received: "
+                    f"beam_size={np.max(beams)} with a temperature. Leave one "
+                    "of them out."
+                )
             refused = is_sampled & columns["required"].astype(bool)
             for place in np.flatnonzero(refused)[:1]:
                 raise ValueError(

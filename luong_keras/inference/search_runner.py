@@ -1,7 +1,7 @@
 """Searches with the configured settings or with options per sentence."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from luong_keras.config import DecodingConfig, ModelConfig
 from luong_keras.decoding.beam import Beam
@@ -94,7 +94,7 @@ class SearchRunner:
 
     Args:
         decoding: The settings of the search.
-        config: The configuration of the model, for its ids.
+        translation_model: The model, for its ids.
         strategy: Decoding strategy to use instead of the configured search.
         scorers: Additional scorers of words and hypotheses.
     """
@@ -102,13 +102,14 @@ class SearchRunner:
     def __init__(
         self,
         decoding: DecodingConfig,
-        config: ModelConfig,
+        translation_model: Any,
         strategy: DecodingStrategy | None = None,
         scorers: Sequence[Scorer] = (),
     ) -> None:
         self.scorers = check_search(strategy or Greedy(), scorers)
         self.decoding = decoding
-        self.config = config
+        self.config: ModelConfig = translation_model.config
+        self.has_attention = translation_model.has_attention
         self.strategy = strategy
         self._check_shortlist()
 
@@ -304,7 +305,8 @@ class SearchRunner:
         )
         scorers: list[Scorer] = [LengthPenalty(exponent, form)]
         strength, size = options["coverage_penalty"], options["no_repeat_ngram"]
-        if tf.is_tensor(strength) or strength:
+        # Without attention all weights are 0, and so is what a penalty counts.
+        if self.has_attention and (tf.is_tensor(strength) or strength):
             scorers.append(CoveragePenalty(strength, mask))
         if tf.is_tensor(size) or size:
             scorers.append(NoRepeatedNgrams(size))

@@ -78,7 +78,7 @@ class TranslationGraph(tf.Module):
         self.target_tokenizer = target_tokenizer
         self.decoding: DecodingConfig = decoding
         self.search_runner = SearchRunner(
-            decoding, translation_model.config, strategy, scorers
+            decoding, translation_model, strategy, scorers
         )
         self._source_moses = _moses_graph(source_preprocessor)
         self._target_moses = _moses_graph(target_preprocessor)
@@ -91,7 +91,7 @@ class TranslationGraph(tf.Module):
                 target_tokenizer,
             )
         self.unknown_words = UnknownWords(
-            decoding.dictionary, decoding.alignment_step
+            decoding.dictionary, decoding.alignment_step, source_tokenizer
         )
 
     def translate_batch(

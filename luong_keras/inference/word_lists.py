@@ -1,5 +1,7 @@
 """Word lists in the graph: the dictionary and the shortlist of a search."""
 
+import re
+
 from luong_keras.alignment.dictionary import read_dictionary, read_lexicon
 from luong_keras.config import DecodingConfig, ModelConfig
 from luong_keras.decoding.unk_replacement import copied_positions
@@ -14,6 +16,7 @@ from luong_keras.with_tensorflow import tf
 # A shortlist has at least this many first words of the vocabulary, and at most
 # this many translations, the most probable ones, per source word.
 MIN_FREQUENT_WORDS = 256
+_BYTE = re.compile("<0x[0-9A-F]{2}>")
 MAX_TRANSLATIONS = 32
 
 
@@ -25,14 +28,23 @@ class UnknownWords(tf.Module):
             result an export contains. Words that it lacks are copied, or all
             words if it is None.
         alignment_step: As in `DecodingConfig.alignment_step`.
+        source_tokenizer: The tokenizer of the source words.
+
+    Raises:
+        ValueError: If the tokenizer reads no word of the dictionary as it is.
     """
 
     def __init__(
-        self, dictionary: str | None, alignment_step: str = "produces"
+        self,
+        dictionary: str | None,
+        alignment_step: str = "produces",
+        source_tokenizer: Tokenizer | None = None,
     ) -> None:
         super().__init__()
         self.alignment_step = alignment_step
         words = read_dictionary(dictionary) if dictionary else {}
+        if words and source_tokenizer is not None:
+            _check_spelling(dictionary, list(words), source_tokenizer)
         self._table = self._make_table(words) if words else None
 
     def replace(self, ids, alignments, tokens, source_tokens) -> tf.Tensor:
@@ -72,6 +84,20 @@ class UnknownWords(tf.Module):
         )
 
 
+def _check_spelling(dictionary, words, tokenizer):
+    """Check that one of the words is a token, as it is spelled."""
+    tokens = [
+        [token.decode() for token in row]
+        for row in tokenizer.tokens(tf.constant(words)).to_list()
+    ]
+    if all(row != [word] for row, word in zip(tokens, words, strict=True)):
+        raise ValueError(
+            f"No word of the dictionary {dictionary} is a source token. "
+            f"Expected: tokens of the source tokenizer, such as {tokens[0]}. "
+            f"Received: {words[0]!r}."
+        )
+
+
 class Shortlist(tf.Module):
     """Target words that a lexicon selects for the source words of a batch.
 
@@ -105,7 +131,15 @@ class Shortlist(tf.Module):
         # The first words include the special tokens, so that their places in
         # the shortlist are their ids.
         min_words = (decoding.max_beam_size or decoding.beam_size) + 2
-        self.num_frequent = max(MIN_FREQUENT_WORDS, max(special) + 1, min_words)
+        target_words = vocabulary_of(target_tokenizer)
+        # SentencePiece places single bytes and its users' symbols first.
+        first = max(
+            (i for i, x in enumerate(target_words, 1) if _BYTE.fullmatch(x)),
+            default=0,
+        )
+        self.num_frequent = max(
+            first + MIN_FREQUENT_WORDS, max(special) + 1, min_words
+        )
         self.num_frequent = min(self.num_frequent, self.size)
         if self.num_frequent < min_words:
             raise ValueError(
@@ -116,7 +150,7 @@ class Shortlist(tf.Module):
         rows = self._translation_rows(
             read_lexicon(str(decoding.shortlist)),
             vocabulary_of(source_tokenizer),
-            {word: i for i, word in enumerate(vocabulary_of(target_tokenizer))},
+            {word: i for i, word in enumerate(target_words)},
             MAX_TRANSLATIONS,
         )
         if not any(rows):

@@ -64,7 +64,7 @@ def validation_callbacks(
             agree=devices.from_first,
         )
         return callback, []
-    greedy = config.decoding.with_(beam_size=1, stack_size=None)
+    greedy = config.decoding.with_(search="beam", beam_size=1, stack_size=None)
     translator_class: type = JaxTranslator if devices.on_jax else TextTranslator
     translator = translator_class(
         translation_model, *tokenizers, greedy, *preprocessors(config.data)

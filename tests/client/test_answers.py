@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 from luong_keras.inference.search_options import SEARCH_OPTIONS
-from luong_keras_client import TranslationClient, TruncationWarning
-from tests.client.fake_servers import LIMITS, shout_with
+from luong_keras_client import (
+    TranslationClient,
+    TranslationServerError,
+    TruncationWarning,
+)
+from tests.client.fake_servers import LIMITS, Refusal, shout_with
 from tests.serving.answered_arrays import (
     ANSWERS,
     MEMORIES,
@@ -208,6 +212,10 @@ def test_alignments_of_another_rank(connect, model):
         ({"length_penalty": 2.5}, "float32 from 0 to 2. Received: 2.5"),
         ({"top_p": [0.5, 1.5]}, "float32 from 0 to 1"),
         ({"temperature": -0.5}, "float32 from 0 to 10"),
+        (
+            {"required": ["Haus", ""], "temperature": [0.5, 0]},
+            "in a beam search; samples have none",
+        ),
     ]:
         method = connect().align if "rank" in options else connect().nbest
         with pytest.raises(ValueError, match=message):
@@ -272,6 +280,17 @@ def test_contract_is_requested_once(connect, model):
     assert vars(client.contract()) == LIMITS
     client.translate(LINES)
     assert model.contract_calls == 1
+
+
+def test_a_contract_is_requested_again_after_an_error(connect, model):
+    client = connect(attempts=1)
+    client.translate(LINES)
+    model.steps.append(Refusal("INVALID_ARGUMENT", "no such output"))
+    with pytest.raises(TranslationServerError, match="no such output"):
+        client.translate(LINES)
+    model.limits["version"] = 2
+    client.translate(LINES)
+    assert client.contract().version == 2 and model.contract_calls == 2
 
 
 def test_states_of_versions(connect):

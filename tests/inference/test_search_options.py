@@ -153,6 +153,11 @@ def test_required_words_outside_the_vocabulary_are_left_out(translator):
             ValueError,
             "required phrases in a beam search.*'Haus' with .* of 0.5",
         ),
+        (
+            {"beam_size": 4, "temperature": 0.5},
+            ValueError,
+            "beam_size in a beam search.*beam_size=4 with a temp",
+        ),
     ],
 )
 def test_wrong_options_are_refused(translator, options, error, message):

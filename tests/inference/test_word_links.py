@@ -4,10 +4,12 @@ import warnings
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from luong_keras.alignment.aer import best_links
 from luong_keras.config import AttentionConfig
 from luong_keras.inference import word_links
+from luong_keras.inference.search_options import SEARCH_OPTIONS
 from luong_keras.inference.translation import ScoredTranslation
 from luong_keras.inference.word_links import (
     nearest_word_positions,
@@ -135,6 +137,20 @@ def test_models_without_attention_are_refused():
     with pytest.raises(ValueError, match=message):
         translator.translate(["a"], coverage_penalty=[0.2])
     assert translator.translate(["a"], coverage_penalty=0.0)
+    # An export does not check options, and a penalty has nothing to count.
+    found = [
+        translator.translate_batch(
+            tf.constant(["a"]),
+            {
+                name: tf.constant(
+                    [{"coverage_penalty": penalty}.get(name, o.unset)], o.kind
+                )
+                for name, o in SEARCH_OPTIONS.items()
+            },
+        )["scores"]
+        for penalty in (0.0, 2.0)
+    ]
+    np.testing.assert_array_equal(*found)
     with pytest.raises(ValueError, match=message):
         tiny_translator(
             attention=AttentionConfig(kind="none"), coverage_penalty=0.2

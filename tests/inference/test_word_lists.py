@@ -1,10 +1,13 @@
 """Replacement of unknown words, and searches limited to a shortlist."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import tensorflow as tf
 from keras import ops
 
+from luong_keras.config import DecodingConfig, ModelConfig
 from luong_keras.decoding import Beam, ConstrainedBeam, LengthPenalty
 from luong_keras.inference import word_lists
 from luong_keras.inference.text_translator import TextTranslator
@@ -13,7 +16,13 @@ from luong_keras.layers.embedding import Embedding
 from luong_keras.layers.output_projection import OutputProjection
 from luong_keras.models.translation_model import DecodingStep
 from luong_keras.special_tokens import UNK_ID
-from tests.serving.tiny_translator import TARGET_WORDS, tiny_translator
+from luong_keras.text.sentencepiece_tokenizer import SentencePieceTokenizer
+from luong_keras.text.word_tokenizer import WordTokenizer
+from tests.serving.tiny_translator import (
+    SOURCE_WORDS,
+    TARGET_WORDS,
+    tiny_translator,
+)
 
 SENTENCES = ["the cat sees a dog .", "a house", "the dog", "", "cat ?"]
 LEXICON = """the die 0.6
@@ -84,6 +93,20 @@ def check(found, expected):
 
 
 @pytest.mark.slow
+def test_bytes_are_not_the_frequent_words_of_a_shortlist(lexicon):
+    source, target = (
+        WordTokenizer.from_words(SOURCE_WORDS),
+        SentencePieceTokenizer.train(
+            ["einen Hund sieht die Katze"] * 9, 280, byte_fallback=True
+        ),
+    )
+    Path(lexicon).write_text("the \u2581 0.5\n", "utf-8")
+    shortlist = Shortlist(
+        DecodingConfig(shortlist=lexicon), ModelConfig(9, 900), source, target
+    )
+    assert shortlist.num_frequent == 4 + 256 + 256
+
+
 def test_shortlist_has_translations_and_frequent_words(make):
     translator = make()
 
@@ -309,6 +332,16 @@ def test_unknown_words_are_copied_or_translated(step, tmp_path):
     ]
     assert replaced(UnknownWords(str(path), step)) == expected
     assert "Oslō" in str(expected) or step == "produces"
+
+
+def test_a_dictionary_of_no_token_is_refused(tmp_path):
+    path = tmp_path / "dictionary"
+    path.write_text("Zebra Gnu 0.25\n", "utf-8")
+    tokenizer = WordTokenizer.from_words(["a"], lowercase=True)
+    with pytest.raises(ValueError, match=r"\['zebra'\]. Received: 'Zebra'"):
+        UnknownWords(str(path), source_tokenizer=tokenizer)
+    path.write_text("Zebra Gnu 0.25\nzebra Gnu 0.25\n", "utf-8")
+    UnknownWords(str(path), source_tokenizer=tokenizer)
 
 
 def test_alignment_step_is_produces_by_default():

@@ -160,6 +160,7 @@ EXPECTED = {
     **prepared(None, None, None, None),
     "decoding.beam_size": 1,
     "decoding.stack_size": None,
+    "decoding.search": "beam",
     "decoding.length_penalty": 0.0,
     "best.monitor": "val_bleu",
     "best.mode": "max",
@@ -264,7 +265,8 @@ DATA_ROWS = {
 }
 DECODING_ROWS = {
     "length_penalty": (
-        {"length_penalty": 0.5, "beam_size": 4, "stack_size": 9},
+        {"length_penalty": 0.5, "beam_size": 4, "stack_size": 9}
+        | {"search": "sampling"},
         {"decoding.length_penalty": 0.5},
     ),
 }

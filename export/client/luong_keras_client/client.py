@@ -283,6 +283,7 @@ class _Client:
                     )
                 batches.take(places, refusals, rows)
         except Exception as error:
+            self._known_contract = None  # The server may have another version.
             batches.failure = batches.failure or error
 
     async def _agree_on_contract(
@@ -290,13 +291,14 @@ class _Client:
     ) -> responses.Contract:
         self._open_connection()
         async with self._contract_lock:
-            if self._known_contract is None:
+            contract = self._known_contract
+            if contract is None:
                 # The server ignores the text.
                 columns = {"text": np.array([""], object)}
-                self._known_contract = await self._predict(
+                contract = self._known_contract = await self._predict(
                     "contract", columns, [], responses.contract_of, deadline
                 )
-        return self._known_contract
+        return contract
 
     async def _request_states(self) -> dict[int, str]:
         message, read = self._open_connection().status()

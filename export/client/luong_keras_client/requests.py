@@ -175,7 +175,12 @@ def check_stream(lines: Any, options: Mapping[str, Any]) -> None:
 def _choose_signature(text, options):
     """Return the smallest signature with these options, and its columns."""
     if any(options[name] is not None for name in {*options} - {*_BEAM}):
-        return "search", _add_options(text, options, _ALL)
+        columns = _add_options(text, options, _ALL)
+        is_sampled = columns["temperature"] > 0
+        if (is_sampled & (columns["required"] != "")).any():
+            expected = "`required` phrases in a beam search; samples have none"
+            raise argument_error(expected, "a temperature, too")
+        return "search", columns
     columns = _add_options(text, options, _BEAM)
     return "translate_with_options", columns
 
