@@ -21,7 +21,7 @@ TARGET = WordTokenizer.from_words(["x", "y", "z", "w"])
 LINES = ["a b c", "d", "", "c c new a b", "b a", "d c b a " * 3]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def model():
     keras.utils.set_random_seed(4)
     config = ModelConfig(
@@ -74,7 +74,11 @@ def test_batches_equal_searches_of_single_lines(model):
     from luong_keras.inference.jax_translator import JaxTranslator
 
     decoding = DecodingConfig(
-        beam_size=1, batch_size=4, max_source_length=9, max_length_ratio=1.5
+        beam_size=1,
+        batch_size=4,
+        max_source_length=9,
+        min_length_ratio=0.5,
+        max_length_ratio=1.5,
     )
     translator = JaxTranslator(model, SOURCE, TARGET, decoding)
     with pytest.warns(TruncationWarning, match="place 5"):
@@ -87,6 +91,9 @@ def test_batches_equal_searches_of_single_lines(model):
     bias = model.projection.bias
     bias.assign(bias + np.eye(bias.shape[0])[4] * 30)
     assert translator.translate(["a b c"]) == [" ".join(["x"] * 6)]
+    # `</s>` ends no translation below the minimum length.
+    bias.assign(bias + np.eye(bias.shape[0])[3] * 60)
+    assert translator.translate(["a b c"]) == ["x x"]
 
 
 def test_repetition_is_limited_as_in_other_translators(model):

@@ -78,6 +78,12 @@ def test_samples_do_not_depend_on_the_batch(translator):
         assert [t.tokens for t in mixed[row]] == [t.tokens for t in beams[row]]
 
 
+def test_beams_beside_more_samples_have_no_empty_translations(translator):
+    options = {"temperature": [0.0, 1.5], "beam_size": [1, 2]}
+    found = translator.nbest(SENTENCES[:2], **options)
+    assert [len(row) for row in found] == [1, 2]
+
+
 @pytest.mark.slow
 def test_beam_options_are_the_same_in_every_search(translator):
     options = {
@@ -344,7 +350,8 @@ def test_configured_samples_may_exceed_the_beam(sampling):
 
 def test_the_stack_limits_configured_samples_as_well(sampling):
     few = with_search(sampling, sampling.decoding.with_(stack_size=3))
-    assert [len(row) for row in few.nbest(SENTENCES[:1])] == [3]
+    for options in ({}, {"temperature": 1.0}):
+        assert [len(row) for row in few.nbest(SENTENCES[:1], **options)] == [3]
     with pytest.raises(ValueError, match="n_best of at most 3"):
         few.nbest(SENTENCES, n_best=4)
 

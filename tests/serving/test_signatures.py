@@ -182,6 +182,9 @@ def test_forbidden_phrases_have_known_and_unknown_words_up_to_a_limit():
     )
     assert values(found, "truncated") == [False, True, False]
     assert [text for text, _ in ranks(found)[2]] == ["x", "x y"]
+    # Together they have nine words; a translation has room for eight.
+    found = run("search", forbidden=["x x x x x\tx x x x", "nobody", ""])
+    assert values(found, "truncated") == [True, False, False]
 
 
 @pytest.mark.slow
