@@ -167,6 +167,7 @@ def test_settings_of_the_text_of_the_parent_are_reset(base):
     before = inherited_settings(base)
     values = {"data.train": ("a", "b"), "data.weights": (3.0, 1.0)}
     values |= {"data.columns": ("b", "1"), "training.frozen": ("encoder",)}
+    values |= {"decoding.dictionary": "a.txt", "decoding.shortlist": "b.txt"}
     change(base, values)
     assert inherited_settings(base) == before
 
@@ -252,7 +253,13 @@ def test_patterns_of_frozen_weights_fit_every_model(settings, pattern):
     "settings, message",
     [
         ({"units": 16}, "model.units: 8 → 16"),
-        ({"data.lowercase": True}, "data.lowercase: False → True"),
+        *(
+            ({f"data.{name}": True}, f"data.{name}: False → True")
+            for name in (
+                *("lowercase", "normalize_punctuation", "tokenize"),
+                "pretokenized",
+            )
+        ),
         ({"training.frozen": ["encoders"]}, "Did you mean encoder?"),
         ({"training.frozen": ["*"]}, "must leave weights to train"),
     ],

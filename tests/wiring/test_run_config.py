@@ -402,7 +402,7 @@ def rates(training, epochs=4, steps=4):
         get_config=lambda: {"learning_rate": holder.learning_rate},
     )
     schedule = training_part.learning_rate_schedule(
-        training, find_metric("bleu")
+        training, find_metric(training.metric)
     )
     schedule.set_model(types.SimpleNamespace(optimizer=holder))
     schedule.set_params({"steps": steps})
@@ -413,8 +413,9 @@ def rates(training, epochs=4, steps=4):
         for batch in range(steps):
             schedule.on_train_batch_begin(batch)
             found.append(holder.learning_rate)
-        # The score falls in each epoch.
-        schedule.on_epoch_end(epoch, {"val_bleu": 9.0 - epoch, "loss": -epoch})
+        # The scores are worse after each epoch.
+        scores = {"val_bleu": 9.0 - epoch, "val_ter": 9.0 + epoch}
+        schedule.on_epoch_end(epoch, {**scores, "loss": -epoch})
     return found
 
 
@@ -457,9 +458,12 @@ def rates(training, epochs=4, steps=4):
             },
             [8] * 6 + [4] * 3 + [2] * 3 + [1] * 3 + [0.5],
         ),
-        (
-            {"halving": "plateau"},
-            [8] * 8 + [4] * 4 + [2] * 4,
+        *(
+            (
+                {"halving": "plateau", "metric": metric},
+                [8] * 8 + [4] * 4 + [2] * 4,
+            )
+            for metric in ("auto", "ter")
         ),
     ],
 )
@@ -737,8 +741,13 @@ def pretokenized_option(tokenizer):
     return ()
 
 
-def test_command_line_settings_reach_the_model(tmp_path, monkeypatch):
-    """Check label smoothing, seed, sizes and text of a command."""
+@pytest.mark.parametrize(
+    "name, value", [("label_smoothing", 0.125), ("sampled_softmax", 4)]
+)
+def test_command_line_settings_reach_the_model(
+    tmp_path, monkeypatch, name, value
+):
+    """Check the loss, seed, sizes and text of a command."""
     for part in ("train", "dev", "test"):
         for language, lines in (("en", "a b\nb a\n"), ("fr", "x\ny x z\n")):
             (tmp_path / f"{part}.{language}").write_text(lines)
@@ -746,7 +755,7 @@ def test_command_line_settings_reach_the_model(tmp_path, monkeypatch):
         "data.dataset": "files",
         "data.tokenizer": "words",
         "data.target_language": "fr",
-        "training.label_smoothing": 0.125,
+        f"training.{name}": value,
         "model.dropout": 0.25,
         "training.seed": 7,
         "model.units": 4,
@@ -761,8 +770,8 @@ def test_command_line_settings_reach_the_model(tmp_path, monkeypatch):
         "--run-dir",
         str(tmp_path / "run"),
     ]
-    for name, value in settings.items():
-        command += ["--set", f"{name}={value}"]
+    for setting in settings.items():
+        command += ["--set", "{}={}".format(*setting)]
     arguments, seeds = [], []
     monkeypatch.setattr(
         recipe, "train", lambda *given, **_: arguments.extend(given)
@@ -773,10 +782,10 @@ def test_command_line_settings_reach_the_model(tmp_path, monkeypatch):
         arguments
     )
     assert seeds == [7]
-    assert translation_model.label_smoothing == 0.125
+    assert getattr(translation_model, name) == value
     assert translation_model.config == config.model
     assert [t.vocabulary_size for t in tokenizers] == [6, 7]
     assert (config.model.source_vocabulary_size, config.model.units) == (6, 4)
     assert config.model.target_vocabulary_size == 7
     assert batches.pairs_per_epoch == len(datasets.dev) == 2
-    assert run.read_config()["training"]["label_smoothing"] == 0.125
+    assert run.read_config()["training"][name] == value
