@@ -461,6 +461,28 @@ def test_scores_of_a_run_are_printed_and_recorded(call, run, searches):
     assert any(line.startswith("perplexity") for line in table)
 
 
+def test_evaluations_follow_the_settings_of_the_run(
+    run, tmp_path, monkeypatch, capsys
+):
+    copy = RunFolder(shutil.copytree(run.path, tmp_path / "copy"))
+    copy.best_weights.rename(copy.last_weights)
+    settings = copy.read_config()
+    settings["training"]["metric"] = "exact_match"
+    settings["data"] |= {"lowercase": True, "target_language": "zh"}
+    copy.config.write_text(json.dumps(settings))
+    monkeypatch.setattr(
+        "luong_keras.recipe.preparation.evaluation_pairs",
+        lambda *_: Datasets(list, "", [], PAIRS[1:2], ["0-0"]),
+    )
+    (tmp_path / "text").write_text("a\n")
+    given = "--run-dir", copy.path, "--weights", "last", "--json"
+    given += "--beam-size", 1, "--baseline", tmp_path / "text"
+    found = json.loads(evaluate(capsys, *given).out)
+    assert {"aer", "exact_match"} <= {*found} and found["weights"] == "last"
+    parts = found["compared"][0]["signature"].split("|")
+    assert {"case:lc", "tok:zh"} <= {*parts}
+
+
 @pytest.mark.slow
 def test_pairs_of_a_file_are_scored(call, run, tmp_path):
     """The test pairs of the run, read from a file, have the same scores."""

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -301,6 +302,15 @@ def test_alignment_error_rate_for_both_alignment_steps(step, links, rate):
     assert found.alignment_error_rate(forced, pairs, [links]) == (
         pytest.approx(rate)
     )
+
+
+@pytest.mark.parametrize("has_attention", [True, False])
+def test_only_attention_has_an_alignment_error_rate(has_attention):
+    scored = ScoredTranslation(-1.0, ["x"], np.zeros(1), ["a"], np.ones((1, 1)))
+    answers = Answers([("x", "x")], [scored])
+    answers.translation_model = SimpleNamespace(has_attention=has_attention)
+    scores, _ = evaluation(answers).all_scores([("a", "x")], ["x"], ["0-0"])
+    assert ("aer" in scores) == has_attention
 
 
 def test_alignment_error_rate_of_subwords_counts_words():

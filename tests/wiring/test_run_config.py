@@ -350,18 +350,21 @@ def test_averages_are_written_next_to_the_best_weights(run_of):
     assert run.epochs._saved_model.name == "translator"
 
 
-def test_final_weights_are_loaded_for_scoring_and_export(monkeypatch, tmp_path):
-    loaded = []
+def test_final_weights_are_scored_with_the_gold_links(monkeypatch, tmp_path):
+    links = ["0-0"] * len(DEV)
 
-    def record(folder, weights):
-        loaded.append((folder, weights))
+    def score(evaluation, *given):
+        assert evaluation.translator == (tmp_path, "last")
+        assert given == (DEV, [target for _, target in DEV], links)
         raise InterruptedError
 
-    monkeypatch.setattr(recipe, "load_run", record)
+    monkeypatch.setattr(recipe, "load_run", lambda *given: given)
+    monkeypatch.setattr(recipe, "TextTranslator", lambda *given: given)
+    monkeypatch.setattr(recipe.Evaluation, "all_scores", score)
     config = configured({"training": {"final_weights": "last"}})
+    datasets = Datasets(list, "", [], DEV, links)
     with pytest.raises(InterruptedError):
-        recipe.score_and_export(None, config, RunFolder(tmp_path))
-    assert loaded == [(tmp_path, "last")]
+        recipe.score_and_export(datasets, config, RunFolder(tmp_path))
 
 
 @pytest.mark.slow_after_first
