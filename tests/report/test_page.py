@@ -3,13 +3,16 @@
 import html.parser
 import json
 import re
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from luong_keras.cli.main import main
 from luong_keras.evaluation.translation_scores import corpus_bleu, sentence_chrf
 from luong_keras.report import page as page_module
 from luong_keras.report.contents import (
+    add_alignments,
     examples,
     pieces,
     read_run,
@@ -17,6 +20,7 @@ from luong_keras.report.contents import (
 )
 from luong_keras.report.page import write_page
 from tests.report.made_up_run import BAD, GOOD, PAIRS, made_up_run
+from tests.serving.tiny_translator import tiny_translator, write_run
 
 
 class Elements(html.parser.HTMLParser):
@@ -338,6 +342,23 @@ def test_alignments_are_tables(tmp_path, monkeypatch):
     assert "قطة" in elements.text
 
 
+@pytest.mark.usefixtures("eager")
+def test_alignments_are_of_each_run_and_its_weights(tmp_path):
+    for name, translations in (("a", BAD), ("b", GOOD)):
+        run = made_up_run(tmp_path / name, translations)
+        run.config.unlink()
+        write_run(run.path, tiny_translator(beam_size=1))
+        run.best_weights.rename(run.last_weights)
+        run.results.write_text('{"set": "test", "weights": "last"}\n')
+    runs = [read_run(tmp_path / name) for name in "ab"]
+    groups = examples(runs, 1)
+    add_alignments(groups, runs)
+    (example,) = groups[0]["examples"]
+    for translation in example["translations"]:
+        sums = np.sum(translation["alignment"]["percent"], axis=1)
+        np.testing.assert_allclose(sums, 100, atol=4)
+
+
 def test_settings_mark_changes_and_differences(tmp_path):
     made_up_run(tmp_path / "a")
     made_up_run(tmp_path / "b", seed=7)
@@ -367,6 +388,18 @@ def test_the_command_writes_the_page(tmp_path, capsys):
     assert main(["report", str(run.path), "--no-alignments"]) == 0
     assert capsys.readouterr().out.strip() == str(run.report)
     assert run.report.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("flags, output", [([], "b/report.html"), (["x"], "x")])
+def test_the_command_passes_its_flags(tmp_path, monkeypatch, flags, output):
+    monkeypatch.chdir(tmp_path)
+    for name in "ab":
+        made_up_run(tmp_path / name)
+    calls = []
+    monkeypatch.setattr(page_module, "write_page", lambda *g: calls.append(g))
+    flags = [f"--output={flag}" for flag in flags]
+    main(["report", "a", "b", *flags, "--examples=2", "--samples=7"])
+    assert calls == [((Path("a"), Path("b")), Path(output), 2, True, 7)]
 
 
 @pytest.mark.parametrize(
