@@ -2,7 +2,9 @@
 
 import dataclasses
 import gzip
+import json
 import re
+import shutil
 
 import keras
 import pytest
@@ -172,7 +174,7 @@ def test_lines_that_cannot_be_aligned_are_refused(call, text):
     assert "the same number of lines. Received: 5 in" in error
 
 
-def test_pairs_that_were_cut_are_reported(call, text):
+def test_pairs_that_were_cut_are_reported(call, reverse_run, text, tmp_path):
     given = ["align", *text[:2], "--max-source-length"]
     call(*given, 2)
     reported = "3 of 5 pairs (first en:1): cut to the maximum length"
@@ -180,6 +182,13 @@ def test_pairs_that_were_cut_are_reported(call, text):
     call(*given, 0, status=2)
     call(*given, 20)
     assert "cut to the maximum length" not in call.printed.err
+    # In one direction only.
+    copy = RunFolder(shutil.copytree(reverse_run.path, tmp_path / "copy"))
+    settings = copy.read_config()
+    settings["decoding"]["max_source_length"] = 2
+    copy.config.write_text(json.dumps(settings))
+    call("align", *text[:2], "--reverse-run", copy.path)
+    assert reported in call.printed.err
 
 
 def test_wrong_arguments_are_refused(call, run, reverse_run, text):

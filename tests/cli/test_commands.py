@@ -61,6 +61,8 @@ def searches(monkeypatch):
         ("translate", ["--check-export"]),
         ("evaluate", []),
         ("score", ["pairs.tsv"]),
+        ("align", ["pairs.tsv"]),
+        ("lexicon", []),
         ("export", ["--output", "1"]),
     ],
 )
