@@ -485,6 +485,24 @@ def test_exit_status_shows_whether_the_run_can_continue(
     assert main(argv) == status
 
 
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_float64_is_enabled_on_jax(precision, monkeypatch):
+    from luong_keras.ops import backends
+    from luong_keras.recipe import devices, stages
+
+    calls = []
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    monkeypatch.setattr("keras.backend.backend", lambda: "jax")
+    monkeypatch.setattr(backends, "enable_float64", lambda: calls.append(1))
+    on_jax = Devices(rank=1, on_jax=True)
+    monkeypatch.setattr(devices, "jax_devices", lambda _: on_jax)
+    monkeypatch.setattr(devices, "leave_processes", lambda _: None)
+    monkeypatch.setattr(stages, "run_recipe", lambda *given: True)
+    argv = ["train", "pairs.tsv", "--set", f"model.precision={precision}"]
+    assert main([*argv, "--backend", "jax"]) == 0
+    assert len(calls) == (precision == "float64")
+
+
 def test_parallel_microbatches_share_the_cores(monkeypatch):
     from luong_keras.recipe import stages
     from luong_keras.text import threads

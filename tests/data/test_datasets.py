@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from luong_keras.config import DataConfig, RunConfig
+from luong_keras.config import DataConfig, FilterConfig, RunConfig
 from luong_keras.data import phrasebook
 from luong_keras.data.datasets import load_datasets, pairs_key
 from luong_keras.data.text_files import read_given_pairs
@@ -228,6 +228,14 @@ def test_dev_and_test_are_held_out_of_files_without_languages(
     assert again.dev == pairs and len(list(again.train())) == 180
     assert len(again.test) == 20
     assert again.train_key != found.train_key
+
+
+def test_filtered_pairs_are_not_held_out(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"a{i}\ta{i}\na{i}\tb{i}\n" for i in range(50)))
+    filters = FilterConfig(identical=True)
+    found = load_datasets(DataConfig("files", train=str(path), filters=filters))
+    assert all(source != target for source, target in found.dev + found.test)
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,12 @@ def test_pairs_excluded_from_training_are_ignored(prepared):
     assert found[0].max_symbols(7) < 21
 
 
+def test_pairs_cut_in_training_count_with_their_cut_length(prepared):
+    settings = "data.max_length=20", "data.over_long=truncate"
+    found = prepared([("a", repeat(30))] * 9, *settings)
+    assert found.max_symbols(1) == 20 + 10
+
+
 def test_the_limit_allows_every_pair_of_a_small_text(prepared):
     pairs = [("a", repeat(30))] + [(repeat(8, "a"), "x")] * 40
     assert prepared(pairs).max_symbols(1) == 40
