@@ -282,7 +282,8 @@ def train(
     if stop.received == signal.SIGINT:
         # The caller gets the usual exception of Ctrl-C.
         raise KeyboardInterrupt
-    if stop.stopping:
+    # A deadline may pass after the last epoch.
+    if stop.stopping and model.stop_training:
         return False
     if devices.writes:
         save_weights(translation_model.model, run.last_weights)

@@ -96,7 +96,7 @@ def fit(
             not fit the model, has epochs of another length or is later than
             the last epoch, if the batches run out early (nothing is saved at
             the end of that epoch), for an optimizer that replaces the weights
-            by averages at the end of a `fit`, or under
+            by averages at the end of a `fit`, for `BackupAndRestore`, or under
             `MultiWorkerMirroredStrategy`, `ParameterServerStrategy` or
             `CentralStorageStrategy`.
         FolderInUseError: If another process trains with this snapshot.
@@ -113,8 +113,8 @@ def fit(
         >>> fit(model, Rows(), epochs=3, verbose=0).epoch
         [0, 1, 2]
     """
-    steps = _check_arguments(training_model, batches)
     callbacks = list(callbacks)
+    steps = _check_arguments(training_model, batches, callbacks)
     with contextlib.ExitStack() as stack:
         position = 0
         if snapshot_path is not None:
@@ -167,7 +167,15 @@ def _fit_from(
                 "larger patience continues the run"
             )
         end = position
-    if position % steps and end > position:
+    if position and position == end and verbose:
+        print(f"already trained for {position // steps} epochs by its snapshot")
+    snapshot = callbacks[-1] if callbacks else None
+    if (
+        position % steps
+        and end > position
+        and isinstance(snapshot, SnapshotCallback)
+        and snapshot.lacks_metrics(training_model)
+    ):
         # TensorFlow would otherwise make the metrics' variables in the first
         # training batch, too late to restore their sums.
         training_model.evaluate(
@@ -337,7 +345,11 @@ def _split_run(position: int, steps: int, end: int) -> list[tuple[int, int]]:
     return [(start, stop) for start, stop in legs if start < stop <= end]
 
 
-def _check_arguments(model: keras.Model, batches: Batches) -> int:
+def _check_arguments(
+    model: keras.Model,
+    batches: Batches,
+    callbacks: Sequence[keras.callbacks.Callback],
+) -> int:
     """Check the arguments, and return the number of batches of an epoch."""
     if not isinstance(batches, Batches):
         raise ValueError(
@@ -355,6 +367,12 @@ def _check_arguments(model: keras.Model, batches: Batches) -> int:
             f"steps_per_execution={unit}."
         )
     check_strategy(model)
+    if any(isinstance(x, keras.callbacks.BackupAndRestore) for x in callbacks):
+        raise ValueError(
+            "A snapshot resumes a run at any batch, and `BackupAndRestore` "
+            "would replace it by the end of an epoch. Leave it out, and give "
+            "`snapshot_path`."
+        )
     optimizer = getattr(model, "optimizer", None)  # none before `compile`
     optimizer = getattr(optimizer, "inner_optimizer", optimizer)
     if getattr(optimizer, "use_ema", False):

@@ -17,7 +17,7 @@ import numpy as np
 
 from luong_keras.config.checks import check_integers
 from luong_keras.ops.devices import generator_states, set_generator_states
-from luong_keras.training.snapshot import Snapshot
+from luong_keras.training.snapshot import Snapshot, check_states
 from luong_keras.training.snapshot_file import previous_path
 
 _HANGUP = getattr(signal, "SIGHUP", None)  # Windows has none.
@@ -75,14 +75,14 @@ class StopOnSignal(keras.callbacks.Callback):
         self.received: signal.Signals | None = None
         #: Whether a requested snapshot is not saved yet.
         self.snapshot_wanted = False
-        self._agreed = False
+        self._agreed = self._others_stop = False
         self._batch = -1
         self._previous_handlers: dict[signal.Signals, Any] = {}
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Install the handlers."""
         self.received = None
-        self.snapshot_wanted = self._agreed = False
+        self.snapshot_wanted = self._agreed = self._others_stop = False
         if threading.current_thread() is not threading.main_thread():
             return
         for number in self.signals:
@@ -106,18 +106,22 @@ class StopOnSignal(keras.callbacks.Callback):
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Stop if a signal arrived or the deadline has passed."""
+        # Another callback may have stopped the run.
+        self._others_stop |= self.model.stop_training
         # A step may have several batches.
         before, self._batch = self._batch, batch
         if (batch + 1) // self.agree_every > (before + 1) // self.agree_every:
             self._agree_with_others()
-        self._stop_if_needed()
+        # Several processes stop when all have agreed.
+        self.model.stop_training = self.stopping
 
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Stop if a signal arrived during validation."""
         self._agree_with_others()
-        self._stop_if_needed()
+        if self.stopping:
+            self.model.stop_training = True
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         """Restore the old handlers."""
@@ -140,15 +144,11 @@ class StopOnSignal(keras.callbacks.Callback):
         is_late = (
             self.deadline is not None and time.monotonic() >= self.deadline
         )
-        return is_late or self.received is not None
+        return is_late or self._others_stop or self.received is not None
 
     def _agree_with_others(self) -> None:
         if self.agree is not None:
             self._agreed = self.agree(self._should_stop)
-
-    def _stop_if_needed(self) -> None:
-        if self.stopping:
-            self.model.stop_training = True
 
     def _request_snapshot(self, number: int, frame: Any) -> None:
         self.snapshot_wanted = True
@@ -261,9 +261,20 @@ class SnapshotCallback(keras.callbacks.Callback):
                 f"Received: steps_per_epoch={steps_per_epoch}. Train on data "
                 "of the old length, or use a new folder for a new run."
             )
+        if not model.built:
+            raise ValueError(
+                "A snapshot is restored into a built model. Received: "
+                f"{model.name!r}, without weights. Call it on a batch first."
+            )
         self._resumed.apply(model, self.callbacks, self.path)
         self._generator_states = self._resumed.generator_states
         return self._resumed.position
+
+    def lacks_metrics(self, model: keras.Model) -> bool:
+        """Test whether the snapshot has variables of metrics that it lacks."""
+        saved = [] if self._resumed is None else self._resumed.arrays
+        names = [name for name in saved if name.startswith("metrics/")]
+        return len(names) != len(model.metrics_variables)
 
     def _read_snapshot(self) -> Snapshot | None:
         """Return the latest snapshot that is not damaged, or None."""
@@ -295,6 +306,7 @@ class SnapshotCallback(keras.callbacks.Callback):
                 "to `fit`."
             )
         self._steps_per_epoch = self.params["steps"]
+        check_states(self.callbacks)
 
     def on_epoch_begin(
         self, epoch: int, logs: dict[str, Any] | None = None
@@ -322,7 +334,8 @@ class SnapshotCallback(keras.callbacks.Callback):
             return
         position = self._epoch * self._steps_per_epoch + batch + 1
         due = position // self.every_steps > self._start // self.every_steps
-        if due or self.stop.snapshot_wanted or self.stop.stopping:
+        stops = self.stop.stopping or self.model.stop_training
+        if due or self.stop.snapshot_wanted or stops:
             self._save_snapshot(position)
 
     def on_epoch_end(

@@ -1,5 +1,6 @@
 """Snapshots: all state that a training run needs to continue exactly."""
 
+import json
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -248,6 +249,27 @@ def _stateful_callbacks(
         for callback in callbacks
         if hasattr(callback, "get_state")
     )
+
+
+def check_states(callbacks: Iterable[keras.callbacks.Callback]) -> None:
+    """Check that a snapshot can hold and restore the states of callbacks.
+
+    Args:
+        callbacks: Callbacks, with or without states.
+
+    Raises:
+        TypeError: If JSON cannot hold a state, or `set_state` is missing.
+    """
+    for name, callback in _stateful_callbacks(callbacks).items():
+        try:
+            json.dumps(callback.get_state())
+            assert callback.set_state
+        except (TypeError, AttributeError) as error:
+            raise TypeError(
+                f"The callback {name} has a `get_state`, whose result JSON "
+                "must be able to hold (numbers, texts, lists, dicts), and must "
+                f"have a `set_state`. Received: {error}."
+            ) from error
 
 
 # The number that Keras adds to a name already used in the process.

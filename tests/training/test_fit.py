@@ -459,6 +459,82 @@ def test_runs_stop_at_their_deadline(path, saved, capsys):
     assert saved == [3, 4, 8]
 
 
+@pytest.mark.parametrize("others", [[], [StopOnSignal()]])
+def test_a_run_that_another_callback_stops_is_saved(path, saved, others):
+    def stop():
+        callback.model.stop_training = True
+
+    callback = CallAfterBatch(2, stop)
+    fit_rows(epochs=2, callbacks=[callback, *others], snapshot_path=path)
+    assert saved == [3]
+    assert [stop.stopping for stop in others] == [True] * len(others)
+
+
+class TrainsBySelf(keras.Model):
+    """Model without a compiled loss, whose training step counts rows."""
+
+    def __init__(self):
+        super().__init__()
+        self.dense = keras.layers.Dense(1)
+        self.rows = keras.metrics.Sum(name="rows")
+        self.build((None, 1))
+
+    def build(self, shape):
+        self.dense.build(shape)
+        self.built = True
+
+    def call(self, x):
+        return self.dense(x)
+
+    def train_step(self, data):
+        self.rows.update_state(data[0])
+        return {"rows": self.rows.result()}
+
+
+@pytest.mark.tensorflow
+def test_a_model_with_its_own_training_step_resumes(path):
+    def run(callbacks=(), **options):
+        model = TrainsBySelf()
+        model.compile("sgd", jit_compile=False)
+        return fit_rows(model=model, epochs=1, callbacks=callbacks, **options)
+
+    run([StopOnSignal(deadline=0)], snapshot_path=path)
+    assert run(snapshot_path=path).history == run().history != {}
+
+
+def test_a_run_that_was_trained_says_so(path, capsys):
+    fit_rows(epochs=2, snapshot_path=path)
+    fit(small_model(), Rows(), epochs=2, snapshot_path=path)
+    assert "already trained for 2 epochs" in capsys.readouterr().out
+
+
+def test_a_snapshot_is_restored_only_into_a_built_model(path):
+    fit_rows(epochs=1, snapshot_path=path)
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile("sgd", "mse", jit_compile=False)
+    with pytest.raises(ValueError, match="Call it on a batch first"):
+        fit_rows(model=model, epochs=2, snapshot_path=path)
+
+
+class Records(keras.callbacks.Callback):
+    """Callback with a state that JSON cannot hold."""
+
+    def get_state(self):
+        return {"loss": np.float32(1.0)}
+
+
+def test_callbacks_that_a_snapshot_cannot_save_are_refused(path):
+    for callback, message in (
+        (keras.callbacks.BackupAndRestore(path), "give `snapshot_path`"),
+        (Records(), "Records.*float32 is not JSON serializable"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=message):
+            fit_rows(epochs=1, callbacks=[callback], snapshot_path=path)
+    Records.get_state = lambda self: {}
+    with pytest.raises(TypeError, match="has no attribute 'set_state'"):
+        fit_rows(epochs=1, callbacks=[Records()], snapshot_path=path)
+
+
 class CountsTraces(keras.Model):
     """Model that counts how often its training step is traced."""
 
