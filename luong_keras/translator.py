@@ -13,8 +13,8 @@ import keras
 
 from luong_keras.config import DataConfig, DecodingConfig, Precision
 from luong_keras.config.checks import check_choice
+from luong_keras.config.effects import check_effects
 from luong_keras.config.values import (
-    check_effects,
     convert_values,
     leaf_values,
     with_values,

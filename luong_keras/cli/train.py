@@ -23,10 +23,10 @@ from luong_keras.cli.parsing import (
 from luong_keras.cli.settings_flags import settings_flags, split_settings
 from luong_keras.config import Optimizer, RunConfig
 from luong_keras.config.checks import at_least
+from luong_keras.config.effects import check_effects
 from luong_keras.config.values import (
     LEAVES,
     SHORT_NAMES,
-    check_effects,
     convert_values,
     parse_assignments,
     read_values,
