@@ -230,7 +230,7 @@ class Translator(TextTranslator):
             chosen, base = initial_settings(values, run, preset)
             config = with_values(base, values)
             if chosen is not None:  # The run has not begun.
-                check_effects(config, checked)
+                check_effects(config, checked, base)
             if not run_recipe(
                 config, run_dir, callbacks=callbacks, train_only=train_only
             ):

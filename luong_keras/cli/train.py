@@ -194,7 +194,7 @@ def parse(argv: Sequence[str]) -> Call:
     name, base = initial_settings(given, run, preset)
     config = with_values(with_values(base, file_values), values)
     if name is not None:  # The run has not begun.
-        check_effects(config, values)
+        check_effects(config, values, base)
     if name == "demo" and not (preset or arguments.config or arguments.dataset):
         folder = arguments.run_dir
         print(

@@ -1,11 +1,12 @@
 """Settings that another setting makes ineffective."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from luong_keras.config import RunConfig
 from luong_keras.config.values import config_to_dict, leaf_values
 
 _HALVED_BY_EPOCH = ("start", "after_epoch", "by_iteration")
+_USUAL_RATES = {"adam": 0.001, "sgd": 1}
 # Settings read only with these values of another; without values, any but None.
 _READ_WITH: dict[str, tuple[str, ...]] = {
     "model.attention.score_mode": ("model.attention.kind", "global", "local"),
@@ -19,21 +20,38 @@ _READ_WITH: dict[str, tuple[str, ...]] = {
     "model.attention.mask_location": ("model.attention.score_mode", "location"),
     "training.first_halved_epoch": ("training.halving", *_HALVED_BY_EPOCH),
     "training.halvings_per_epoch": ("training.halving", *_HALVED_BY_EPOCH),
+    "training.clip_counts_embeddings": ("training.clip_norm",),
     "data.filters.length_unit": ("data.filters.length_ratio",),
     "decoding.temperature": ("decoding.search", "sampling"),
 }
 
 
-def check_effects(config: RunConfig, names: Iterable[str]) -> None:
+def check_effects(
+    config: RunConfig, names: Collection[str], base: RunConfig
+) -> None:
     """Check that settings given for a new run have an effect in it.
 
     Args:
         config: The settings of the run.
         names: Full names of the given settings. Defaults need no effect.
+        base: The settings of the preset, before the given ones.
 
     Raises:
-        ValueError: If another setting makes one of them ineffective.
+        ValueError: If another setting makes one of them ineffective, or for
+            another optimizer with the preset's learning rate.
     """
+    new, old = config.training, base.training
+    if (
+        "training.optimizer" in names
+        and "training.learning_rate" not in names
+        and new.optimizer != old.optimizer
+        and new.learning_rate == old.learning_rate
+    ):
+        raise ValueError(
+            f"Expected: training.learning_rate with training.optimizer="
+            f"{new.optimizer}, about {_USUAL_RATES[new.optimizer]}. Received: "
+            f"none, and {old.learning_rate:g} is that of {old.optimizer}."
+        )
     leaves = leaf_values(config_to_dict(config))
     defaults = leaf_values(config_to_dict(RunConfig()))
     for name in names:

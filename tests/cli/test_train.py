@@ -165,6 +165,16 @@ def test_text_replaces_that_of_a_run_on_a_corpus(capsys):
             "data.filters.length_ratio=None.",
         ),
         (
+            "--set training.optimizer=sgd",
+            "learning_rate with training.optimizer=sgd, about 1. "
+            r"Received: none, and 0.\d+ is that of adam.",
+        ),
+        (
+            "--set training.clip_norm=null --set "
+            "training.clip_counts_embeddings=false",
+            "clip_counts_embeddings has an effect only with training.clip_norm",
+        ),
+        (
             "--set decoding.temperature=0.5",
             "temperature has an effect only with decoding.search=sampling.",
         ),
