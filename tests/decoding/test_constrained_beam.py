@@ -17,7 +17,7 @@ from tests.decoding.every_translation import (
     contains,
     every_translation,
 )
-from tests.decoding.test_scorers import all_translations, check
+from tests.decoding.test_scorers import Bigrams, all_translations, check
 from tests.decoding.toy_step import ConstantStep, ToyStep, translations
 
 tensorflow = pytest.mark.tensorflow
@@ -141,16 +141,15 @@ def test_search_without_phrases_is_a_plain_beam_search(
         "max_steps": 7,
         "min_lengths": [min_length] * 4,
     }
-    plain = search(step, states, Beam(size, 5), **limits)
     no_phrases = padded([[]] * 4)
-    found = search(
-        step,
-        states,
-        ConstrainedBeam(size, *no_phrases, stack_size=5),
-        **limits,
-    )
-    for one, other in zip(found, plain, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+    constrained = ConstrainedBeam(size, *no_phrases, stack_size=5)
+    for scorers in ([], [Bigrams(step.logits[:8])]):
+        found, plain = (
+            search(step, states, strategy, scorers=scorers, **limits)
+            for strategy in (constrained, Beam(size, 5))
+        )
+        for one, other in zip(found, plain, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.slow_after_first

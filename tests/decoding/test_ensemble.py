@@ -1,8 +1,12 @@
+import dataclasses
+import types
+
 import numpy as np
 import pytest
 from keras import ops
 
-from luong_keras.decoding.ensemble import ensemble_step
+from luong_keras.config import ModelConfig
+from luong_keras.decoding.ensemble import ModelEnsemble, ensemble_step
 from tests.decoding.toy_step import ToyStep
 
 
@@ -36,3 +40,19 @@ def test_invalid_arguments_are_refused():
         ensemble_step([step], [1], "median")
     with pytest.raises(ValueError, match="1 steps and 2 counts"):
         ensemble_step([step], [1, 1])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        field.name
+        for field in dataclasses.fields(ModelConfig)
+        if field.name.endswith(("vocabulary_size", "_id"))
+    ],
+)
+def test_models_must_share_their_vocabularies(name):
+    config = ModelConfig(20, 20)
+    other = dataclasses.replace(config, **{name: 19})
+    models = [types.SimpleNamespace(config=x) for x in (config, other)]
+    with pytest.raises(ValueError, match=f"the same {name}"):
+        ModelEnsemble(models)

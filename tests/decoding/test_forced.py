@@ -8,7 +8,7 @@ from luong_keras.special_tokens import EOS_ID
 from tests.decoding.toy_step import ToyStep, symbol_log_probabilities
 
 SENTENCES = [3, 5, 7]
-TARGETS = [[6, 4, 6, EOS_ID], [EOS_ID, 0, 0, 0], [5, EOS_ID, 0, 0]]
+TARGETS = [[6, 0, 6, EOS_ID], [EOS_ID, 0, 0, 0], [5, EOS_ID, 0, 0]]
 LENGTHS = [4, 1, 2]
 
 

@@ -103,6 +103,15 @@ def test_without_attention_weights_alignments_are_empty(decoders, name):
     assert tuple(hypotheses.alignments.shape) == (B, 3, MAX_LENGTH, 0)
 
 
+def test_alignments_of_a_decoder_that_reads_the_prefix():
+    outputs = np.tile(np.arange(6, dtype="float32"), (1, 4, 1)), np.eye(4)[None]
+    step = ModelStep(
+        lambda ids: outputs, reads_prefix=True, return_attention_scores=True
+    )
+    found = search(step, [], Greedy(), [4], 4)
+    np.testing.assert_array_equal(found.alignments[0, 0], np.eye(4))
+
+
 class WholeBatch(ModelStep):
     """A step that declares no columns, so finished sentences stay."""
 

@@ -281,14 +281,28 @@ def test_user_defined_scorer():
 def test_bonus_counts_in_every_search():
     table = np.zeros((SIZE, SIZE), "float32")
     table[:, 4] = math.log(1000)
-    step = ToyStep(SIZE, seed=2)
+    step = ToyStep(SIZE, seed=3)
     for strategy in (Greedy(), Beam(1)):
         ((best, *_),) = translations(
             step,
             [3],
             3,
             strategy=strategy,
-            scorers=[Bigrams(table)],
+            scorers=[Bigrams(0 * table), Bigrams(table)],
             min_lengths=2,
         )
         assert best[1][:2] == (4, 4)
+
+
+def test_search_waits_for_user_defined_scores():
+    class Longest(Scorer):
+        reranks = True
+
+        def final(self, scores, lengths, states):
+            return scores + 100.0 * ops.cast(lengths, scores.dtype)
+
+    step = ConstantStep([0, 0, 0, 0.5, 0.3, 0.2])
+    ((best,),) = translations(
+        step, [1], 6, strategy=Beam(3, 1), scorers=[Longest()]
+    )
+    assert len(best[1]) == 5
