@@ -151,14 +151,16 @@ def test_a_plateau_of_a_missing_value_is_refused():
 @pytest.mark.parametrize("mode, sign", [("min", 1), ("max", -1)])
 def test_the_rate_is_reduced_on_a_plateau_and_after_resuming(mode, sign):
     def make():
-        made = ReduceOnPlateau("value", mode, patience=1, min_rate=0.2)
+        made = ReduceOnPlateau(
+            "value", mode, patience=1, min_delta=0.5, min_rate=0.2
+        )
         made.set_model(model)
         return made
 
     model = small_model(1.0)
     plateau = make()
     rates = []
-    for epoch, value in enumerate([5, 4, 4, 6, 3, 3, 3, 3, 3]):
+    for epoch, value in enumerate([5, 4, 3.5, 6, 3, 3, 3, 3, 3]):
         if epoch == 3:  # within the patience
             state, plateau = plateau.get_state(), make()
             plateau.set_state(state)
@@ -208,8 +210,27 @@ def test_halving_follows_the_authors_program(steps, epoch_fraction):
             LearningRateHalving.after_epoch(1, 0.5, factor=0.1),
             [1, 1, 1, 0.1, 0.01, 0.001],
         ),
+        (
+            LearningRateHalving(2, steps_per_epoch=1, factor=0.1),
+            [1, 0.1, 0.1, 0.01, 0.01, 0.001],
+        ),
+        (
+            LearningRateHalving.after_epoch(
+                1, initial_rate=8.0, steps_per_epoch=1
+            ),
+            [8, 8, 8, 4, 4, 2],
+        ),
+        (
+            LearningRateHalving.by_iteration(
+                2, 1, initial_rate=8.0, steps_per_epoch=3, factor=0.1
+            ),
+            [8, 8, 0.8, 0.08, 0.008, 0.008],
+        ),
     ],
-    ids=["after", "by iteration", "another epoch", "half epochs"],
+    ids=[
+        *("after", "by iteration", "another epoch", "half epochs"),
+        *("given length", "after, all given", "by iteration, all given"),
+    ],
 )
 def test_named_constructors_set_the_rates(schedule, expected):
     rates = rates_of_fit(small_model(1.0), schedule, epochs=3)
