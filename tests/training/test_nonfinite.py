@@ -6,7 +6,11 @@ from keras import ops
 from luong_keras.training.epoch_logs import JsonLinesLog
 from luong_keras.training.fit import fit
 from luong_keras.training.interruption import SnapshotCallback
-from luong_keras.training.monitoring import NonFiniteError, StopOnNonFinite
+from luong_keras.training.monitoring import (
+    NonFiniteError,
+    StopOnNonFinite,
+    check_finite,
+)
 from luong_keras.training.optimizers import make_optimizer
 from luong_keras.training.snapshot import Snapshot
 
@@ -219,6 +223,9 @@ def test_weights_that_are_nan_are_not_saved(tmp_path):
             verbose=0,
         )
     assert Snapshot.read(path).position == 4
+    weight = ops.convert_to_numpy(ops.full((1,), np.nan, "bfloat16"))
+    with pytest.raises(NonFiniteError, match="model/kernel"):
+        check_finite({"model/kernel": weight})
 
 
 def test_overflows_of_float16_are_tolerated_while_the_scale_falls():
