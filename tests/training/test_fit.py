@@ -73,14 +73,16 @@ def terminal():
 )
 @pytest.mark.usefixtures("terminal")
 def test_a_signal_stops_after_the_batch_and_the_run_resumes(
-    tmp_path, uninterrupted, capsys, number, step
+    tmp_path, uninterrupted, capfd, number, step
 ):
     handlers = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
     stopped = RUN["train"](tmp_path, RUN["SignalAt"](number, step))
     # Step 14 is the last of its epoch, so this epoch ends.
     assert stopped["epochs"] == ([0] if step == 11 else [0, 1])
     assert Snapshot.read(tmp_path / "snapshot.npz").position == step
-    assert f"Stopped after batch {step}" in capsys.readouterr().out
+    os.write(1, b"Files receive output after SIGHUP too.")
+    printed = capfd.readouterr().out
+    assert f"Stopped after batch {step}" in printed and "Files" in printed
     assert handlers == (
         signal.getsignal(signal.SIGTERM),
         signal.getsignal(signal.SIGINT),
@@ -235,6 +237,34 @@ def test_too_few_batches_raise_an_error():
         fit_rows(Rows(missing=1), epochs=2)
 
 
+class Listed(keras.utils.PyDataset):
+    def __init__(self, batches):
+        super().__init__()
+        self.batches = list(batches)
+
+    def __len__(self):
+        return len(self.batches)
+
+    def __getitem__(self, index):
+        return self.batches[index]
+
+
+def test_batches_may_be_a_py_dataset():
+    class ListedRows(Rows):
+        def dataset(self, *steps):
+            return Listed(super().dataset(*steps))
+
+    models = small_model(), small_model()
+    for model, rows in zip(models, (Rows(), ListedRows()), strict=True):
+        model.set_weights([np.ones((1, 1)), np.zeros(1)])
+        fit_rows(rows, model, epochs=2)
+    for one, other in zip(*(m.get_weights() for m in models), strict=True):
+        np.testing.assert_array_equal(one, other)
+    with pytest.raises(ValueError, match=r"must give 8 batches. Received: 7"):
+        fit_rows(ListedRows(missing=1), model, epochs=2)
+    assert model.optimizer.iterations == 8
+
+
 class Ending:
     """Batches of a run that end early, with or without a known number."""
 
@@ -363,11 +393,13 @@ def test_snapshots_are_written_after_the_step_that_reaches_them(
     assert saved == expected
 
 
-def test_averaged_weights_are_refused():
-    with pytest.raises(ValueError, match="use_ema=True"):
-        fit_rows(
-            model=small_model(keras.optimizers.SGD(use_ema=True)), epochs=1
-        )
+@pytest.mark.parametrize(
+    "wrap", [lambda inner: inner, keras.optimizers.LossScaleOptimizer]
+)
+def test_averaged_weights_are_refused(wrap):
+    optimizer = wrap(keras.optimizers.SGD(use_ema=True))
+    with pytest.raises(ValueError, match=r"SGD\(use_ema=True"):
+        fit_rows(model=small_model(optimizer), epochs=1)
 
 
 class CallAfterBatch(keras.callbacks.Callback):
