@@ -193,11 +193,11 @@ def test_one_row_may_be_a_batch_of_parallel_parts():
 
 
 @pytest.mark.skipif(not ON_JAX, reason="TensorFlow has parts of any size")
-def test_microbatches_must_divide_the_rows_on_jax():
+def test_microbatches_must_divide_the_rows_of_training_on_jax():
+    four, five = ((np.ones((n, 2)), np.array([[4, 3]] * n)) for n in (4, 5))
     with pytest.raises(ValueError, match="Received: 5 rows, microbatches=2"):
-        dense_model(2).fit(
-            np.ones((5, 2)), np.array([[4, 3]] * 5), batch_size=8, verbose=0
-        )
+        dense_model(2).fit(*five, batch_size=8, verbose=0)
+    dense_model(2).fit(*four, validation_data=five, verbose=0)
 
 
 @HAS_MICROBATCHES

@@ -264,7 +264,7 @@ def test_model_reverses_the_source_and_passes_the_states_on():
 @pytest.mark.parametrize("recurrence", ["lstm", "gru"])
 def test_bridge_connects_stacks_of_unequal_depth(recurrence):
     translation_model = make(
-        encoder_layers=1,
+        encoder_layers=2,
         decoder_layers=3,
         recurrence=recurrence,
         bidirectional=True,
@@ -275,12 +275,13 @@ def test_bridge_connects_stacks_of_unequal_depth(recurrence):
     _, *last = translation_model.encoder(embedded, mask=SOURCE != PAD_ID)
     _, _, states = translation_model.encode(SOURCE)
     count = 2 if recurrence == "lstm" else 1
-    assert (len(last), len(states)) == (count, 3 * count + 1)
+    assert (len(last), len(states)) == (2 * count, 3 * count + 1)
     projections = translation_model.bridge.projections
     for i, projection in enumerate(projections):
         kernel, bias = map(to_numpy, projection.weights)
         # Hidden states come from hidden states, carries from carries.
-        expected = np.tanh(to_numpy(last[i % count]) @ kernel + bias)
+        top = to_numpy(last[count + i % count])
+        expected = np.tanh(top @ kernel + bias)
         np.testing.assert_allclose(to_numpy(states[i]), expected, atol=1e-5)
     assert len(projections) == 3 * count
 
