@@ -4,6 +4,7 @@ Attributes and configurations are compared with the values below, which all
 differ from the defaults.
 """
 
+import dataclasses
 import inspect
 import json
 
@@ -387,6 +388,43 @@ def test_shared_layers_survive_serialization():
     )
     embedding = lk.OutputProjection.from_config(thing.get_config()).embedding
     assert (embedding.input_dim, embedding.output_dim) == (7, 3)
+
+
+# Defaults with a meaning in the paper or the documentation. All public classes
+# and functions with such an argument have the same default.
+DEFAULTS = {
+    **{"alignment": "predictive", "half_width": 10, "score_mode": "general"},
+    **{"gaussian": "auto", "clamp_position": True, "mask_location": True},
+    **{"num_layers": 1, "input_feeding": True, "unit_forget_bias": True},
+    **{"attentional_bias": False, "attentional_activation": "tanh"},
+    **{"dropout": 0.0, "dropout_style": "zaremba", "reverse": False},
+    **{"normalization": "sentence", "label_smoothing": 0.0, "pad_id": 0},
+    **{"first_halved_epoch": 6, "halvings_per_epoch": 1, "factor": 0.5},
+    **{"finetune_epoch": 5, "epoch_fraction": 1.0},
+    **{"beam_size": 10, "size": 10, "stack_keeps": "best", "average": "logits"},
+    **{"length_penalty": 0.0, "form": "power", "temperature": 1.0, "top_p": 1},
+    **{"bos_id": 2, "eos_id": 3, "min_delta": 0.0, "min_rate": 0.0},
+}
+
+
+def test_public_names_have_the_documented_defaults():
+    modules = lk, lk.decoding, lk.losses, lk.metrics
+    public = [
+        getattr(module, key) for module in modules for key in module.__all__
+    ]
+    halving = lk.LearningRateHalving
+    public += [halving.after_epoch, halving.by_iteration]
+    public += [lk.callbacks.ReduceOnPlateau]
+    found = {
+        (kind.__qualname__, argument.name): argument.default
+        for kind in public
+        # Dataclasses are configurations of a whole run.
+        if callable(kind) and not dataclasses.is_dataclass(kind)
+        for argument in inspect.signature(kind).parameters.values()
+        if argument.name in DEFAULTS and argument.default is not argument.empty
+    }
+    assert {name for _, name in found} == set(DEFAULTS)
+    assert found == {key: DEFAULTS[key[1]] for key in found}
 
 
 # Values of the named optimizers.
