@@ -123,7 +123,7 @@ class Train:
     learning_rate: PresetOption[float | None] = None
     # optimizer of the weights
     optimizer: PresetOption[Optimizer | None] = None
-    # seed of the initial weights and of the order of the pairs
+    # seed of the initial weights, the dropout and the order of the pairs
     seed: PresetOption[int | None] = None
     # metric that chooses the best epoch, such as bleu, bleu:zh, chrf or loss;
     # --help-all has all

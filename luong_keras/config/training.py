@@ -36,9 +36,11 @@ class TrainingConfig(Settings):
     # number of micro-batches computed at once, on TensorFlow, each on its share
     # of the CPU cores; the step is equally exact
     parallel_microbatches: Count = 1
-    epochs: Count = 12  # 10 without dropout
-    optimizer: Optimizer = "sgd"  # of the weights
-    learning_rate: NonNegative = 1.0  # of the first epoch
+    # total number of epochs, including those of earlier calls; the paper has 10
+    # without dropout
+    epochs: Count = 12
+    optimizer: Optimizer = "sgd"  # optimizer of the weights
+    learning_rate: NonNegative = 1.0  # learning rate of the first epoch
     # maximum norm of the gradient of all weights; larger ones are rescaled
     clip_norm: Positive | None = 5.0
     # include the embeddings' gradients in the norm; the authors' program
@@ -54,9 +56,11 @@ class TrainingConfig(Settings):
     )
     # by_iteration: number of updates that count as an epoch
     iterations_per_epoch: Count | None = None
-    # counted from 1; 6 without dropout
+    # the epoch of the first halving, counted from 1; the paper has 6 without
+    # dropout
     first_halved_epoch: Count = 9
-    halvings_per_epoch: Count = 1  # from first_halved_epoch on
+    # number of halvings of each epoch from first_halved_epoch on
+    halvings_per_epoch: Count = 1
     # "sentence": sum over words, mean over sentences (the paper); "word": mean
     # over words
     normalization: Literal["sentence", "word"] = "sentence"
@@ -75,7 +79,7 @@ class TrainingConfig(Settings):
     # patterns of paths of weights that are not trained, such as encoder
     # or */bias*
     frozen: tuple[str, ...] = ()
-    # of the initial weights, the dropout and the order of the pairs
+    # seed of the initial weights, the dropout and the order of the pairs
     seed: Natural = 1
     # number of steps between snapshots, from which a run can continue
     snapshot_steps: Count = 1000

@@ -90,7 +90,9 @@ class Beam(DecodingStrategy):
     """
 
     per_sentence: tuple[str, ...] | None = (
-        *("sizes", "stack_sizes", "num_return_sequences"),
+        "sizes",
+        "stack_sizes",
+        "num_return_sequences",
     )
     reorders = True
 

@@ -242,16 +242,16 @@ class _SearchLoop(PerSentence):
 
     def _make_step_state(self, t, logits, loop_state):
         return StepState(
-            t,
-            logits,
-            loop_state.scores,
-            loop_state.unfinished,
-            self.min_lengths,
-            self.max_lengths,
-            self.scorers,
-            loop_state.scorer_states,
-            self.eos_id,
-            self.pad_id,
+            position=t,
+            logits=logits,
+            scores=loop_state.scores,
+            unfinished=loop_state.unfinished,
+            min_lengths=self.min_lengths,
+            max_lengths=self.max_lengths,
+            scorers=self.scorers,
+            scorer_states=loop_state.scorer_states,
+            eos_id=self.eos_id,
+            pad_id=self.pad_id,
         )
 
     def _run_first_step(self, states):

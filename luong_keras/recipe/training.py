@@ -123,10 +123,11 @@ def learning_rate_schedule(
     training: TrainingConfig,
     metric: Metric,
 ) -> keras.callbacks.Callback:
-    """Return the rule of the paper, of its authors' program, or by results."""
+    """Return the callback for `training.halving`."""
     if training.halving == "plateau":
         return ReduceOnPlateau(metric.key, metric.mode)
-    if training.iterations_per_epoch is not None:  # only "by_iteration"
+    if training.halving == "by_iteration":
+        assert training.iterations_per_epoch is not None  # checked
         return LearningRateHalving.by_iteration(
             training.iterations_per_epoch,
             training.first_halved_epoch - 1,

@@ -108,9 +108,9 @@ def _run_loop(step, shared, states, output_indices, cell, sequence):
         projected,
         xs,
         output_indices,
-        _swap_time(sequence.mask),
-        cell,
-        sequence.deferred,
+        mask=_swap_time(sequence.mask),
+        layer=cell,
+        deferred=sequence.deferred,
     )
     return [_swap_time(x) for x in sequences], last_states
 
