@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -137,6 +138,68 @@ def test_times_per_thousand_words_and_per_sentence():
     lines = drawn(["a", "b"], 100, seed=1)
     assert lines == drawn(["a", "b"], 100, seed=1)
     assert drawn(["a", "b"], 10, seed=1) == lines[:10]
+
+
+@pytest.mark.tensorflow
+def test_responses_have_the_layout_of_the_server():
+    from tests.serving.loopback_answers import write
+
+    weights = np.array([[0.5, 1 / 30], [2, 1e6]], "float32")
+    arrays = {"weights": weights, "count": np.array([7, -1])}
+    rows, columns = (write(arrays, in_rows).decode() for in_rows in (1, 0))
+    assert rows.splitlines()[2:6] == [
+        "        {",
+        '            "weights": [0.5, 0.0333333351],',
+        '            "count": 7',
+        "        },",
+    ]
+    assert rows.endswith("\n    ]\n}")
+    first = ("[", "    0.5,", "    0.0333333351", "],")
+    assert columns.splitlines()[3:7] == [" " * 12 + line for line in first]
+    texts = {"text": np.array([["€".encode()], [b'\x1f\n"']], object)}
+    expected = '[["€"], ["\\u001F\\n\\""]\n    ]'
+    assert write(texts, 1).decode() == f'{{\n    "predictions": {expected}\n}}'
+
+
+@pytest.mark.tensorflow
+def test_floats_of_responses_have_six_or_all_nine_digits():
+    from tests.serving.loopback_numbers import decimals
+
+    random = np.random.default_rng(0)
+    bits = random.integers(0, 256, 8 * 5000, np.uint8).view("float32")
+    short = random.integers(-(10**6), 10**6, 5000)
+    short = (short * 10.0 ** random.integers(-30, 30, 5000)).astype("float32")
+    array = np.concatenate([bits[np.isfinite(bits)], short])
+    for number, text in zip(array, decimals(array).numpy(), strict=True):
+        expected = f"{number:.6g}"
+        if np.float32(expected) != number:
+            expected = f"{number:.9g}"
+        expected += ".0" * ("." not in expected and "e" not in expected)
+        assert text.decode() == expected
+
+
+@pytest.mark.tensorflow
+def test_requests_of_a_batch_get_their_own_rows():
+    from tests.serving.loopback_batching import Batching
+
+    class Doubling:
+        def run(self, inputs, outputs):
+            sizes.append(len(inputs["x:0"]))
+            return {name: inputs["x:0"] * 2 for name in outputs}
+
+    def ask(size):
+        return batched.run({"x:0": np.full(size, size)}, {"y": "y:0"})["y"]
+
+    sizes = []
+    # Longer than a test: a batch runs when it is full.
+    wait = {"batch_timeout_micros": 100_000_000}
+    batched = Batching(wait | {"max_batch_size": 6}).wrap(Doubling())
+    with ThreadPoolExecutor(3) as threads:
+        for size, found in enumerate(threads.map(ask, (1, 2, 3)), start=1):
+            assert found.tolist() == [2 * size] * size
+    assert sizes == [6]
+    batched = Batching({"batch_timeout_micros": 1000}).wrap(Doubling())
+    assert ask(3).tolist() == [6, 6, 6]
 
 
 @pytest.mark.slow
