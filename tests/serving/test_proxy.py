@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 import grpc
 import pytest
 import requests
-from tensorflow_serving.apis.predict_pb2 import PredictResponse
+import tensorflow as tf
+from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
 
 from luong_keras_client import TranslationClient, TranslationServerError
 from tests.serving.proxy_process import (
@@ -25,7 +26,6 @@ from tests.serving.proxy_process import (
     ProxyProcess,
     free_port,
 )
-from tests.serving.server_calls import Grpc
 from tests.serving.stub_server import StubHandler, StubServer, running
 
 pytestmark = NEEDS_PROXY
@@ -455,11 +455,13 @@ def grpc_predicted(in_front, server, token, **options):
         secure, grpc.access_token_call_credentials(token)
     )
     target = f"localhost:{in_front.port}"
-    with Grpc(server) as calls, grpc.secure_channel(target, both) as channel:
-        request = calls.request("serving_default", text=["a cat"])
+    request = PredictRequest()
+    request.model_spec.name = server.rest_url.rpartition("/")[2]
+    request.inputs["text"].CopyFrom(tf.make_tensor_proto(["a cat"]))
+    with grpc.secure_channel(target, both) as channel:
         ask = channel.unary_unary(
             "/tensorflow.serving.PredictionService/Predict",
-            request_serializer=type(request).SerializeToString,
+            request_serializer=PredictRequest.SerializeToString,
             response_deserializer=PredictResponse.FromString,
         )
         return ask(request, timeout=60, **options)
