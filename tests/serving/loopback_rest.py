@@ -1,6 +1,6 @@
 """The REST interface of the loopback server.
 
-Paths, codes and messages are those of TensorFlow Serving (http_server.cc and
+Paths and codes are those of TensorFlow Serving (http_server.cc and
 http_rest_api_handler.cc, 2.20.0).
 """
 
@@ -12,7 +12,7 @@ from tensorflow_serving.apis import get_model_metadata_pb2, model_pb2
 
 from tests.serving import loopback_answers, loopback_json
 from tests.serving.loopback_error import TensorFlowError
-from tests.serving.loopback_version import INVALID_ARGUMENT
+from tests.serving.loopback_json import INVALID_ARGUMENT
 from tests.serving.stub_server import StubHandler, StubServer
 
 MODEL = r"/v1/models/([^/:]+)(?:/versions/(\d+)|/labels/([^/:]+))?"
@@ -73,16 +73,10 @@ class RestHandler(StubHandler):
 
     def predict(self, spec, body):
         """Return the response to a request in row or column format."""
-        request = loopback_json.parse(body)
         version = self.server.model.version(spec)
-        name = request.get("signature_name") or "serving_default"
-        if name not in version.signatures:
-            raise TensorFlowError(
-                INVALID_ARGUMENT,
-                f'Serving signature name: "{name}" not found in signature def',
-            )
-        signature = version.signatures[name]
-        arrays, in_rows = loopback_json.read(request, signature.inputs)
+        signature, arrays, in_rows = loopback_json.read(
+            body, version.signatures
+        )
         found = version.run(signature, arrays)
         return loopback_answers.write(found, in_rows)
 
