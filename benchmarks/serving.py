@@ -4,9 +4,9 @@
     python benchmarks/serving.py curve --run-dir runs/multi30k
     python benchmarks/serving.py sizes
 
-The double batches, prints and refuses like the stock server, and runs the model
-in a TensorFlow session. `load` starts two servers of an export, with batching
-by `export/batching.config` and without, and measures them by turns. Its clients
+The double batches and prints like the stock server, and runs the model in a
+TensorFlow session. `load` starts two servers of an export, with batching by
+`export/batching.config` and without, and measures them by turns. Its clients
 send sentences of the run's test set, one per request, without a pause. `curve`
 tries the parameters of batching. `sizes` exports untrained models and prints
 start-up time and memory. The bytes are the size of a response with 32
@@ -26,7 +26,7 @@ import numpy as np
 from speed import driver
 from speed.command_line import make_parser
 from speed.configurations import CONFIGURATIONS
-from speed.served_model import LoopbackProcess, export_untrained
+from speed.served_model import BatchingProcess, export_untrained
 from speed.server_load import FORMS, answer_bytes
 from speed.worker import pin, resident_megabytes
 
@@ -229,7 +229,7 @@ def server(models, batching=None):
     options = []
     if batching is not None:
         options += ["--batching-parameters-file", str(batching)]
-    return LoopbackProcess(models, *options)
+    return BatchingProcess(models, *options)
 
 
 def export(run_dir, models, beam_size):

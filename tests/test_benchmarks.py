@@ -142,7 +142,7 @@ def test_times_per_thousand_words_and_per_sentence():
 
 @pytest.mark.tensorflow
 def test_responses_have_the_layout_of_the_server():
-    from tests.serving.loopback_answers import write
+    from speed.server_answers import write
 
     weights = np.array([[0.5, 1 / 30], [2, 1e6]], "float32")
     arrays = {"weights": weights, "count": np.array([7, -1])}
@@ -163,7 +163,7 @@ def test_responses_have_the_layout_of_the_server():
 
 @pytest.mark.tensorflow
 def test_floats_of_responses_have_six_or_all_nine_digits():
-    from tests.serving.loopback_numbers import decimals
+    from speed.server_numbers import decimals
 
     random = np.random.default_rng(0)
     bits = random.integers(0, 256, 8 * 5000, np.uint8).view("float32")
@@ -180,7 +180,7 @@ def test_floats_of_responses_have_six_or_all_nine_digits():
 
 @pytest.mark.tensorflow
 def test_requests_of_a_batch_get_their_own_rows():
-    from tests.serving.loopback_batching import Batching
+    from speed.server_batching import Batching
 
     class Doubling:
         def run(self, inputs, outputs):

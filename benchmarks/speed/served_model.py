@@ -19,6 +19,13 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 from tests.serving.server_process import LoopbackProcess  # noqa: E402
 
 
+class BatchingProcess(LoopbackProcess):
+    """A process with `batching_server`."""
+
+    module = "speed.batching_server"
+    folder = Path(__file__).resolve().parents[1]
+
+
 def export_untrained(configuration, folder, **decoding):
     """Export an untrained model of a configuration as version 1.
 
@@ -38,7 +45,7 @@ def export_untrained(configuration, folder, **decoding):
 
 def translating(models, sentences_file):
     """Return one request per step, to a server on this process's cores."""
-    server = LoopbackProcess(models, "--threads", "1")
+    server = BatchingProcess(models, "--threads", "1")
     url, _, name = server.rest_url.partition("/v1/models/")
     client = TranslationClient(url, name)
     sentences = [

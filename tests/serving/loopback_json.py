@@ -1,4 +1,4 @@
-"""JSON requests of the loopback server."""
+"""JSON requests and responses of the loopback server."""
 
 import base64
 import json
@@ -42,6 +42,23 @@ def read(body, signatures):
     ) as error:
         raise TensorFlowError(INVALID_ARGUMENT, "invalid request") from error
     return signatures[name], arrays, in_rows
+
+
+def write(arrays, in_rows):
+    """Return the response with these outputs, in the format of the request."""
+    columns = {name: array.tolist() for name, array in arrays.items()}
+    answer = {"outputs": columns}
+    if in_rows:
+        rows = zip(*columns.values(), strict=True)
+        rows = [dict(zip(columns, row, strict=True)) for row in rows]
+        answer = {"predictions": rows}
+    # Bytes that are not UTF-8 stay unchanged, as in the real server.
+    text = json.dumps(
+        answer,
+        ensure_ascii=False,
+        default=lambda value: value.decode("utf-8", "surrogateescape"),
+    )
+    return text.encode("utf-8", "surrogateescape")
 
 
 def is_object(value):

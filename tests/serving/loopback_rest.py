@@ -4,13 +4,14 @@ Paths and codes are those of TensorFlow Serving (http_server.cc and
 http_rest_api_handler.cc, 2.20.0).
 """
 
+import json
 import re
 from urllib.parse import unquote
 
 from google.protobuf import json_format
 from tensorflow_serving.apis import get_model_metadata_pb2, model_pb2
 
-from tests.serving import loopback_answers, loopback_json
+from tests.serving import loopback_json
 from tests.serving.loopback_error import TensorFlowError
 from tests.serving.loopback_json import INVALID_ARGUMENT
 from tests.serving.stub_server import StubHandler, StubServer
@@ -49,11 +50,7 @@ class RestHandler(StubHandler):
         try:
             answer = self.answer(self.path, body)
         except TensorFlowError as error:
-            # MakeJsonFromStatus, json_tensor.cc, 2.20.0.
-            message = error.message.encode("utf-8", "replace")
-            answer = loopback_answers.members(
-                {"error": loopback_answers.quoted(message)}, 0
-            )
+            answer = json.dumps({"error": error.message}).encode()
             code = HTTP_CODES.get(error.code, 500)
         self.respond(code, answer)
 
@@ -78,7 +75,7 @@ class RestHandler(StubHandler):
             body, version.signatures
         )
         found = version.run(signature, arrays)
-        return loopback_answers.write(found, in_rows)
+        return self.server.model.settings.write(found, in_rows)
 
     def status(self, spec):
         """Return the states of the versions."""

@@ -4,38 +4,42 @@
         --base-path models/translator --name translator
 
 It serves one model over gRPC and REST, only to this machine: predictions,
-metadata and status, with the paths, formats, messages, version changes and
-batches of TensorFlow Serving. The model runs in a session of TensorFlow, as in
-the real server. When the double is ready, it prints one line of JSON with the
-ports.
+metadata and status, with the paths, formats and version changes of TensorFlow
+Serving. The model runs in a session of TensorFlow, as in the real server. When
+the double is ready, it prints one line of JSON with the ports.
 """
 
 import argparse
+import functools
 import json
 import os
 import signal
 import threading
-from pathlib import Path
 
-from tests.serving.loopback_batching import Batching, read_parameters
 from tests.serving.loopback_grpc import grpc_server
 from tests.serving.loopback_model import ServedModel
 from tests.serving.loopback_rest import RestServer
+from tests.serving.loopback_session import CheckedSession
 from tests.serving.loopback_version import Settings
 
 
 def main():
     """Serve until a signal arrives."""
-    arguments, parent = parser().parse_args(), os.getppid()
-    batching = None
-    if arguments.batching_parameters_file:
-        text = Path(arguments.batching_parameters_file).read_text()
-        batching = Batching(read_parameters(text))
+    arguments = parser().parse_args()
+    session = functools.partial(CheckedSession, threads=arguments.threads)
+    serve(arguments, Settings(session))
+
+
+def serve(arguments, settings):
+    """Serve by arguments of `parser`, until a signal arrives.
+
+    Args:
+        arguments: The result of `parse_args`.
+        settings: `Settings` of the versions.
+    """
+    parent = os.getppid()
     model = ServedModel(
-        arguments.name,
-        arguments.base_path,
-        arguments.config,
-        Settings(arguments.threads, batching),
+        arguments.name, arguments.base_path, arguments.config, settings
     )
     model.poll()
     if not model.available:
@@ -80,11 +84,6 @@ def parser():
         "--threads",
         type=int,
         help="threads that compute; default: one per core",
-    )
-    options.add_argument(
-        "--batching-parameters-file",
-        metavar="FILE",
-        help="a BatchingParameters proto as text; without it no batching",
     )
     options.add_argument(
         "--poll-seconds",

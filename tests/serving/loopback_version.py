@@ -1,6 +1,7 @@
 """A loaded version of a model in the loopback server."""
 
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import tensorflow as tf
@@ -8,8 +9,8 @@ from tensorflow.core.framework import tensor_pb2, types_pb2
 from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
-from tests.serving.loopback_batching import Batching
 from tests.serving.loopback_error import TensorFlowError
+from tests.serving.loopback_json import write
 from tests.serving.loopback_session import CheckedSession
 
 INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION = 3, 5, 9
@@ -28,12 +29,12 @@ class Settings:
     """Settings of all versions of a model.
 
     Args:
-        threads: Number of threads that compute; one per core when None.
-        batching: `Batching`, or None to run each request separately.
+        session: Function from a folder to a session.
+        write: Function that writes responses, like `loopback_json.write`.
     """
 
-    threads: int | None = None
-    batching: Batching | None = None
+    session: Callable = CheckedSession
+    write: Callable = write
 
 
 class ModelVersion:
@@ -55,11 +56,9 @@ class ModelVersion:
         saved.ParseFromString((folder / "saved_model.pb").read_bytes())
         (meta_graph,) = saved.meta_graphs
         self.signatures = meta_graph.signature_def
-        session = self._session = CheckedSession(folder, settings.threads)
+        self._session = settings.session(folder)
         # Requests refer to this object: the last of them frees the model.
-        weakref.finalize(self, session.close).atexit = False
-        if settings.batching is not None:
-            self._session = settings.batching.wrap(session)
+        weakref.finalize(self, self._session.close).atexit = False
         self._warm_up(folder / WARM_UP)
 
     def _warm_up(self, path):

@@ -1,4 +1,4 @@
-"""The loopback server as a process of a test or a benchmark."""
+"""The loopback server as a process."""
 
 import json
 import subprocess
@@ -13,12 +13,15 @@ class LoopbackProcess:
 
     Args:
         base_path: `MODELS/NAME`, the folder of the versions.
-        *options: Further options of `tests.serving.loopback_server`.
+        *options: Further options of the `module`.
 
     Attributes:
         rest_url: `http://127.0.0.1:PORT/v1/models/NAME`.
         grpc_target: `127.0.0.1:PORT`.
     """
+
+    module = "tests.serving.loopback_server"
+    folder = CHECKOUT
 
     def __init__(self, base_path, *options):
         self.base_path, self.options = Path(base_path), options
@@ -29,7 +32,7 @@ class LoopbackProcess:
         """Start the server, at the same ports as before."""
         self.process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "tests.serving.loopback_server"),
+                *(sys.executable, "-m", self.module),
                 *("--base-path", str(self.base_path)),
                 *("--name", self.base_path.name),
                 *("--rest-port", str(self.rest_port)),
@@ -39,7 +42,7 @@ class LoopbackProcess:
                 *self.options,
             ],
             stdout=subprocess.PIPE,
-            cwd=CHECKOUT,
+            cwd=self.folder,
             text=True,
         )
         line = self.process.stdout.readline()

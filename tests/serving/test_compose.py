@@ -12,7 +12,6 @@ from google.protobuf import text_format
 from tensorflow_serving.config import model_server_config_pb2
 
 from luong_keras.serving.limits import ServingLimits
-from tests.serving.loopback_batching import read_parameters
 
 EXPORT = Path(__file__).parents[2] / "export"
 
@@ -48,7 +47,10 @@ def test_commented_label_example_is_valid():
     assert model.model_version_policy.specific.versions == [1, 2]
 
 
-def test_batching_matches_export_limits_and_threads(service):
+def test_batching_matches_export_limits_and_threads(service, monkeypatch):
+    monkeypatch.syspath_prepend(EXPORT.parent / "benchmarks")
+    from speed.server_batching import read_parameters
+
     batching = read_parameters((EXPORT / "batching.config").read_text())
     assert batching["enable_large_batch_splitting"] is False
     # The default limit of an export; a thread for each row that may wait.

@@ -1,4 +1,4 @@
-"""JSON responses of the loopback server, byte for byte.
+"""JSON responses of the batching server, byte for byte.
 
 `MakeJsonFromTensors` of TensorFlow Serving (json_tensor.cc, 2.20.0) writes
 with RapidJSON's pretty writer, four spaces per level. The column format has a
@@ -11,7 +11,7 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from tests.serving.loopback_numbers import decimals
+from speed.server_numbers import decimals
 
 ESCAPES = {code: f"\\u{code:04X}" for code in range(32)} | {
     ord(char): f"\\{letter}"

@@ -1,4 +1,4 @@
-"""Queues of tasks that the loopback server runs in batches.
+"""Queues of tasks that the batching server runs in batches.
 
 Rules and messages are those of TensorFlow's `shared_batch_scheduler.h` (2.21.0)
 without splitting of large tasks. A task is any object with a `size`, its number

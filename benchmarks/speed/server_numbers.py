@@ -1,4 +1,4 @@
-"""Texts of float32 arrays in the responses of the loopback server.
+"""Texts of float32 arrays in the responses of the batching server.
 
 `WriteDecimal` of TensorFlow Serving (json_tensor.cc, 2.20.0) prints a float32
 with 6 digits, or with 9 if 6 digits are a different number. It appends `.0` to

@@ -1,4 +1,4 @@
-"""Batching of requests in the loopback server.
+"""Batching of requests in the batching server.
 
 Checks and messages are those of TensorFlow Serving (batching_session.cc and
 batching_util.h, 2.20.0).
@@ -12,8 +12,8 @@ from concurrent.futures import Future
 
 import numpy as np
 
+from speed.server_scheduler import Queue, QueueOptions, Scheduler
 from tests.serving.loopback_error import TensorFlowError
-from tests.serving.loopback_scheduler import Queue, QueueOptions, Scheduler
 
 INVALID_ARGUMENT, FAILED_PRECONDITION, INTERNAL = 3, 9, 13
 # Fields of `BatchingParameters` (session_bundle_config.proto, 2.20.0), which
@@ -78,6 +78,10 @@ class BatchingSession:
         self._scheduler.schedule(self._queue(task), task)
         found = task.result()
         return {key: found[name] for key, name in outputs.items()}
+
+    def close(self):
+        """Free the model, like `SavedModelSession.close`."""
+        self._session.close()
 
     def _queue(self, task):
         """Return the queue of the task's input and output tensors.
