@@ -7,10 +7,6 @@ from pathlib import Path
 import filelock
 import pytest
 
-# Imported here because the process that distributes the tests reads only this
-# file. That process starts faster without Keras.
-from tests.golden.summary import pytest_terminal_summary  # noqa: F401
-
 pytest_plugins = ["tests.browser_pages"]
 TESTS = Path(__file__).parent
 # Reading, batching and serving text need TensorFlow.

@@ -1,4 +1,4 @@
-"""Fixtures of the golden tests, with figures for the summary."""
+"""Fixtures of the golden tests."""
 
 import collections
 
@@ -44,30 +44,17 @@ def _few_compiled_programs(request):
 
 
 @pytest.fixture
-def compare(request):
-    """Make the `Comparison` of a case; its figures go into the summary."""
+def compare():
+    """Make the `Comparison` of a case, which must compare all arrays."""
     comparisons = []
 
-    def make(file, expected, inputs=(), single=False):
-        comparison = Comparison(expected, inputs, single)
-        comparisons.append((file, comparison))
-        return comparison
+    def make(*arguments, **options):
+        comparisons.append(Comparison(*arguments, **options))
+        return comparisons[-1]
 
     yield make
-    for file, comparison in comparisons:
+    for comparison in comparisons:
         comparison.finish()
-        request.node.user_properties.append(
-            (
-                "golden",
-                (
-                    f"{file} float32" if comparison.single else file,
-                    comparison.arrays,
-                    comparison.numbers,
-                    comparison.absolute,
-                    comparison.relative,
-                ),
-            )
-        )
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ def open_case(file, name):
 
 
 class Comparison:
-    """A comparison of one case, with its largest errors.
+    """A comparison of one case.
 
     Args:
         expected: Arrays of the case, by name.
@@ -53,8 +53,6 @@ class Comparison:
         self.expected = expected
         self.single = single
         self.remaining = set(expected) - set(inputs)
-        self.arrays = self.numbers = 0
-        self.absolute = self.relative = 0.0
 
     def check(self, name, found, where=None, gradient=False):
         """Compare an array; `where` selects the entries that count."""
@@ -66,7 +64,6 @@ class Comparison:
         if where is not None:
             where = np.broadcast_to(np.asarray(where, bool), expected.shape)
             expected, found = expected[where], found[where]
-        self._measure(expected, found)
         np.testing.assert_allclose(
             found, expected, err_msg=name, **self._tolerance(expected, gradient)
         )
@@ -80,21 +77,6 @@ class Comparison:
         # Relative to the largest entry, at least 1e-3 for arrays of zeros.
         largest = np.max(np.abs(expected), initial=1e-3)
         return {"rtol": 0, "atol": 1e-4 * largest}
-
-    def _measure(self, expected, found):
-        self.arrays += 1
-        self.numbers += expected.size
-        if expected.size:
-            error = np.abs(found - np.asarray(expected, "float64"))
-            # Near zero the relative error is meaningless.
-            large = np.abs(expected) > 1e-6
-            self.absolute = max(self.absolute, float(error.max()))
-            self.relative = max(
-                self.relative,
-                float(
-                    np.max(error[large] / np.abs(expected[large]), initial=0)
-                ),
-            )
 
     def finish(self):
         """Fail if an array was not compared."""

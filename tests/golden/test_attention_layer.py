@@ -116,7 +116,7 @@ class Calls:
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_attention_layer_matches_the_authors(case, dtype, compare, float64):
     arrays, meta = case
-    check = compare(FILE, arrays, INPUTS, single=dtype == "float32")
+    check = compare(arrays, INPUTS, single=dtype == "float32")
     calls = Calls(arrays, meta, dtype)
     attention = calls.cell.attention
     context, weights = attention(

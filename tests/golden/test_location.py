@@ -20,7 +20,7 @@ def test_location_score_with_a_fixed_number_of_positions(
     case, dtype, compare, float64
 ):
     arrays, _ = case
-    check = compare(FILE, arrays, INPUTS, single=dtype == "float32")
+    check = compare(arrays, INPUTS, single=dtype == "float32")
     enc = keras.Variable(arrays["enc"], dtype=dtype)
     h = keras.Variable(arrays["h"], dtype=dtype)
     slots, units = arrays["W_loc"].shape

@@ -24,7 +24,7 @@ def swap_last_gates(kernel):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_lstm_unit_matches_the_authors(case, dtype, compare, float64):
     arrays, _ = case
-    check = compare(FILE, arrays, INPUTS, single=dtype == "float32")
+    check = compare(arrays, INPUTS, single=dtype == "float32")
     units = arrays["h_prev"].shape[1]
     width = arrays["x"].shape[1]
     cell = InputFeedingLSTMCell(

@@ -127,7 +127,7 @@ class Case:
 def test_model_matches_the_authors(case, precision, compare, float64):
     arrays, meta = case
     inputs = [name for name in arrays if is_input(name)]
-    check = compare(FILE, arrays, inputs, single=precision == "float32")
+    check = compare(arrays, inputs, single=precision == "float32")
     batch = Case(arrays, meta, precision)
     check_batch(check, batch)
     check_encoder(check, batch)

@@ -150,7 +150,7 @@ class Training:
 )
 def test_training_run_matches_the_authors(case, compare, float64):
     arrays, meta = case
-    check = compare(FILE, arrays, [n for n in arrays if is_input(n)])
+    check = compare(arrays, [n for n in arrays if is_input(n)])
     # An optimizer keeps its learning rate in `keras.config.floatx()`.
     old, policy = keras.config.floatx(), keras.config.dtype_policy()
     keras.config.set_floatx("float64")
