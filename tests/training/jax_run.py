@@ -14,13 +14,11 @@ import numpy as np
 
 from luong_keras.recipe import devices
 from luong_keras.recipe.training import rows_of_process
-from luong_keras.training import optimizers
 from luong_keras.training.fit import fit
 from tests.training.small_runs import (
-    CLIP,
     Batches,
     answer,
-    difference,
+    compared,
     make,
     numbers,
 )
@@ -44,26 +42,13 @@ def run(used, epochs=5, parts=1, **options):
 
 
 def compare(folder, counts, attention, optimizer, loss, parts=1):
-    """Compare the weights trained on several devices with those on one."""
     options = {"attention": attention, "optimizer": optimizer, "loss": loss}
-    norms = []
-    original = optimizers.gradient_norm
 
-    def recording(*arguments):
-        norm = original(*arguments)
-        jax.debug.callback(norms.append, norm)
-        return norm
+    def train(count, **more):
+        used = devices.share_rows(jax.devices()[: int(count or 1)])
+        return run(used, **options, **more)
 
-    optimizers.gradient_norm = recording
-    expected, logs = run(devices.share_rows(jax.devices()[:1]), **options)
-    optimizers.gradient_norm = original
-    clipped = int(sum(norm > CLIP for norm in norms))
-    found = {"logs": logs, "clipped": clipped}
-    for count in counts.split("+"):
-        used = devices.share_rows(jax.devices()[: int(count)])
-        weights, logs = run(used, parts=int(parts), **options)
-        found[count] = {"weights": difference(weights, expected), "logs": logs}
-    return found
+    return compared(train, counts, jax.debug.callback, parts)
 
 
 def dropout(folder, count):

@@ -7,12 +7,12 @@ TensorFlow initialises its devices.
 """
 
 import sys
+from functools import partial
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from luong_keras.training import optimizers
 from luong_keras.training.fit import fit
 from luong_keras.training.mirrored import mirrored
 from luong_keras.training.monitoring import ReduceOnPlateau, StopOnNonFinite
@@ -21,11 +21,11 @@ from luong_keras.training.schedules import LearningRateHalving
 from luong_keras.training.snapshot import Snapshot
 from luong_keras.training.weight_callbacks import BestWeights
 from tests.training.small_runs import (
-    CLIP,
     EPOCHS,
     STEPS,
     Batches,
     answer,
+    compared,
     difference,
     make,
     numbers,
@@ -58,27 +58,15 @@ def run(devices, epochs=EPOCHS, callbacks=(), path=None, parts=1, **options):
 
 
 def compare(folder, devices, attention, precision, optimizer, loss, parts=1):
-    """Compare the weights trained on several devices with those on one."""
     options = {
         **{"attention": attention, "precision": precision},
         **{"optimizer": optimizer, "loss": loss},
     }
-    norms = []
-    original = optimizers.gradient_norm
 
-    def recording(*arguments):
-        norm = original(*arguments)
-        tf.numpy_function(norms.append, [norm], [])
-        return norm
+    def record(append, norm):
+        tf.numpy_function(append, [norm], [])
 
-    optimizers.gradient_norm = recording
-    expected, logs = run(None, **options)
-    optimizers.gradient_norm = original
-    found = {"clipped": int(sum(norm > CLIP for norm in norms)), "logs": logs}
-    for count in devices.split("+"):
-        weights, logs = run(count, parts=int(parts), **options)
-        found[count] = {"weights": difference(weights, expected), "logs": logs}
-    return found
+    return compared(partial(run, **options), devices, record, parts)
 
 
 class Interrupt(keras.callbacks.Callback):

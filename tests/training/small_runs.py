@@ -11,6 +11,7 @@ from luong_keras.config import AttentionConfig, ModelConfig
 from luong_keras.data.padding import share_of_batch
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.recipe.training import inputs_and_targets
+from luong_keras.training import optimizers
 from luong_keras.training.losses import TranslationLoss
 from luong_keras.training.metrics import (
     TokenAccuracy,
@@ -125,6 +126,30 @@ def difference(found, expected):
         float(abs(one - other).max())
         for one, other in zip(found, expected, strict=True)
     )
+
+
+def compared(train, counts, record, parts):
+    """Compare the weights trained on several devices with those on one.
+
+    `train` takes a number of devices, None for one; `record` calls a function
+    with a norm once it is computed.
+    """
+    norms = []
+    original = optimizers.gradient_norm
+
+    def recording(*arguments):
+        norm = original(*arguments)
+        record(norms.append, norm)
+        return norm
+
+    optimizers.gradient_norm = recording
+    expected, logs = train(None)
+    optimizers.gradient_norm = original
+    found = {"clipped": int(sum(norm > CLIP for norm in norms)), "logs": logs}
+    for count in counts.split("+"):
+        weights, logs = train(count, parts=int(parts))
+        found[count] = {"weights": difference(weights, expected), "logs": logs}
+    return found
 
 
 def answer(functions, folder, names):

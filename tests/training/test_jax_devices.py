@@ -3,10 +3,7 @@
 `jax_run` has the runs; `kills` has runs of the command that are killed.
 """
 
-import json
-import os
-import subprocess
-import sys
+import functools
 from pathlib import Path
 
 import keras
@@ -15,50 +12,30 @@ import pytest
 
 from luong_keras.training.snapshot import Snapshot
 from tests.training import kills
+from tests.training.processes import answers, in_a_process
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "jax", reason="needs several devices of JAX"
 )
-ROOT = Path(__file__).parents[2]
 MANY = [
     "compare,1+2+4,global,adam,word",
     "compare,2+4,local,sgd,sentence",
     "compare,4,local,adam,nominal",
     "compare,1+2,global,sgd,sentence,3",
 ]
-
-
-def in_a_process(folder, *names, **environment):
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.training.jax_run", folder, *names],
-        env={**os.environ, **environment},
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def answers(process):
-    output, errors = process.communicate(timeout=900)
-    assert process.returncode == 0, errors[-5000:]
-    found = {}
-    for line in output.splitlines():
-        if line.startswith("{"):
-            found |= json.loads(line)
-    return found
+start = functools.partial(in_a_process, "jax_run")
 
 
 @pytest.fixture(scope="module")
 def few(tmp_path_factory):
     names = ["compare,2,global,sgd,word,2", "masks"]
-    return answers(in_a_process(tmp_path_factory.mktemp("few"), *names))
+    return answers(start(tmp_path_factory.mktemp("few"), *names))
 
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
     folder = tmp_path_factory.mktemp("many")
-    return answers(in_a_process(folder, *MANY, "dropout,2"))
+    return answers(start(folder, *MANY, "dropout,2"))
 
 
 def check_equal_training(found):
@@ -101,7 +78,7 @@ def test_two_processes_train_as_two_devices(tmp_path):
         "KERAS_DISTRIBUTION_NUM_PROCESSES": "2",
     }
     processes = [
-        in_a_process(
+        start(
             tmp_path,
             "one_process",
             **addresses,
@@ -110,7 +87,7 @@ def test_two_processes_train_as_two_devices(tmp_path):
         for rank in range(2)
     ]
     found = [answers(process)["one_process"] for process in processes]
-    expected = answers(in_a_process(tmp_path, "two_devices"))["two_devices"]
+    expected = answers(start(tmp_path, "two_devices"))["two_devices"]
     assert [each["world"] for each in found] == [2, 2]
     weights = [
         dict(np.load(tmp_path / f"weights-{name}.npz"))

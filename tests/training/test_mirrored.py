@@ -1,10 +1,8 @@
 """Runs of `mirrored_run` on several devices of one machine, against one."""
 
-import json
-import os
+import functools
 import subprocess
 import sys
-from pathlib import Path
 
 import keras
 import numpy as np
@@ -13,9 +11,9 @@ import pytest
 from luong_keras.training.mirrored import check_strategy, mirrored
 from luong_keras.training.optimizers import make_optimizer
 from luong_keras.training.snapshot import Snapshot
+from tests.training.processes import ROOT, answers, in_a_process
 
 pytestmark = pytest.mark.tensorflow
-ROOT = Path(__file__).parents[2]
 STEPS = 10  # per epoch, as in `small_runs`, which imports TensorFlow
 FEW = "compare,tensorflow,global,float64,sgd,word"
 PARTS = "compare,2,global,float64,sgd,word,2"
@@ -29,39 +27,21 @@ MANY = [
     "compare,1+2+4,local,float64,adam,word",
     "compare,2,global,float64,sgd,sentence,2",
 ]
-
-
-def in_a_process(folder, *names):
-    """Return results of `mirrored_run`, which needs a new process."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.training.mirrored_run", folder, *names],
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr[-5000:]
-    found = {}
-    for line in done.stdout.splitlines():
-        if line.startswith("{"):
-            found |= json.loads(line)
-    return found
+start = functools.partial(in_a_process, "mirrored_run")
 
 
 @pytest.fixture(scope="module")
 def few(tmp_path_factory):
-    return in_a_process(
-        tmp_path_factory.mktemp("few"),
-        *(FEW, "steps,sgd,skip", "steps,adam,skip", "steps,sgd,note"),
-        *("plateau", "shares", "refused"),
-    )
+    names = [FEW, "steps,sgd,skip", "steps,adam,skip", "steps,sgd,note"]
+    names += ["plateau", "shares", "refused"]
+    folder = tmp_path_factory.mktemp("few")
+    return answers(start(folder, *names))
 
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
-    return in_a_process(
-        tmp_path_factory.mktemp("many"), *MANY, PARTS, "resumed"
-    )
+    folder = tmp_path_factory.mktemp("many")
+    return answers(start(folder, *MANY, PARTS, "resumed"))
 
 
 def check_equal_training(found, precision):

@@ -1,0 +1,32 @@
+"""Processes of `jax_run` and `mirrored_run`, without TensorFlow."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def in_a_process(module, folder, *names, **environment):
+    """Start a process that calls the named functions of a module."""
+    return subprocess.Popen(
+        [sys.executable, "-m", f"tests.training.{module}", folder, *names],
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **environment},
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def answers(process):
+    """Return the results that a process prints, by name."""
+    output, errors = process.communicate(timeout=3600)
+    assert process.returncode == 0, errors[-5000:]
+    found = {}
+    for line in output.splitlines():
+        if line.startswith("{"):
+            found |= json.loads(line)
+    return found
