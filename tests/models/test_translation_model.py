@@ -1,5 +1,4 @@
 import dataclasses
-import shutil
 
 import keras
 import numpy as np
@@ -646,26 +645,6 @@ def test_gradients_reach_every_variable(attention, changes):
         if variable is embedding
     )
     assert (rows[PAD_ID] == 0).all()
-
-
-@tensorflow
-def test_summary_names_the_parts():
-    translation_model = make()
-    lines = []
-    translation_model.model.summary(print_fn=lines.append)
-    text = "\n".join(lines)
-    for name in ("encoder", "decoder", "output_projection", "embedding"):
-        assert name in text
-
-
-@tensorflow
-def test_model_can_be_plotted(tmp_path):
-    pytest.importorskip("pydot", reason="pydot draws the model")
-    if shutil.which("dot") is None:
-        pytest.skip("graphviz, which draws the model, is not installed")
-    path = tmp_path / "model.png"
-    keras.utils.plot_model(make().model, path, show_shapes=True)
-    assert path.read_bytes()[:4] == b"\x89PNG"
 
 
 def test_bidirectional_encoder_cannot_be_reversed():
