@@ -75,7 +75,7 @@ def stranger(tmp_path_factory):
     (wheel,) = folder.glob("luong_keras-*.whl")
     stranger = Stranger(folder)
     venv.create(stranger.environment, with_pip=True)
-    packages = [f"{wheel}[train,text]", "jedi"]
+    packages = [f"{wheel}[train,text]"]
     # A file of versions, such as tests/versions/colab.txt.
     if constraints := os.environ.get("LUONG_KERAS_CONSTRAINTS"):
         packages += ["--constraint", constraints]

@@ -8,8 +8,6 @@ import random
 
 import pytest
 
-from tests.stranger.conftest import ROOT
-
 pytestmark = pytest.mark.stranger
 
 WORDS = dict(
@@ -62,29 +60,6 @@ def test_the_installed_package_is_the_wheel(stranger):
     assert str(stranger.environment) in where
 
 
-def test_editor_completes_names_and_shows_arguments(stranger):
-    shown = stranger.python(
-        "import jedi\n"
-        "code = 'import luong_keras\\nluong_keras.'\n"
-        "print(*[c.name for c in jedi.Script(code).complete()])\n"
-        "code += 'layers.LocalAttention('\n"
-        "(signature,) = jedi.Script(code).get_signatures()\n"
-        "print(*[parameter.name for parameter in signature.params])"
-    )
-    names, arguments = map(str.split, shown.splitlines())
-    assert {"LocalAttention", "Translator", "layers"} <= set(names)
-    assert {"half_width", "name", "dtype"} <= set(arguments)
-
-
-def test_a_wrong_argument_is_refused(stranger):
-    done = stranger.run(
-        *("python", "-c"),
-        "import luong_keras; luong_keras.LocalAttention(half_widht=3)",
-        check=False,
-    )
-    assert done.returncode and "half_widht" in done.stderr
-
-
 def test_command_trains(trained):
     assert (trained / "best.weights.h5").is_file()
     assert (trained / "config.json").is_file()
@@ -116,17 +91,6 @@ def test_command_fine_tunes_and_compares_with_the_parent(stranger, trained):
     ).stdout
     assert "chrf" in printed and "signature" in printed
     assert "baseline" in printed.splitlines()[-4]
-
-
-@pytest.mark.parametrize(
-    "name", ["beam_search_functional", "beam_search_transformer"]
-)
-def test_user_defined_models_are_searched(stranger, name):
-    (stranger.folder / f"{name}.py").write_text(
-        (ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8")
-    )
-    printed = stranger.python(f"import {name}; {name}.main(300, 1, 20)")
-    assert printed.count("% right") == 2 and "beam 5" in printed
 
 
 def test_command_exports(stranger, trained):
@@ -190,116 +154,3 @@ assert "Stadt" in plain.translate(lines, required=["", "Stadt", ""])[1]
 
 def test_user_defined_scorers_and_strategies_are_exported(stranger, trained):
     stranger.python(USER_DEFINED_SEARCH.format(run=str(trained)))
-
-
-@pytest.mark.parametrize(
-    "imports", ["import luong_keras, keras", "import keras, luong_keras"]
-)
-def test_models_load_in_another_process(stranger, imports):
-    if not (stranger.folder / "model.keras").exists():
-        stranger.python(
-            "import keras, numpy as np\n"
-            "from luong_keras import Encoder, InputFeedingLSTM\n"
-            "from luong_keras import LocalAttention, OutputProjection\n"
-            "source = keras.Input((None, 3)); target = keras.Input((None, 2))\n"
-            "memory, *states = Encoder(4)(source)\n"
-            "vectors = InputFeedingLSTM(4, attention=LocalAttention())(\n"
-            "    target, memory=memory, initial_state=states)\n"
-            "logits = OutputProjection(5)(vectors)\n"
-            "model = keras.Model([source, target], logits)\n"
-            "model.save('model.keras')\n"
-            "inputs = [np.ones((2, 6, 3)), np.ones((2, 4, 2))]\n"
-            "np.save('logits.npy', model.predict(inputs, verbose=0))"
-        )
-    stranger.python(
-        f"{imports}\n"
-        "import numpy as np\n"
-        "model = keras.models.load_model('model.keras')\n"
-        "inputs = [np.ones((2, 6, 3)), np.ones((2, 4, 2))]\n"
-        "found = model.predict(inputs, verbose=0)\n"
-        "np.testing.assert_allclose(found, np.load('logits.npy'), atol=1e-6)"
-    )
-
-
-def test_padding_on_the_left_gives_the_same_results(stranger):
-    """`keras.utils.pad_sequences` pads on the left by default."""
-    stranger.python(
-        "import keras, numpy as np\n"
-        "from luong_keras import Encoder, LocalAttention\n"
-        "rows = [[4, 5, 6, 7, 8, 9], [4, 5, 6]]\n"
-        "query = np.random.default_rng(0).normal(size=(2, 3, 8))\n"
-        "embedding = keras.layers.Embedding(10, 8)\n"
-        "for options in ({}, {'bidirectional': True}, {'reverse': True}):\n"
-        "    encoder, attention = Encoder(8, **options), LocalAttention(\n"
-        "        'predictive', half_width=2)\n"
-        "    found = []\n"
-        "    for padding in ('post', 'pre'):\n"
-        "        ids = keras.utils.pad_sequences(rows, padding=padding)\n"
-        "        mask = ids != 0\n"
-        "        memory, *states = encoder(embedding(ids), mask=mask)\n"
-        "        context, weights = attention(query, memory, value_mask=mask,\n"
-        "            return_attention_scores=True)\n"
-        "        weights = np.asarray(weights)\n"
-        "        words = [w[:, m] for w, m in zip(weights, mask)]\n"
-        "        found.append([*states, context, *words])\n"
-        "    for right, left in zip(*found):\n"
-        "        np.testing.assert_allclose(right, left, atol=1e-5)"
-    )
-
-
-SCORE = '''
-import keras
-from luong_keras.layers import Score
-
-
-@keras.saving.register_keras_serializable(package="mine")
-class Distance(Score):
-    """Minus the squared distance to a projection of the memory."""
-
-    def build(self, add_weight, query_shape, value_shape):
-        shape = value_shape[-1], query_shape[-1]
-        self.kernel = add_weight(name="kernel", shape=shape)
-
-    def project_keys(self, value):
-        return value @ self.kernel
-
-    def __call__(self, query, keys):
-        between = query[:, :, None] - keys[:, None]
-        return -keras.ops.sum(keras.ops.square(between), axis=-1)
-'''
-
-
-def test_user_defined_score_trains_and_is_saved(stranger):
-    (stranger.folder / "distance.py").write_text(SCORE)
-    arrays = (
-        "import numpy as np\n"
-        "generator = np.random.default_rng(0)\n"
-        "source = generator.normal(size=(16, 6, 3))\n"
-        "target = generator.normal(size=(16, 4, 2))\n"
-        "words = generator.integers(1, 5, (16, 4))\n"
-    )
-    stranger.python(
-        f"{arrays}import keras\n"
-        "from distance import Distance\n"
-        "from luong_keras import Encoder, InputFeedingLSTM\n"
-        "from luong_keras import LuongAttention, OutputProjection\n"
-        "from luong_keras.losses import MaskedSparseCategoricalCrossentropy\n"
-        "inputs = keras.Input((6, 3)), keras.Input((4, 2))\n"
-        "memory, *states = Encoder(4)(inputs[0])\n"
-        "vectors = InputFeedingLSTM(4, attention=LuongAttention(Distance()))(\n"
-        "    inputs[1], memory=memory, initial_state=states)\n"
-        "model = keras.Model(inputs, OutputProjection(5)(vectors))\n"
-        "loss = MaskedSparseCategoricalCrossentropy()\n"
-        "model.compile(keras.optimizers.Adam(0.05), loss)\n"
-        "log = model.fit((source, target), words, epochs=20, verbose=0)\n"
-        "losses = log.history['loss']\n"
-        "assert losses[-1] < 0.8 * losses[0], losses\n"
-        "model.save('distance.keras')\n"
-        "np.save('distance.npy', model.predict((source, target), verbose=0))"
-    )
-    stranger.python(
-        f"{arrays}import luong_keras, distance, keras\n"
-        "model = keras.models.load_model('distance.keras')\n"
-        "found = model.predict((source, target), verbose=0)\n"
-        "np.testing.assert_allclose(found, np.load('distance.npy'), atol=1e-6)"
-    )
