@@ -109,34 +109,6 @@ def test_empty_input_has_empty_output(translator):
     assert found["alignments"].shape[:2] == (0, 4)
 
 
-@pytest.mark.slow
-def test_strange_sentences_do_not_change_their_neighbours(eager, translator):
-    expected = translator.nbest(SENTENCES)
-    strange = ["", b"\xff\xfe caf\xe9 \xc3", "cat " * 40, "\0", "\U0001f600 "]
-    mixed = [SENTENCES[0], *strange, *SENTENCES[1:]]
-    for batch_size in (2, 32):
-        settings = dataclasses.replace(
-            translator.decoding, batch_size=batch_size
-        )
-        found = Translator(
-            translator.translation_model,
-            translator.source_tokenizer,
-            translator.target_tokenizer,
-            settings,
-        ).nbest(mixed)
-        for place, number in enumerate([0, 6, 7]):
-            check_same(found[number], expected[place])
-        assert found[1][0].text == ""
-        assert found[2][0].source_tokens == [
-            "\ufffd\ufffd",
-            "caf\ufffd",
-            "\ufffd",
-        ]
-        assert all(found[number][0].tokens for number in (2, 3, 5))
-        # A control character is a space, as in the training text.
-        assert found[4][0].text == "" and not found[4][0].source_tokens
-
-
 def test_long_sentences_are_cut(translator):
     words = ["the", "cat", "sees"] * 4
     cut, short = translator.nbest([" ".join(words), " ".join(words[:9])])
