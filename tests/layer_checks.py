@@ -26,6 +26,15 @@ def double_precision():
         enable_float64(False)
 
 
+def small_model(optimizer="sgd", **options):
+    """Make a model of one weight; `optimizer` may be a rate of SGD."""
+    if isinstance(optimizer, float):
+        optimizer = keras.optimizers.SGD(optimizer)
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    model.compile(optimizer, "mse", jit_compile=False, **options)
+    return model
+
+
 def few_at_first(values, few, on_jax=None):
     """Return parameters, all but `few` of them marked slow.
 

@@ -17,12 +17,7 @@ from luong_keras.training.epoch_logs import (
 from luong_keras.training.interruption import StopOnSignal
 from luong_keras.training.monitoring import ReduceOnPlateau, StopOnPlateau
 from luong_keras.training.weight_callbacks import BestWeights
-
-
-def small_model():
-    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
-    model.compile("sgd", "mse", jit_compile=False)
-    return model
+from tests.layer_checks import small_model
 
 
 def exact_match(translations, references):

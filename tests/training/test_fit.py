@@ -16,6 +16,7 @@ from luong_keras.files.folder_lock import FolderInUseError, lock_folder
 from luong_keras.training.fit import fit
 from luong_keras.training.interruption import StopOnSignal
 from luong_keras.training.snapshot import Snapshot
+from tests.layer_checks import small_model
 
 SCRIPT = Path(__file__).with_name("resume_run.py")
 RUN = runpy.run_path(str(SCRIPT), run_name="resume_run")
@@ -134,12 +135,6 @@ class Events(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch, logs=None):
         self.events.append(batch)
-
-
-def small_model(optimizer="sgd", **options):
-    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
-    model.compile(optimizer, "mse", jit_compile=False, **options)
-    return model
 
 
 def fit_rows(rows=None, model=None, **options):

@@ -9,6 +9,7 @@ from luong_keras.training.schedules import (
     rate_halved_after_epoch,
     rate_halved_by_iteration,
 )
+from tests.layer_checks import small_model
 
 
 def test_halved_rate_follows_the_paper():
@@ -41,12 +42,6 @@ class Rates(keras.callbacks.Callback):
 
     def on_train_batch_begin(self, batch, logs=None):
         self.rates.append(float(self.model.optimizer.learning_rate))
-
-
-def small_model(rate):
-    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
-    model.compile(keras.optimizers.SGD(rate), "mse", jit_compile=False)
-    return model
 
 
 def rates_of_fit(model, schedule, batch_size=2, **options):
