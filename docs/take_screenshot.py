@@ -1,6 +1,6 @@
 """Script for docs/demo_page.png: the page as the proxy serves it.
 
-LUONG_KERAS_TOKEN=… python -m tests.serving.take_screenshot
+LUONG_KERAS_TOKEN=… python -m docs.take_screenshot
 """
 
 import argparse
