@@ -18,7 +18,7 @@ TENSORFLOW_ONLY = (
     *("test_mutations.py", "test_architecture.py", "test_public_names.py"),
     *("test_distribution.py", "test_editors.py", "test_private_apis.py"),
     *("test_files_and_environment.py", "test_errors_page.py"),
-    "test_notebooks.py",
+    "test_committed_notebooks.py",
 )
 
 

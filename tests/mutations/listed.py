@@ -1231,8 +1231,8 @@ MUTATIONS = [
     Mutation(
         "the beams of sentences that have left stay",
         "decoding/beam.py",
-        '*("sizes", "stack_sizes", "num_return_sequences")',
-        '*("sizes", "num_return_sequences")',
+        '        "stack_sizes",\n        "num_return_sequences",\n',
+        '        "num_return_sequences",\n',
         FINISHED,
     ),
     Mutation(

@@ -6,7 +6,7 @@ from typing import Any
 
 from luong_keras.data.sources import (
     delimited,
-    json_lines,
+    json_pairs,
     python_objects,
     tmx,
 )
@@ -17,8 +17,8 @@ from luong_keras.files.text_lines import SUFFIXES, without_compression
 FILE_KINDS: dict[str, FileKind] = {
     ".tsv": delimited.open_tsv,
     ".csv": delimited.open_csv,
-    ".jsonl": json_lines.open_json_lines,
-    ".ndjson": json_lines.open_json_lines,
+    ".jsonl": json_pairs.open_json_lines,
+    ".ndjson": json_pairs.open_json_lines,
     ".tmx": tmx.open_tmx,
     ".xml": tmx.open_tmx,
 }
