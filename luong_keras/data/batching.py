@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from luong_keras.config.checks import at_least, check_choice
+from luong_keras.config.checks import check_choice, check_integers
 from luong_keras.data.batch_order import (
     Mixture,
     shuffled_indices,
@@ -114,8 +114,8 @@ class TrainingBatches:
                 "`weights` mix the lines, and `batching='authors'` takes them "
                 "in their order. Received: both. Leave one out."
             )
-        at_least(1, batch_size=batch_size, pool_batches=pool_batches)
-        at_least(0, seed=seed)
+        check_integers(batch_size=batch_size, pool_batches=pool_batches)
+        check_integers(minimum=0, seed=seed)
         pairs = select_pairs(
             corpus, source_tokenizer, target_tokenizer, max_length, over_long
         )

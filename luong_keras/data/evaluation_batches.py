@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from luong_keras.config.checks import at_least
+from luong_keras.config.checks import check_integers
 from luong_keras.data.batch_order import sorted_batches
 from luong_keras.data.padding import (
     dataset_of_batches,
@@ -60,7 +60,7 @@ class EvaluationBatches:
         targets: Sequence[str] | None = None,
         target_tokenizer: Tokenizer | None = None,
     ) -> None:
-        at_least(1, batch_size=batch_size, max_length=max_length)
+        check_integers(batch_size=batch_size, max_length=max_length)
         if (targets is None) != (target_tokenizer is None):
             argument = "target_tokenizer" if targets is None else "targets"
             raise ValueError(

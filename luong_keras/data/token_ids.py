@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from luong_keras.config.checks import at_least, check_choice
+from luong_keras.config.checks import check_choice, check_integers
 from luong_keras.data.corpus import Corpus
 from luong_keras.files.atomic_file import atomic_path
 from luong_keras.files.path_checks import no_link
@@ -166,7 +166,7 @@ def select_pairs(
     Raises:
         ValueError: If an argument is out of range, or no pair is left.
     """
-    at_least(1, max_length=max_length)
+    check_integers(max_length=max_length)
     check_choice(OVER_LONG, over_long=over_long)
     source = token_ids(corpus, "source", source_tokenizer)
     target = token_ids(corpus, "target", target_tokenizer)

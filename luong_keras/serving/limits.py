@@ -6,7 +6,7 @@ the batch, which may belong to other requests, get their usual results.
 
 from dataclasses import dataclass
 
-from luong_keras.config.checks import at_least
+from luong_keras.config.checks import check_integers
 
 # Values of the output `status`.
 OK = "OK"
@@ -27,4 +27,4 @@ class ServingLimits:
     max_rows: int = 32
 
     def __post_init__(self):
-        at_least(1, max_rows=self.max_rows)
+        check_integers(max_rows=self.max_rows)

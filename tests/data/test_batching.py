@@ -260,10 +260,14 @@ def test_ids_are_cached_per_text_and_tokenizer(tmp_path, size):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batch_size": 0}, "batch_size must be at least 1"),
-        ({"seed": -1}, "seed must be at least 0"),
-        ({"max_length": 0}, "max_length must be at least 1"),
-        ({"pool_batches": 0}, "pool_batches must be at least 1"),
+        ({"batch_size": 0}, "`batch_size` must be an integer and at least 1"),
+        ({"batch_size": 1.5}, "Received: batch_size=1.5"),
+        ({"seed": -1}, "`seed` must be an integer and at least 0"),
+        ({"max_length": 0}, "`max_length` must be an integer and at least 1"),
+        (
+            {"pool_batches": 0},
+            "`pool_batches` must be an integer and at least 1",
+        ),
         ({"over_long": "split"}, "`over_long`"),
     ],
 )

@@ -128,8 +128,8 @@ def test_no_sentences_give_no_batches():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batch_size": 0}, "batch_size must be at least 1"),
-        ({"max_length": 0}, "max_length must be at least 1"),
+        ({"batch_size": 0}, "`batch_size` must be an integer and at least 1"),
+        ({"max_length": 0}, "`max_length` must be an integer and at least 1"),
         ({"targets": ["a"]}, "go together"),
         ({"targets": ["a"], "target_tokenizer": TOKENIZER}, "one sentence"),
     ],

@@ -387,9 +387,10 @@ def test_different_numbers_of_inputs_are_refused(name, changed):
         run(name, **changed)
 
 
-def test_limits_are_at_least_one():
-    with pytest.raises(ValueError, match="max_rows=0"):
-        ServingLimits(0)
+@pytest.mark.parametrize("rows", [0, 2.5, None, True])
+def test_limits_are_integers_of_at_least_one(rows):
+    with pytest.raises(ValueError, match=f"max_rows={rows}"):
+        ServingLimits(rows)
 
 
 def test_probes_fit_every_signature():
