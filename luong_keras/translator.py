@@ -13,7 +13,7 @@ import keras
 
 from luong_keras.config import DataConfig, DecodingConfig, Precision
 from luong_keras.config.checks import check_choice
-from luong_keras.config.effects import check_effects
+from luong_keras.config.effects import check_effects, check_learning_rate
 from luong_keras.config.values import (
     convert_values,
     leaf_values,
@@ -230,13 +230,15 @@ class Translator(TextTranslator):
             chosen, base = initial_settings(values, run, preset)
             config = with_values(base, values)
             if chosen is not None:  # The run has not begun.
-                check_effects(config, checked, base)
+                check_effects(config, checked)
+                check_learning_rate(config, checked, base)
             if not run_recipe(
                 config, run_dir, callbacks=callbacks, train_only=train_only
             ):
                 raise InterruptedError(
-                    f"The training in {run_dir} was stopped by a signal. The "
-                    "same call continues from there."
+                    f"The training in {run_dir} was stopped within an epoch, "
+                    "by a signal or a callback. The same call continues from "
+                    "there."
                 )
             return cls.from_run(run_dir)
 

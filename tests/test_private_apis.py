@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import luong_keras
-from luong_keras import missing_package
-from luong_keras.missing_package import KNOWN
+from luong_keras import OutputProjection, missing_package
+from luong_keras.layers import output_projection
+from luong_keras.missing_package import KNOWN, private_name
 from luong_keras.serving import check_saved_model
 from luong_keras.training import optimizers
 from luong_keras.training.optimizers import make_optimizer
@@ -196,6 +197,24 @@ def test_error_of_a_missing_name(monkeypatch, name, advice, call, error):
     monkeypatch.setattr(optimizers, "replica_count", lambda: 2)
     with missing_name_error(name, advice):
         call()
+
+
+def test_error_of_a_copied_tied_projection(monkeypatch):
+    """Check that a Keras without this name does not untie a copy silently."""
+    name = "keras.KerasTensor._keras_history"
+    embedding = keras.layers.Embedding(5, 4)
+    projection = OutputProjection(5, embedding=embedding)
+    copy = OutputProjection.from_config(projection.get_config())
+    other = keras.layers.Embedding.from_config(embedding.get_config())
+    vectors = keras.layers.Dropout(0.1)(other(keras.Input((3,))))
+
+    def renamed(path, owner=None, instead=""):
+        gone = path == name
+        return private_name(path, object() if gone else owner, instead)
+
+    monkeypatch.setattr(output_projection, "private_name", renamed)
+    with missing_name_error(name):
+        copy(vectors)
 
 
 def test_error_of_optimizer_variables():

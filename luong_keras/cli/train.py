@@ -23,7 +23,7 @@ from luong_keras.cli.parsing import (
 from luong_keras.cli.settings_flags import settings_flags, split_settings
 from luong_keras.config import Optimizer, RunConfig
 from luong_keras.config.checks import at_least
-from luong_keras.config.effects import check_effects
+from luong_keras.config.effects import check_effects, check_learning_rate
 from luong_keras.config.values import (
     LEAVES,
     SHORT_NAMES,
@@ -187,14 +187,19 @@ def parse(argv: Sequence[str]) -> Call:
     file_values = settings_beside_text(file_values, text_values, has_text)
     given = file_values | values
     preset = arguments.preset
-    if preset is None and file_values.keys() >= LEAVES.keys():
-        # The file replaces all settings of a preset.
+    # The file replaces all settings of a preset.
+    is_whole = file_values.keys() >= LEAVES.keys()
+    if preset is None and is_whole:
         preset = "small" if given["data.train"] is not None else "demo"
     run = RunFolder(arguments.run_dir) if arguments.run_dir else None
     name, base = initial_settings(given, run, preset)
     config = with_values(with_values(base, file_values), values)
     if name is not None:  # The run has not begun.
-        check_effects(config, values, base)
+        check_effects(config, values)
+        if is_whole:
+            check_learning_rate(config, values, with_values(base, file_values))
+        else:
+            check_learning_rate(config, given, base)
     if name == "demo" and not (preset or arguments.config or arguments.dataset):
         folder = arguments.run_dir
         print(

@@ -1,6 +1,6 @@
 """Settings that another setting makes ineffective."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from luong_keras.config import RunConfig
 from luong_keras.config.values import config_to_dict, leaf_values
@@ -26,32 +26,16 @@ _READ_WITH: dict[str, tuple[str, ...]] = {
 }
 
 
-def check_effects(
-    config: RunConfig, names: Collection[str], base: RunConfig
-) -> None:
+def check_effects(config: RunConfig, names: Iterable[str]) -> None:
     """Check that settings given for a new run have an effect in it.
 
     Args:
         config: The settings of the run.
         names: Full names of the given settings. Defaults need no effect.
-        base: The settings of the preset, before the given ones.
 
     Raises:
-        ValueError: If another setting makes one of them ineffective, or for
-            another optimizer with the preset's learning rate.
+        ValueError: If another setting makes one of them ineffective.
     """
-    new, old = config.training, base.training
-    if (
-        "training.optimizer" in names
-        and "training.learning_rate" not in names
-        and new.optimizer != old.optimizer
-        and new.learning_rate == old.learning_rate
-    ):
-        raise ValueError(
-            f"Expected: training.learning_rate with training.optimizer="
-            f"{new.optimizer}, about {_USUAL_RATES[new.optimizer]}. Received: "
-            f"none, and {old.learning_rate:g} is that of {old.optimizer}."
-        )
     leaves = leaf_values(config_to_dict(config))
     defaults = leaf_values(config_to_dict(RunConfig()))
     for name in names:
@@ -65,3 +49,30 @@ def check_effects(
                 f"{leaves[name]!r} with {other}={leaves[other]}. Leave {name} "
                 f"out, or set {other}."
             )
+
+
+def check_learning_rate(
+    config: RunConfig, names: Collection[str], base: RunConfig
+) -> None:
+    """Check that a new optimizer has a learning rate of its own.
+
+    Args:
+        config: The settings of the run.
+        names: Full names of the given settings.
+        base: The settings of the run before these.
+
+    Raises:
+        ValueError: For another optimizer with the learning rate of `base`.
+    """
+    new, old = config.training, base.training
+    if (
+        "training.optimizer" in names
+        and "training.learning_rate" not in names
+        and new.optimizer != old.optimizer
+        and new.learning_rate == old.learning_rate
+    ):
+        raise ValueError(
+            f"Expected: training.learning_rate with training.optimizer="
+            f"{new.optimizer}, about {_USUAL_RATES[new.optimizer]}. Received: "
+            f"none, and {old.learning_rate:g} is that of {old.optimizer}."
+        )

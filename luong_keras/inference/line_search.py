@@ -144,8 +144,8 @@ class LineSearch:
                 raise ValueError(
                     "Expected: beam_size in a beam search; n_best (1 in "
                     "`translate`) is the number of samples. Received: "
-                    f"beam_size={np.max(beams)} with a temperature. Leave one "
-                    "of them out."
+                    f"beam_size={np.max(beams)} in a search that samples. "
+                    "Leave it out."
                 )
             refused = is_sampled & columns["required"].astype(bool)
             for place in np.flatnonzero(refused)[:1]:

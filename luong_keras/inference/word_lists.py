@@ -86,11 +86,15 @@ class UnknownWords(tf.Module):
 
 def _check_spelling(dictionary, words, tokenizer):
     """Check that one of the words is a token, as it is spelled."""
+    known = {*vocabulary_of(tokenizer)}
+    if not known.isdisjoint(words):
+        return
+    # An unknown word may be a token too, after SentencePiece's mark of a word.
     tokens = [
         [token.decode() for token in row]
         for row in tokenizer.tokens(tf.constant(words)).to_list()
     ]
-    if all(row != [word] for row, word in zip(tokens, words, strict=True)):
+    if all(row[-1:] != [word] for row, word in zip(tokens, words, strict=True)):
         raise ValueError(
             f"No word of the dictionary {dictionary} is a source token. "
             f"Expected: tokens of the source tokenizer, such as {tokens[0]}. "
@@ -132,7 +136,7 @@ class Shortlist(tf.Module):
         # the shortlist are their ids.
         min_words = (decoding.max_beam_size or decoding.beam_size) + 2
         target_words = vocabulary_of(target_tokenizer)
-        # SentencePiece places single bytes and its users' symbols first.
+        # SentencePiece places single bytes first.
         first = max(
             (i for i, x in enumerate(target_words, 1) if _BYTE.fullmatch(x)),
             default=0,

@@ -63,7 +63,7 @@ FOREIGN = {
     "stateful": "No layer keeps states between calls: take those of a decoder "
     "by `return_state=True`, and pass them as `initial_state=` (and "
     "`start_position=`, the number of steps made). " + _FROM_ZEROS,
-    "initial_state": _FROM_ZEROS,
+    "initial_state": "Decoders take it in the call. " + _FROM_ZEROS,
     "recurrent_dropout": "`dropout=` drops the input of every recurrent layer; "
     "with `dropout_style='sequence'` one mask serves all steps.",
     "constants": "Pass the tensor that every step attends to as `memory=`.",

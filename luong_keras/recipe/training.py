@@ -284,7 +284,7 @@ def train(
         # The caller gets the usual exception of Ctrl-C.
         raise KeyboardInterrupt
     # A deadline may pass after the last epoch.
-    if stop.stopping and model.stop_training:
+    if stop.received or (stop.stopping and model.stop_training):
         return False
     if devices.writes:
         save_weights(translation_model.model, run.last_weights)

@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import keras
 
 from luong_keras.files.folder_lock import lock_folder
+from luong_keras.tables import pluralize
 from luong_keras.training.interruption import SnapshotCallback, StopOnSignal
 from luong_keras.training.mirrored import check_strategy
 from luong_keras.training.monitoring import StopOnPlateau
@@ -94,11 +95,14 @@ def fit(
     Raises:
         ValueError: If `batches` is not such an object, if the snapshot does
             not fit the model, has epochs of another length or is later than
-            the last epoch, if the batches run out early (nothing is saved at
-            the end of that epoch), for an optimizer that replaces the weights
-            by averages at the end of a `fit`, for `BackupAndRestore`, or under
+            the last epoch, if the model of a snapshot is not built, if the
+            batches run out early (nothing is saved at the end of that epoch),
+            for an optimizer that replaces the weights by averages at the end
+            of a `fit`, for `BackupAndRestore`, or under
             `MultiWorkerMirroredStrategy`, `ParameterServerStrategy` or
             `CentralStorageStrategy`.
+        TypeError: If a snapshot cannot hold the state of a callback.
+        NonFiniteError: If a snapshot would have weights that are not finite.
         FolderInUseError: If another process trains with this snapshot.
 
     Example:
@@ -168,7 +172,8 @@ def _fit_from(
             )
         end = position
     if position and position == end and verbose:
-        print(f"already trained for {position // steps} epochs by its snapshot")
+        trained = pluralize(position // steps, "epoch")
+        print(f"already trained for {trained}, by its snapshot")
     snapshot = callbacks[-1] if callbacks else None
     if (
         position % steps

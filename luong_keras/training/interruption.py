@@ -107,7 +107,7 @@ class StopOnSignal(keras.callbacks.Callback):
     ) -> None:
         """Stop if a signal arrived or the deadline has passed."""
         # Another callback may have stopped the run.
-        self._others_stop |= self.model.stop_training
+        self._others_stop = self._others_stop or self.model.stop_training
         # A step may have several batches.
         before, self._batch = self._batch, batch
         if (batch + 1) // self.agree_every > (before + 1) // self.agree_every:
@@ -197,8 +197,7 @@ class SnapshotCallback(keras.callbacks.Callback):
         path: The file.
         every_steps: The number N of batches between snapshots.
         callbacks: The callbacks whose state belongs to the run. If a
-            `StopOnSignal` among them ends the run within an epoch, a snapshot
-            is saved.
+            callback ends the run within an epoch, a snapshot is saved.
         writes: Whether to save snapshots. If several processes train together,
             only the first saves, and all are restored.
 
@@ -261,7 +260,7 @@ class SnapshotCallback(keras.callbacks.Callback):
                 f"Received: steps_per_epoch={steps_per_epoch}. Train on data "
                 "of the old length, or use a new folder for a new run."
             )
-        if not model.built:
+        if not (model.built or model.variables):
             raise ValueError(
                 "A snapshot is restored into a built model. Received: "
                 f"{model.name!r}, without weights. Call it on a batch first."

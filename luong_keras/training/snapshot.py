@@ -263,7 +263,7 @@ def check_states(callbacks: Iterable[keras.callbacks.Callback]) -> None:
     for name, callback in _stateful_callbacks(callbacks).items():
         try:
             json.dumps(callback.get_state())
-            assert callback.set_state
+            _ = callback.set_state
         except (TypeError, AttributeError) as error:
             raise TypeError(
                 f"The callback {name} has a `get_state`, whose result JSON "

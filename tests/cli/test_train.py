@@ -202,6 +202,21 @@ def test_settings_without_effect_are_refused_in_new_runs(argv, message):
     parse(["--config", "run/config.json"])
 
 
+def test_a_new_optimizer_needs_its_learning_rate():
+    Path("part.json").write_text('{"training": {"optimizer": "adam"}}')
+    sgd = override(PRESETS["paper"], [])
+    Path("whole.json").write_text(json.dumps(config_to_dict(sgd)))
+    for argv in (
+        "--preset paper --config part.json",
+        "--config whole.json --optimizer adam",
+    ):
+        with pytest.raises(ValueError, match="and 1 is that of sgd"):
+            parse(argv.split())
+        argv += " --learning-rate 0.001"
+        assert parse(argv.split()).config.training.optimizer == "adam"
+    parse(["--preset", "paper", "--config", "whole.json", "--optimizer", "sgd"])
+
+
 @pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "argv, data",
@@ -500,6 +515,7 @@ def test_float64_is_enabled_on_jax(precision, monkeypatch):
     from luong_keras.ops import backends
     from luong_keras.recipe import devices, stages
 
+    pytest.importorskip("jax")
     calls = []
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     monkeypatch.setattr("keras.backend.backend", lambda: "jax")

@@ -291,6 +291,12 @@ def test_a_contract_is_requested_again_after_an_error(connect, model):
     model.limits["version"] = 2
     client.translate(LINES)
     assert client.contract().version == 2 and model.contract_calls == 2
+    # The limits of the next version may be larger.
+    with pytest.raises(ValueError, match="`n_best` from 0 to 3"):
+        client.nbest(LINES, n_best=4)
+    model.limits["n_best"] = 4
+    client.nbest(LINES, n_best=4)
+    client.translate(LINES[:1], required=b"", temperature=0.5)
 
 
 def test_states_of_versions(connect):

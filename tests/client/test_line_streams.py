@@ -189,6 +189,28 @@ def test_errors_are_raised_after_the_lines_before_them(
     assert len(model.requests) <= 76 / 4 + 5
 
 
+def test_finished_lines_precede_the_error_of_a_lost_server(rest, model):
+    def refuse_d(signature, rows):
+        if rows[0]["text"] == "d":
+            model.limits = None  # The contract cannot be read again.
+            raise Refusal("INVALID_ARGUMENT", "gone")
+        return shout(signature, rows)
+
+    model.answer = refuse_d
+
+    def lines():
+        yield from "abcd"
+        while model.limits is not None:
+            time.sleep(0.01)
+        time.sleep(0.3)  # until the client has read the refusal
+        yield from "ef"
+
+    settings = {"batch_size": 1, "concurrency": 2}
+    with TranslationClient(rest.url, **settings) as client:
+        found, error = until_error(client, lines())
+    assert len(found) in (2, 3) and "gone" in str(error)
+
+
 def test_places_of_errors_count_the_whole_stream(rest, model):
     model.answer = refuse_longer_than(3)
     lines = [f"{number:03}" for number in range(100)] + ["too long"] + ["x"]

@@ -104,6 +104,7 @@ def test_options_equal_settings_of_the_translator(client, settings):
     assert client.translate(LINES, **settings) == best
 
 
+@needs_tiny_translator
 def test_options_may_differ_per_line(client):
     prefixes = ["das", "", "ein Fisch", "", "Hund", "die"]
     options = {"prefix": prefixes, "n_best": [1, 2, 3, 1, 2, 1]}
@@ -133,6 +134,7 @@ def connect_like(client, **settings):
     return TranslationClient(client.url, client.model, **settings)
 
 
+@needs_tiny_translator
 def test_invalid_unicode_is_replaced(client):
     lines = ["\udce4 caf\udcff", b"\xe4 caf\xff", "\ufffd caf\ufffd"]
     found = [one.source_tokens for one in client.align(lines)]

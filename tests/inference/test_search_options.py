@@ -162,7 +162,7 @@ def test_required_words_outside_the_vocabulary_are_left_out(translator):
         (
             {"beam_size": 4, "temperature": 0.5},
             ValueError,
-            "beam_size in a beam search.*beam_size=4 with a temp",
+            "beam_size in a beam search.*beam_size=4 in a search that",
         ),
     ],
 )

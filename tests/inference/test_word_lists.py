@@ -92,7 +92,6 @@ def check(found, expected):
             )
 
 
-@pytest.mark.slow
 def test_bytes_are_not_the_frequent_words_of_a_shortlist(lexicon):
     source, target = (
         WordTokenizer.from_words(SOURCE_WORDS),
@@ -107,6 +106,7 @@ def test_bytes_are_not_the_frequent_words_of_a_shortlist(lexicon):
     assert shortlist.num_frequent == 4 + 256 + 256
 
 
+@pytest.mark.slow
 def test_shortlist_has_translations_and_frequent_words(make):
     translator = make()
 
@@ -342,6 +342,17 @@ def test_a_dictionary_of_no_token_is_refused(tmp_path):
         UnknownWords(str(path), source_tokenizer=tokenizer)
     path.write_text("Zebra Gnu 0.25\nzebra Gnu 0.25\n", "utf-8")
     UnknownWords(str(path), source_tokenizer=tokenizer)
+
+
+@pytest.mark.parametrize("model_type", ["bpe", "char"])
+def test_a_dictionary_may_have_pieces_of_words(tmp_path, model_type):
+    tokenizer = SentencePieceTokenizer.train(
+        ["the cat sees"] * 9, 16, model_type=model_type
+    )
+    path = tmp_path / "dictionary"
+    for piece in ("t", "z"):  # z is unknown
+        path.write_text(f"{piece} x 0.25\n", "utf-8")
+        UnknownWords(str(path), source_tokenizer=tokenizer)
 
 
 def test_alignment_step_is_produces_by_default():

@@ -133,6 +133,7 @@ def test_graph_of_unknown_sizes_accepts_an_empty_memory(alignment):
         assert weights.shape == (batch, steps, source)
 
 
+@pytest.mark.slow_after_first
 # Keras' `predict` traces a function of any number of rows, since the
 # last batch is smaller.
 @pytest.mark.parametrize("steps, source", [(0, 5), (3, 0), (0, 0)])

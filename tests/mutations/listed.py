@@ -1602,6 +1602,46 @@ MUTATIONS = [
         ("tests/recipe/test_preparation.py",),
         "different_evaluation_pairs",
     ),
+    Mutation(
+        "NaN at padding reaches the gradients of the encoder",
+        "layers/encoder.py",
+        "x = zero_where_masked(inputs, mask)",
+        "x = inputs",
+        ("tests/layers/test_padding.py",),
+        "nan_in_padding",
+    ),
+    Mutation(
+        "bytes are the frequent words of a shortlist",
+        "inference/word_lists.py",
+        "first + MIN_FREQUENT_WORDS",
+        "MIN_FREQUENT_WORDS",
+        SHORTLIST,
+        "bytes",
+    ),
+    Mutation(
+        "a coverage penalty counts without attention",
+        "inference/search_runner.py",
+        "if self.has_attention and (",
+        "if (",
+        ("tests/inference/test_word_links.py",),
+        "without_attention",
+    ),
+    Mutation(
+        "a run that another callback stops is not saved",
+        "training/interruption.py",
+        "stops = self.stop.stopping or self.model.stop_training",
+        "stops = self.stop.stopping",
+        ("tests/training/test_fit.py",),
+        "another_callback",
+    ),
+    Mutation(
+        "the best epoch is chosen on samples",
+        "recipe/validation_callbacks.py",
+        'search="beam", beam_size=1',
+        "beam_size=1",
+        ("tests/wiring/test_run_config.py",),
+        "parts_of_a_run",
+    ),
 ]
 
 

@@ -344,19 +344,33 @@ def test_alignments_are_tables(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("eager")
 def test_alignments_are_of_each_run_and_its_weights(tmp_path):
-    for name, translations in (("a", BAD), ("b", GOOD)):
+    translators = [
+        tiny_translator(beam_size=1),
+        tiny_translator(beam_size=1, unknown_logit=9.0),
+    ]
+    for name, translations, translator in zip(
+        "ab", (BAD, GOOD), translators, strict=True
+    ):
         run = made_up_run(tmp_path / name, translations)
         run.config.unlink()
-        write_run(run.path, tiny_translator(beam_size=1))
+        write_run(run.path, translator)
         run.best_weights.rename(run.last_weights)
         run.results.write_text('{"set": "test", "weights": "last"}\n')
     runs = [read_run(tmp_path / name) for name in "ab"]
     groups = examples(runs, 1)
     add_alignments(groups, runs)
     (example,) = groups[0]["examples"]
-    for translation in example["translations"]:
-        sums = np.sum(translation["alignment"]["percent"], axis=1)
-        np.testing.assert_allclose(sums, 100, atol=4)
+    targets = []
+    for shown, translator in zip(
+        example["translations"], translators, strict=True
+    ):
+        ((best, *_),) = translator.nbest([example["source"]])
+        targets.append(shown["alignment"]["target"])
+        assert targets[-1] == best.tokens
+        np.testing.assert_allclose(
+            shown["alignment"]["percent"], 100 * best.alignments, atol=0.51
+        )
+    assert targets[0] != targets[1]
 
 
 def test_settings_mark_changes_and_differences(tmp_path):

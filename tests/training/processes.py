@@ -13,7 +13,7 @@ def in_a_process(module, folder, *names, **environment):
     """Start a process that calls the named functions of a module."""
     return subprocess.Popen(
         [sys.executable, "-m", f"tests.training.{module}", folder, *names],
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **environment},
+        env={**os.environ, **environment},
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -23,7 +23,10 @@ def in_a_process(module, folder, *names, **environment):
 
 def answers(process):
     """Return the results that a process prints, by name."""
-    output, errors = process.communicate(timeout=3600)
+    try:
+        output, errors = process.communicate(timeout=1800)
+    finally:
+        process.kill()
     assert process.returncode == 0, errors[-5000:]
     found = {}
     for line in output.splitlines():

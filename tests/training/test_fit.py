@@ -550,14 +550,14 @@ class Records(keras.callbacks.Callback):
         return {"loss": np.float32(1.0)}
 
 
-def test_callbacks_that_a_snapshot_cannot_save_are_refused(path):
+def test_callbacks_that_a_snapshot_cannot_save_are_refused(path, monkeypatch):
     for callback, message in (
         (keras.callbacks.BackupAndRestore(path), "give `snapshot_path`"),
         (Records(), "Records.*float32 is not JSON serializable"),
     ):
         with pytest.raises((ValueError, TypeError), match=message):
             fit_rows(epochs=1, callbacks=[callback], snapshot_path=path)
-    Records.get_state = lambda self: {}
+    monkeypatch.setattr(Records, "get_state", lambda self: {})
     with pytest.raises(TypeError, match="has no attribute 'set_state'"):
         fit_rows(epochs=1, callbacks=[Records()], snapshot_path=path)
 

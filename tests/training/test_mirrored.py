@@ -27,7 +27,9 @@ MANY = [
     "compare,1+2+4,local,float64,adam,word",
     "compare,2,global,float64,sgd,sentence,2",
 ]
-start = functools.partial(in_a_process, "mirrored_run")
+start = functools.partial(
+    in_a_process, "mirrored_run", TF_CPP_MIN_LOG_LEVEL="3"
+)
 
 
 @pytest.fixture(scope="module")

@@ -407,6 +407,7 @@ DEFAULTS = {
 }
 
 
+@pytest.mark.tensorflow
 def test_public_names_have_the_documented_defaults():
     modules = lk, lk.decoding, lk.losses, lk.metrics
     public = [

@@ -204,7 +204,12 @@ class _Client:
                         failure = part
                         break
                     request = requests.translation(part, options, first)
-                    batches = await self._make_batches(request)
+                    try:
+                        batches = await self._make_batches(request)
+                    except Exception as error:
+                        # The contract; the lines before have translations.
+                        failure = error
+                        break
                     work = self._mode.start(
                         self._send_batches(batches, None, slots)
                     )
@@ -240,6 +245,7 @@ class _Client:
         }.items():
             values = request.columns.get(name, np.zeros(1))
             if (values > limit).any():
+                self._known_contract = None  # The next call asks again.
                 expected = f"`{name}` from 0 to {limit}, as exported"
                 raise argument_error(expected, values)
         return Batches(request, contract, self._batch_size, self._attempts)
@@ -480,7 +486,7 @@ class TranslationClient(_Client):
         return self._mode.result(self._fetch(requests.encoding(lines)))
 
     def contract(self) -> responses.Contract:
-        """Return the limits of the server, requested at the first call only."""
+        """Return the limits of the server, asked for again after an error."""
         return self._mode.result(self._agree_on_contract())
 
     def status(self) -> dict[int, str]:

@@ -177,7 +177,7 @@ def _choose_signature(text, options):
     if any(options[name] is not None for name in {*options} - {*_BEAM}):
         columns = _add_options(text, options, _ALL)
         is_sampled = columns["temperature"] > 0
-        if (is_sampled & (columns["required"] != "")).any():
+        if (is_sampled & columns["required"].astype(bool)).any():
             expected = "`required` phrases in a beam search; samples have none"
             raise argument_error(expected, "a temperature, too")
         return "search", columns
