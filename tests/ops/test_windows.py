@@ -30,7 +30,9 @@ def test_renormalizing_a_gaussian_of_zeros_gives_zeros():
 def test_positions_at_the_end_belong_to_the_last_word():
     # The sigmoid of a large number is 1, and then p_t is S.
     ends = np.array([[3.0, 2.9], [1.0, 0.0], [0.0, 0.0]], "float32")
-    found = windows.floor_position(ends, np.array([3, 1, 0]))
+    found = windows.floor_position(
+        ops.convert_to_tensor(ends), np.array([3, 1, 0])
+    )
     assert to_numpy(found).tolist() == [[2, 2], [0, 0], [0, 0]]
 
 

@@ -274,12 +274,14 @@ def test_clips_must_be_positive(clip):
 def test_gradient_of_the_layer_below_is_clipped(float64):
     cell = make(lk.InputFeedingLSTMCell, num_layers=2, gradient_clip=0.5)
     hidden = keras.Variable(random(2, 4), dtype="float64")
-    upstream = random(2, 16, seed=5)
+    upstream = ops.convert_to_tensor(random(2, 16, seed=5))
     weights = cell.loop_weights()
     _, (found,) = loss_and_gradients(
-        lambda: ops.sum(cell.project_below(weights, 1, hidden, {}) * upstream),
+        lambda: ops.sum(
+            cell.project_below(weights, 1, hidden + 0, {}) * upstream
+        ),
         [hidden],
     )
-    unclipped = upstream @ to_numpy(cell.kernels[1]).T
+    unclipped = to_numpy(upstream) @ to_numpy(cell.kernels[1]).T
     assert (abs(unclipped) > 0.5).any() and (abs(unclipped) < 0.5).any()
     assert_all_close(found, np.clip(unclipped, -0.5, 0.5), **EXACT)
