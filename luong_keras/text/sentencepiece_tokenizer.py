@@ -204,7 +204,8 @@ class SentencePieceTokenizer(Tokenizer):
                 num_threads=1,
                 minloglevel=2,
             )
-        except RuntimeError as error:
+        # SentencePiece 0.2.1 makes a SystemError of them.
+        except (RuntimeError, SystemError) as error:
             if failures:  # SentencePiece reports them as its own error.
                 raise failures[0] from None
             raise _training_error(vocabulary_size, error) from error
@@ -283,7 +284,7 @@ _FIXES = {
 }
 
 
-def _training_error(vocabulary_size: int, error: RuntimeError) -> ValueError:
+def _training_error(vocabulary_size: int, error: Exception) -> ValueError:
     message = str(error)
     fixes = [fix for part, fix in _FIXES.items() if part in message]
     fix = fixes[0] if fixes else "Check the arguments and the text."
