@@ -41,7 +41,7 @@ def test_fit_trains_on_pairs_and_writes_the_run_folder(
     tmp_path, exports, eager, capsys
 ):
     folder, words = tmp_path / "run", tmp_path / "words"
-    words.write_text("door Tür 0.7\n", encoding="utf-8")
+    words.write_text("▁door Tür 0.7\n", encoding="utf-8")
     settings = SETTINGS | {"decoding.dictionary": str(words)}
     # SentencePiece deletes zero width spaces.
     pairs = [*PAIRS, ("\u200b", "z")]

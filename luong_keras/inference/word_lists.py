@@ -1,6 +1,7 @@
 """Word lists in the graph: the dictionary and the shortlist of a search."""
 
 import re
+import warnings
 
 from luong_keras.alignment.dictionary import read_dictionary, read_lexicon
 from luong_keras.config import DecodingConfig, ModelConfig
@@ -29,9 +30,6 @@ class UnknownWords(tf.Module):
             words if it is None.
         alignment_step: As in `DecodingConfig.alignment_step`.
         source_tokenizer: The tokenizer of the source words.
-
-    Raises:
-        ValueError: If the tokenizer reads no word of the dictionary as it is.
     """
 
     def __init__(
@@ -85,7 +83,7 @@ class UnknownWords(tf.Module):
 
 
 def _check_spelling(dictionary, words, tokenizer):
-    """Check that one of the words is a token, as it is spelled."""
+    """Warn unless one of the words is a token, as it is spelled."""
     known = {*vocabulary_of(tokenizer)}
     if not known.isdisjoint(words):
         return
@@ -95,10 +93,11 @@ def _check_spelling(dictionary, words, tokenizer):
         for row in tokenizer.tokens(tf.constant(words)).to_list()
     ]
     if all(row[-1:] != [word] for row, word in zip(tokens, words, strict=True)):
-        raise ValueError(
-            f"No word of the dictionary {dictionary} is a source token. "
-            f"Expected: tokens of the source tokenizer, such as {tokens[0]}. "
-            f"Received: {words[0]!r}."
+        warnings.warn(
+            f"No word of the dictionary {dictionary} is a source token, so it "
+            "has no effect. Expected: tokens of the source tokenizer, such as "
+            f"{tokens[0]}. Received: {words[0]!r}.",
+            stacklevel=2,
         )
 
 
