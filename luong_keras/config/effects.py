@@ -1,4 +1,4 @@
-"""Settings that another setting makes ineffective."""
+"""Checks of settings that depend on another setting."""
 
 from collections.abc import Collection, Iterable
 

@@ -305,7 +305,7 @@ class SearchRunner:
         )
         scorers: list[Scorer] = [LengthPenalty(exponent, form)]
         strength, size = options["coverage_penalty"], options["no_repeat_ngram"]
-        # Without attention all weights are 0, and so is what a penalty counts.
+        # Without attention there are no weights to count.
         if self.has_attention and (tf.is_tensor(strength) or strength):
             scorers.append(CoveragePenalty(strength, mask))
         if tf.is_tensor(size) or size:

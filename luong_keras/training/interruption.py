@@ -270,7 +270,7 @@ class SnapshotCallback(keras.callbacks.Callback):
         return self._resumed.position
 
     def lacks_metrics(self, model: keras.Model) -> bool:
-        """Test whether the snapshot has variables of metrics that it lacks."""
+        """Test whether saved metrics have no variables in the model."""
         saved = [] if self._resumed is None else self._resumed.arrays
         names = [name for name in saved if name.startswith("metrics/")]
         return len(names) != len(model.metrics_variables)

@@ -164,6 +164,15 @@ def test_the_rate_is_reduced_on_a_plateau_and_after_resuming(mode, sign):
     assert rates == pytest.approx([1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25, 0.2])
 
 
+def test_a_second_run_forgets_the_plateau_of_the_first():
+    plateau = ReduceOnPlateau("value", "min", patience=0)
+    plateau.set_model(small_model(1.0))
+    for value in (5.0, 6.0):  # the first epochs of two runs
+        plateau.on_epoch_begin(0)
+        plateau.on_epoch_end(0, {"value": value})
+    assert float(plateau.model.optimizer.learning_rate) == 1.0
+
+
 def test_a_rate_below_the_lowest_one_stays_on_a_plateau():
     plateau = ReduceOnPlateau("value", min_rate=0.2)
     plateau.set_model(small_model(0.1))
