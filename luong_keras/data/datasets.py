@@ -26,8 +26,8 @@ Pairs = list[tuple[str, str]]
 
 _PARTS = ("train", "dev", "test")
 # In the key of a text whose held-out pairs were chosen by hashes of prepared
-# text. Older versions hashed the text before the preparation.
-PREPARED = ", prepared"
+# text. Version 0.3.0 hashed the text before the preparation.
+_PREPARED = ", prepared"
 
 
 @dataclass(frozen=True)
@@ -264,7 +264,7 @@ def pairs_key(config: DataConfig) -> str:
     ]
     held_out = _held_out_parts(config)
     if config.lowercase or config.normalize_punctuation or config.tokenize:
-        held_out = [part + PREPARED for part in held_out]
+        held_out = [part + _PREPARED for part in held_out]
     return json.dumps([stamps, languages, config.columns, held_out])
 
 
@@ -285,6 +285,17 @@ def corpus_key(datasets: Datasets | None, config: DataConfig) -> str:
         # Not `languages`: an unknown language has the rules of English.
         names += ["source_language", "target_language"]
     return json.dumps([key, {name: settings[name] for name in names}])
+
+
+def corpus_key_of_0_3(key: str) -> str:
+    """Return the key that version 0.3.0 gave the corpus of a key."""
+    pairs, settings = json.loads(key)
+    if pairs.startswith("["):
+        stamps, _, columns, held_out = json.loads(pairs)
+        held_out = [part.removesuffix(_PREPARED) for part in held_out]
+        pairs = json.dumps([stamps, columns, held_out])
+    names = [name for name in settings if not name.endswith("_language")]
+    return json.dumps([pairs, {name: settings[name] for name in names}])
 
 
 SHARE = 0.02

@@ -11,9 +11,9 @@ from luong_keras.config import DataConfig, RunConfig
 from luong_keras.data.corpus import Corpus
 from luong_keras.data.corpus_writer import open_or_write_corpus
 from luong_keras.data.datasets import (
-    PREPARED,
     Datasets,
     corpus_key,
+    corpus_key_of_0_3,
     load_datasets,
     pairs_key,
     read_evaluation_pairs,
@@ -195,8 +195,8 @@ def _open_kept_corpus(config: RunConfig, run: RunFolder) -> Corpus | None:
         return None
     try:
         key = corpus_key(None, config.data)
-        # A run that an older version began keeps the pairs that it held out.
-        if corpus.description["key"] not in (key, key.replace(PREPARED, "")):
+        # A run that version 0.3.0 began keeps the pairs that it held out.
+        if corpus.description["key"] not in (key, corpus_key_of_0_3(key)):
             _check_same_text(corpus, config, run)
     except FileNotFoundError as error:
         print(f"{error} The run continues with the text that it keeps.")

@@ -1,6 +1,7 @@
 """Copies of the text in the run folder."""
 
 import dataclasses
+import json
 import os
 import shutil
 
@@ -22,6 +23,12 @@ from luong_keras.recipe.user_text import text_settings
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
 
+TOKENIZED = {
+    "lowercase": True,
+    "tokenize": True,
+    "source_language": "en",
+    "target_language": "de",
+}
 LINES = ["a b\tx y\n", "c\tz\n", "d e\tw\n"]
 
 
@@ -85,22 +92,40 @@ def test_evaluation_pairs_in_the_training_text_are_reported(
 
 
 @pytest.mark.parametrize("has_begun", [True, False])
-def test_pairs_that_an_older_version_held_out_stay_in_a_begun_run(
-    tmp_path, monkeypatch, has_begun
+@pytest.mark.parametrize("settings", [{"lowercase": True}, TOKENIZED])
+def test_pairs_that_version_0_3_0_held_out_stay_in_a_begun_run(
+    tmp_path, monkeypatch, capsys, settings, has_begun
 ):
     path, run = tmp_path / "copies.tsv", RunFolder(tmp_path / "run")
     path.write_text("".join(f"a{i}\tb{i}\nA{i}\tB{i}\n" for i in range(50)))
-    data = DataConfig("files", train=str(path), lowercase=True)
+    data = DataConfig("files", train=str(path), **settings)
     config = RunConfig(data=data)
     with monkeypatch.context() as older:
         # It chose them by hashes of the text before the preparation.
-        older.setattr(datasets, "PREPARED", "")
         older.setattr(datasets, "preprocessors", lambda data: (None, None))
         first = texts(*prepare_text(config, run))
+    stat = path.stat()
+    stamps = [[[str(path), stat.st_size, stat.st_mtime_ns]]]
+    names = ["lowercase", "normalize_punctuation", "tokenize"]
+    filters = {
+        "length_ratio": None,
+        "length_unit": "words",
+        "identical": False,
+        "duplicates": False,
+        "scripts": None,
+    }
+    key = [
+        json.dumps([stamps, None, ["dev", "test"]]),
+        {name: name in settings for name in names} | {"filters": filters},
+    ]
+    description = json.loads((run.corpus / "corpus.json").read_text())
+    description["key"] = json.dumps(key)
+    (run.corpus / "corpus.json").write_text(json.dumps(description))
     if has_begun:
         run.write_data("begun")
     second = texts(*prepare_text(config, run))
     assert (second == first) == has_begun
+    assert not (has_begun and "comparing" in capsys.readouterr().out)
     held_out = {source.lower() for source, _ in second[1] + second[2]}
     assert has_begun or not held_out & {*second[0][0]}
 
