@@ -1,6 +1,5 @@
 """Scores of a trained translator on test pairs."""
 
-import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,7 +18,7 @@ from luong_keras.evaluation.translation_scores import (
     References,
     corpus_bleu,
 )
-from luong_keras.files.atomic_file import explain_disk_errors
+from luong_keras.files.json_lines import read_json_lines, write_json_lines
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.inference.translation import (
     ScoredTranslation,
@@ -251,15 +250,7 @@ def _map_references(
 
 def write_results(path: Path, results: dict[str, Any]) -> None:
     """Append the results to a file as one line of JSON."""
-    with (
-        explain_disk_errors(path, atomic=False),
-        path.open("a+", encoding="utf-8") as file,
-    ):
-        file.seek(0)
-        before = file.read()
-        # A killed process may have left an incomplete line: end it first.
-        begin = "\n" if before and not before.endswith("\n") else ""
-        file.write(begin + json.dumps(results, ensure_ascii=False) + "\n")
+    write_json_lines(path, [*read_json_lines(path, appended=True), results])
 
 
 def format_results(results: dict[str, Any]) -> str:

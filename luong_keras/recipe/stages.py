@@ -250,8 +250,8 @@ def score_and_export(
     for i in range(0, len(sources), max(len(sources) // 5, 1)):
         sample = sample_table(sources[i], references[i], translations[i])
         print(f"{sample}\n")
-    write_results(run.results, results)
     print(format_results(results))
+    write_results(run.results, results)
     if translator.translation_model.has_attention:
         with TruncationInParts():  # Reported with the scores already.
             best = best_of(translator.nbest(sources[:1])[0])
