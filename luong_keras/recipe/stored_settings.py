@@ -131,7 +131,7 @@ def run_config(folder: str | Path, resolve_paths: bool = True) -> RunConfig:
         config = config_from_dict(values)
     except ValueError as error:
         raise ValueError(
-            f"{run.config}: {error} If another version of luong_keras began "
-            "the run, use that version."
+            f"{run.config}: {error} Correct the setting in this file, or use "
+            "the version of luong_keras that began the run."
         ) from None
     return with_absolute_word_lists(config, run) if resolve_paths else config

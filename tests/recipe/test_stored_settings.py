@@ -64,9 +64,7 @@ def test_runs_of_other_versions_are_refused(run):
     values = json.loads(run.config.read_text())
     values["training"]["averaged"] = "last"
     run.config.write_text(json.dumps(values))
-    with pytest.raises(
-        ValueError, match="averaged: .* If another version of luong_keras"
-    ):
+    with pytest.raises(ValueError, match="averaged: .* Correct the setting in"):
         run_config(run.path)
 
 
