@@ -25,7 +25,7 @@ from tensorflow_serving.apis import model_service_pb2_grpc as model_service
 from tests.serving.stub_server import StubHandler, StubServer, running
 
 LIMITS = {
-    "version": 2,
+    "version": 3,
     "max_rows": 64,
     "max_text_bytes": 1000,
     "max_source_tokens": 50,
@@ -151,7 +151,12 @@ class FakeModel:
                 return [self.limits] * len(rows)
             self.requests.append((signature, rows))
             step = self.steps.popleft() if self.steps else self.answer
-        return step(signature, rows)
+        found = step(signature, rows)
+        for row in found if isinstance(found, list) else []:
+            if "translations" in row and "truncated" in row:
+                cut = [row["truncated"]] * len(row["translations"])
+                row.setdefault("truncations", cut)
+        return found
 
     def sleep(self, seconds):
         """Return a step that answers after a delay."""

@@ -288,15 +288,27 @@ def test_a_contract_is_requested_again_after_an_error(connect, model):
     model.steps.append(Refusal("INVALID_ARGUMENT", "no such output"))
     with pytest.raises(TranslationServerError, match="no such output"):
         client.translate(LINES)
-    model.limits["version"] = 2
+    model.limits["max_rows"] = 63
     client.translate(LINES)
-    assert client.contract().version == 2 and model.contract_calls == 2
+    assert client.contract().max_rows == 63 and model.contract_calls == 2
     # The limits of the next version may be larger.
     with pytest.raises(ValueError, match="`n_best` from 0 to 3"):
         client.nbest(LINES, n_best=4)
     model.limits["n_best"] = 4
     client.nbest(LINES, n_best=4)
     client.translate(LINES[:1], required=b"", temperature=0.5)
+
+
+def test_a_beam_of_fewer_than_n_best_is_refused(connect, model):
+    """A server without a stack of its own would return fewer."""
+    client, options = connect(), {"n_best": 3, "beam_size": [3, 0, 2]}
+    client.nbest(LINES, **options)
+    model.limits["n_best"] = model.limits["max_beam_size"]
+    client = connect()
+    expected = r"`n_best` of at most `beam_size`. Received: .*with \[3 0 2\]"
+    with pytest.raises(ValueError, match=expected):
+        client.nbest(LINES, **options)
+    client.nbest(LINES, **options, temperature=0.5)  # Samples have no beam.
 
 
 def test_states_of_versions(connect):

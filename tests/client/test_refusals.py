@@ -1,7 +1,6 @@
 """Retries, timeouts, partial results and wrong answers of the client."""
 
 import asyncio
-import email.utils
 import pickle
 import socket
 import time
@@ -198,15 +197,14 @@ def waits(monkeypatch):
 
 
 def test_waits_follow_retry_after(model, rest, waits):
-    date = email.utils.formatdate(time.time() + 15, usegmt=True)
     model.steps += [
         Refusal("UNAVAILABLE", "later", Retry_After="7"),
-        Refusal("RESOURCE_EXHAUSTED", "later", Retry_After=date),
+        Refusal("RESOURCE_EXHAUSTED", "later", Retry_After="5"),
     ]
     with TranslationClient(rest.url) as client:
         assert client.translate(TEXTS) == CAPITALS
     # With jitter, so that clients do not return at the same time.
-    assert 7 < waits[0] <= 7.1 and 5 < waits[1] <= 15.2
+    assert 7 < waits[0] <= 7.1 and 5 < waits[1] <= 5.2
 
 
 def test_retry_after_beyond_the_deadline_fails_at_once(model, rest, waits):
@@ -244,8 +242,7 @@ def test_waits_double(connect, model, waits):
     ("value", "expected"),
     [
         *((None, None), ("0", 0), (" 9 ", 9), ("soon", None), ("-3", None)),
-        ("Wed, 21 Oct 99999999999999999999 07:28:00 GMT", None),
-        ("Wed, 21 Oct 2030 07:28:00 +99999999999999", None),
+        ("Wed, 21 Oct 2030 07:28:00 GMT", None),
         ("9" * 5000, float("inf")),
     ],
 )
@@ -427,7 +424,7 @@ def test_limits_below_one_are_refused(connect, model, name, limit):
 @pytest.mark.parametrize("limits", [None, {"version": 4, "rows": 9}])
 def test_other_contracts_are_refused(served, model, limits):
     model.limits = limits
-    error = failure(served.url, "contract 2 or 3.* Export")
+    error = failure(served.url, "contract 3.* Export")
     assert error.code == "CONTRACT"
     assert ("contract 4" if limits else "without one") in str(error)
     assert model.requests == []

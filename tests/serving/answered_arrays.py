@@ -52,6 +52,7 @@ ANSWERS = {
     "translate": {
         "translations": SEARCHED["translations"],
         "scores": SEARCHED["scores"],
+        "truncations": [[False] * 2, [False] * 2, [True, False]],
         **_ROW,
     },
     "align": {  # Rank 0.
@@ -150,7 +151,7 @@ TEXTS = [
     [TranslatedText("", 0.0)],
     [
         TranslatedText("Ä <unk> z .", -1.5, True),
-        TranslatedText("y", -1.75, True),
+        TranslatedText("y", -1.75, False),
     ],
 ]
 

@@ -29,7 +29,7 @@ _TRANSIENT_CODES = ("UNAVAILABLE", "RESOURCE_EXHAUSTED")
 # Errors with the same code that a retry would repeat: a message that is too
 # large, and a request that waited in a queue for the longest time allowed.
 _PERMANENT_ERRORS = ("larger than max", "timeout exceeded while waiting")
-_CONTRACT = f"contract {' or '.join(map(str, responses.CONTRACTS))}"
+_CONTRACT = f"contract {responses.CONTRACT}"
 _NO_SIGNATURE = ("INVALID_ARGUMENT", "NOT_FOUND", "FAILED_PRECONDITION")
 
 
@@ -238,16 +238,24 @@ class _Client:
         self, request: Request, deadline: float | None = None
     ) -> Batches:
         contract = await self._agree_on_contract(deadline)
+        columns = {"beam_size": np.zeros(1), "temperature": np.zeros(1)}
+        columns |= {"n_best": np.zeros(1), "rank": np.zeros(1)}
+        columns |= request.columns
         for name, limit in {
             "rank": contract.n_best - 1,
             "n_best": contract.n_best,
             "beam_size": contract.max_beam_size,
         }.items():
-            values = request.columns.get(name, np.zeros(1))
-            if (values > limit).any():
+            if (columns[name] > limit).any():
                 self._known_contract = None  # The next call asks again.
                 expected = f"`{name}` from 0 to {limit}, as exported"
-                raise argument_error(expected, values)
+                raise argument_error(expected, columns[name])
+        beams, counts = columns["beam_size"], columns["n_best"]
+        is_cut = (beams > 0) & (beams < counts) & ~(columns["temperature"] > 0)
+        # With a stack of its own, an export keeps more than a beam.
+        if contract.n_best == contract.max_beam_size and is_cut.any():
+            expected = "`n_best` of at most `beam_size`"
+            raise argument_error(expected, f"{counts} with {beams}")
         return Batches(request, contract, self._batch_size, self._attempts)
 
     async def _send_batches(
@@ -272,8 +280,8 @@ class _Client:
         self, batches: Batches, deadline: float | None, slots: Any
     ) -> None:
         """Send one request after another."""
-        request, version = batches.request, batches.contract.version
-        outputs = responses.outputs_of(request.signature, version)
+        request = batches.request
+        outputs = responses.OUTPUTS[request.signature]
         try:
             for places, refusals in batches:
                 if refusals:

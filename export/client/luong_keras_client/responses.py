@@ -11,7 +11,7 @@ import numpy as np
 from luong_keras_client.errors import TranslationServerError
 
 Arrays = Mapping[str, np.ndarray]
-CONTRACTS = (2, 3)
+CONTRACT = 3
 ABSENT = -1e30  # Score of a rank without a translation.
 _ROW = ("truncated", "status")
 _NBEST = ("translations", "scores", "truncations", *_ROW)
@@ -19,7 +19,7 @@ _SCORE = ("log_probability", "tokens", "word_log_probabilities", "lengths")
 _ATTENTION = ("alignments", "source_tokens", "source_lengths")
 # Signature -> all its outputs. A server puts requests that name all outputs
 # into one batch with requests that name none.
-_OUTPUTS = {
+OUTPUTS = {
     "serving_default": ("translation", "score", *_ROW),
     **dict.fromkeys(["translate", "translate_with_options", "search"], _NBEST),
     "align": ("translation", "score", "tokens", "lengths", *_ATTENTION, *_ROW),
@@ -27,12 +27,6 @@ _OUTPUTS = {
     "align_pair": (*_SCORE, *_ATTENTION, *_ROW),
     "encode": ("memory", "lengths", *_ROW),
 }
-
-
-def outputs_of(signature: str, version: int) -> list[str]:
-    """Return the outputs of a signature in a version of the contract."""
-    new = {"truncations"} if version < 3 else set()
-    return [name for name in _OUTPUTS[signature] if name not in new]
 
 
 @dataclass(frozen=True)
@@ -106,7 +100,7 @@ class ScoredTranslation(TranslationScore):
 def contract_of(arrays: Arrays) -> Contract:
     """Read the response of the signature `contract`."""
     version = int(arrays["version"][0])
-    if version not in CONTRACTS:
+    if version != CONTRACT:
         raise TranslationServerError(f"contract {version}", "CONTRACT")
     limits = {x.name: int(arrays[x.name][0]) for x in fields(Contract)}
     if min(limits.values()) < 1:
@@ -141,13 +135,10 @@ def texts_of(
     arrays: Arrays, row: int, least: float = ABSENT
 ) -> list[TranslatedText]:
     """Read the translations that a search found, with scores above `least`."""
-    # Contract 2 has one value per sentence.
-    cut = arrays.get("truncations", arrays["truncated"][:, None])[row]
-    texts, scores = arrays["translations"][row], arrays["scores"][row]
-    cut = np.broadcast_to(cut, len(scores))
+    columns = [arrays[name][row] for name in _NBEST[:3]]
     return [
         TranslatedText(text.decode(), float(score), bool(truncated))
-        for text, score, truncated in zip(texts, scores, cut, strict=True)
+        for text, score, truncated in zip(*columns, strict=True)
         if score > least
     ]
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import datetime
-import email.utils
 import json
 import os
 import ssl
@@ -188,18 +186,8 @@ def _parse_response(read: Callable[[Any], Any], answer: Any) -> Any:
 
 
 def seconds_to_wait(value: str | None) -> float | None:
-    """Return the seconds of `Retry-After`, from seconds or an HTTP date."""
-    if value is None:
-        return None
-    if value.strip().isdecimal():
-        return float(value)
-    try:
-        date = email.utils.parsedate_to_datetime(value)
-        date = date.replace(tzinfo=date.tzinfo or datetime.UTC)
-        left = date - datetime.datetime.now(datetime.UTC)
-    except UNREADABLE:
-        return None
-    return max(left.total_seconds(), 0.0)
+    """Return the seconds of `Retry-After`; None for a date."""
+    return float(value) if value and value.strip().isdecimal() else None
 
 
 def _rows_to_arrays(rows: Any, outputs: Any) -> dict[str, np.ndarray]:
