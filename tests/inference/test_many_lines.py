@@ -1,9 +1,11 @@
 """Translation of many lines, in concurrent batches and bounded memory."""
 
+import functools
 import itertools
 import os
 import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import tensorflow as tf
@@ -63,6 +65,24 @@ def test_concurrent_batches_equal_sequential_batches(
     assert translator.translate(LINES) == found
     assert max(concurrent) == 1
     assert [translator.translate([line])[0] for line in LINES[:5]] == found[:5]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::luong_keras.truncation.TruncationWarning")
+def test_threads_share_a_translator(translator):
+    """Also at its first calls, as in a web server."""
+
+    def call(owner, place):
+        lines = LINES[place : place + 9]
+        if place % 2:
+            scored = owner.score(lines, lines)
+            return [result.log_probability for result in scored]
+        return [(best.text, best.score) for best, *_ in owner.nbest(lines)]
+
+    shared = tiny_translator(batch_size=2, length_penalty=1.0)
+    with ThreadPoolExecutor(6) as pool:
+        found = list(pool.map(functools.partial(call, shared), range(6)))
+    assert found == [call(translator, place) for place in range(6)]
 
 
 def test_eager_searches_use_no_threads(translator, concurrent, monkeypatch):
