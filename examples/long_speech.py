@@ -3,7 +3,8 @@
 The task: label every frame with its sound. A single frame is mostly noise, so
 the model needs its neighbours. Global attention compares each frame with all
 2,000, monotonic local attention only with 2 D + 1 neighbours, in less time and
-memory. Each form runs in a separate process, which measures its peak memory.
+memory. Each form runs in a separate process, which measures its peak memory,
+as Linux counts it.
 """
 
 import resource

@@ -66,6 +66,11 @@ if __name__ == "__main__":
         model.fit(*make_data(5_000, seed=1), 50, epochs=6, verbose=2)
         error = model.evaluate(new, future, verbose=0)
         print(f"{decoder.__name__}: mean squared error {error:.3f}", flush=True)
+    values, ends = new[0][..., 2], new[1].sum(axis=1)[:, None]
+    hours = [ends - days * DAY + np.arange(DAY) for days in (1, 2)]
+    same = [np.take_along_axis(values, place, axis=1) for place in hours]
+    error = np.square(np.mean(same, axis=0) - future[..., 0]).mean()
+    print(f"the mean of the same hour of two days: {error:.3f}")
     print(f"the noise alone: {NOISE**2:.3f}")
     figure = Figure(figsize=(7, 3), layout="constrained")
     axes = figure.subplots()

@@ -309,24 +309,33 @@ def _judge_correlation(
         runs.setdefault(resampling.rows[name][0].training_key, name)
     if len(runs) < 4:
         return Verdict(claim, NOT_TRIED, missing=missing)
+    if not resampling.are_comparable(list(runs.values())):
+        return Verdict(claim, NOT_DECIDED, why="rows of other references")
     xs, ys = (
         np.array([resampling.score(name, of) for name in runs.values()])
         for of in claim.of
     )
-    value, chance = correlation(xs, ys)
-    strong, significant = value**2 >= _WELL_CORRELATED, chance < _LEVEL
+    value, chance, largest = correlation(xs, ys)
+    significant = chance < _LEVEL
     verdict = NOT_DECIDED
-    if claim.sign == 0 and strong == significant:
-        verdict = DOES_NOT_HOLD if strong else HOLDS
-    elif claim.sign != 0 and significant:
+    if claim.sign != 0 and significant:
         verdict = HOLDS if value * claim.sign > 0 else DOES_NOT_HOLD
+    elif claim.sign == 0 and largest**2 < _WELL_CORRELATED:
+        verdict = HOLDS
+    elif claim.sign == 0 and significant and value**2 >= _WELL_CORRELATED:
+        verdict = DOES_NOT_HOLD
     return Verdict(claim, verdict, Interval(value, value, value))
 
 
-def correlation(xs: np.ndarray, ys: np.ndarray) -> tuple[float, float]:
-    """Return Pearson's r and the share of random pairings as strong."""
+def correlation(xs: np.ndarray, ys: np.ndarray) -> tuple[float, float, float]:
+    """Return Pearson's r, the share of random pairings as strong, and a bound.
+
+    The bound is the largest absolute value in the 95 % interval of r, by
+    Fisher's transformation.
+    """
     if np.ptp(xs) == 0 or np.ptp(ys) == 0:
-        return 0.0, 1.0
+        return 0.0, 1.0, 1.0
     pairings = stats.PermutationMethod(5040, rng=np.random.default_rng(_SEED))
     result = stats.pearsonr(xs, ys, method=pairings)
-    return float(result.statistic), float(result.pvalue)
+    largest = np.abs(result.confidence_interval(0.95)).max()
+    return float(result.statistic), float(result.pvalue), float(largest)

@@ -98,8 +98,8 @@ def _read_rows(plan: Plan, folder: Path) -> tuple[Rows, list[str]]:
         record = read_record(path)
         row = plan.rows.get(record.row)
         if row is None:
-            continue
-        if path.stem != trial_name(record.row, record.seeds) or (
+            left_out.append(f"{path.name}: no row of this plan")
+        elif path.stem != trial_name(record.row, record.seeds) or (
             path.stem not in row.trials(max(record.seeds))
         ):
             left_out.append(f"{path.name}: no trial of this plan")
@@ -116,6 +116,7 @@ def _read_rows(plan: Plan, folder: Path) -> tuple[Rows, list[str]]:
                     records.remove(record)
                     where = f"{name}, seeds {record.seeds}"
                     left_out.append(f"{where}: another {of} text")
+        records.sort(key=lambda record: record.seeds)
     return {name: rows[name] for name in plan.rows if name in rows}, left_out
 
 

@@ -165,7 +165,9 @@ def translation_score(
 
 
 def sentence_chrf(
-    hypotheses: Sequence[str], references: Sequence[str]
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    lowercase: bool = False,
 ) -> list[float]:
     """Compute the chrF of each sentence.
 
@@ -175,13 +177,14 @@ def sentence_chrf(
     Args:
         hypotheses: Translations.
         references: One reference per translation.
+        lowercase: Whether to ignore case.
 
     Example:
         >>> [round(score) for score in sentence_chrf(["ja", "x"], ["ja", "y"])]
         [100, 0]
     """
     check_sentences(hypotheses, references)
-    metric = _make_metric("chrF")
+    metric = _make_metric("chrF", lowercase)
     return [
         metric.sentence_score(hypothesis, [reference]).score
         for hypothesis, reference in zip(hypotheses, references, strict=True)

@@ -176,7 +176,11 @@ def examples(runs: Sequence[RunRecord], count: int) -> list[dict[str, Any]]:
         of its pair, and `translations` with `run`, `pieces`, `chrf` and
         `alignment`.
     """
-    scores = [sentence_chrf(run.translations, run.references) for run in runs]
+    lowercase = any(run.config.data.lowercase for run in runs)
+    scores = [
+        sentence_chrf(run.translations, run.references, lowercase)
+        for run in runs
+    ]
     if len(runs) == 1:
         (rank,) = scores
         titles = ("The best", "The worst")
@@ -201,16 +205,21 @@ def examples(runs: Sequence[RunRecord], count: int) -> list[dict[str, Any]]:
         {
             "title": title,
             "note": note,
-            "examples": [_make_example(runs, scores, i) for i in indices],
+            "examples": [
+                _make_example(runs, scores, i, lowercase) for i in indices
+            ],
         }
         for title, indices in zip(titles, (high, low), strict=True)
     ]
 
 
-def pieces(translation: str, reference: str) -> list[tuple[str, bool]]:
+def pieces(
+    translation: str, reference: str, lowercase: bool = False
+) -> list[tuple[str, bool]]:
     """Split a translation into parts that its reference has or lacks.
 
     The parts consist of words, or of characters in scripts without spaces.
+    With `lowercase`, words that differ only in case are equal.
 
     Returns:
         The text of each part, and whether the reference lacks it.
@@ -223,12 +232,11 @@ def pieces(translation: str, reference: str) -> list[tuple[str, bool]]:
     if _WITHOUT_SPACES.search(translation + reference):
         split = list
     ours, theirs = split(translation), split(reference)
-    matcher = difflib.SequenceMatcher(
-        None,
-        [unit.strip() for unit in ours],
-        [unit.strip() for unit in theirs],
-        autojunk=False,
-    )
+    units = [
+        [unit.strip().lower() if lowercase else unit.strip() for unit in side]
+        for side in (ours, theirs)
+    ]
+    matcher = difflib.SequenceMatcher(None, *units, autojunk=False)
     return [
         ("".join(ours[start:stop]), kind != "equal")
         for kind, start, stop, *_ in matcher.get_opcodes()
@@ -279,7 +287,10 @@ def add_alignments(
 
 
 def _make_example(
-    runs: Sequence[RunRecord], scores: Sequence[Sequence[float]], index: int
+    runs: Sequence[RunRecord],
+    scores: Sequence[Sequence[float]],
+    index: int,
+    lowercase: bool,
 ) -> dict[str, Any]:
     reference = runs[0].references[index]
     return {
@@ -289,7 +300,7 @@ def _make_example(
         "translations": [
             {
                 "run": run.name,
-                "pieces": pieces(run.translations[index], reference),
+                "pieces": pieces(run.translations[index], reference, lowercase),
                 "chrf": scores_of_run[index],
                 "alignment": None,
             }

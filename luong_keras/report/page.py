@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import os
 from collections.abc import Sequence
@@ -259,7 +260,9 @@ def _epoch_charts(runs: Sequence[RunRecord]) -> list[Chart]:
 def _length_chart(runs: Sequence[RunRecord]) -> Chart | None:
     series: list[Curve] = []
     groups: list[str] = []
-    data = runs[0].config.data  # Words are counted alike, so groups are equal.
+    lowercase = any(run.config.data.lowercase for run in runs)
+    # Words are counted alike, so groups are equal.
+    data = dataclasses.replace(runs[0].config.data, lowercase=lowercase)
     for index, run in enumerate(runs):
         if not run.translations:
             continue

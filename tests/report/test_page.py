@@ -313,6 +313,16 @@ def test_words_missing_from_the_reference_are_marked(
     assert [text for text, differs in found if differs] == differing
 
 
+def test_case_is_ignored_in_examples_of_lower_cased_runs(tmp_path):
+    lower = [text.lower() for text in GOOD]
+    made_up_run(tmp_path / "a", lower, **{"data.lowercase": True})
+    best, worst = examples([read_run(tmp_path / "a")], 50)
+    for example in best["examples"] + worst["examples"]:
+        (found,) = example["translations"]
+        assert found["chrf"] == 100
+        assert not any(differs for _, differs in found["pieces"])
+
+
 def test_frequent_words_are_compared():
     repeated = "der " * 300
     found = pieces(f"Hund {repeated}", repeated)
