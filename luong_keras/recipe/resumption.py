@@ -8,17 +8,23 @@ import platform
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import keras
 
 import luong_keras
 from luong_keras.config import DecodingConfig, RunConfig
-from luong_keras.config.values import config_from_dict, config_to_dict
+from luong_keras.config.values import (
+    config_from_dict,
+    config_to_dict,
+    leaf_values,
+)
 from luong_keras.files.atomic_file import read_json, write_json
 from luong_keras.files.json_lines import read_json_lines, write_json_lines
 from luong_keras.files.path_checks import no_link
 from luong_keras.recipe.devices import Devices, device_names
 from luong_keras.recipe.stored_settings import (
+    run_config,
     with_relative_word_lists,
     word_list_checksums,
 )
@@ -61,9 +67,6 @@ MAY_CHANGE = (
     "decoding",
 )
 
-# The values of settings that are newer than the run.
-_DEFAULTS = config_to_dict(RunConfig())
-
 
 def check_resumable(config: RunConfig, run: RunFolder) -> None:
     """Check that a run that has begun can continue with these settings.
@@ -76,7 +79,24 @@ def check_resumable(config: RunConfig, run: RunFolder) -> None:
         ValueError: If it cannot, with the full name of each setting that
             differs.
     """
-    run.check_config(config_to_dict(config), MAY_CHANGE, _DEFAULTS)
+    new, old = (
+        leaf_values(config_to_dict(settings))
+        for settings in (config, run_config(run.path, resolve_paths=False))
+    )
+    free = tuple(f"{name}." for name in MAY_CHANGE)
+    differences = [
+        f"{name}: {old[name]!r} → {new[name]!r}"
+        for name in sorted(new)
+        if _inside(old[name], run) != _inside(new[name], run)
+        and not f"{name}.".startswith(free)
+    ]
+    if differences:
+        raise ValueError(
+            "A run must keep the configuration that it began with, in "
+            f"{str(run.config)!r} except for {', '.join(MAY_CHANGE)}. Received "
+            f"a different one: {'; '.join(differences)}. Omit these settings "
+            "to continue, or use a new folder for a new run."
+        )
     trained = trained_epochs(run)
     if config.training.epochs < trained:
         raise ValueError(
@@ -85,6 +105,20 @@ def check_resumable(config: RunConfig, run: RunFolder) -> None:
             f"Expected: training.epochs of at least {trained}. Received: "
             f"{config.training.epochs}. Use a new folder for a shorter run."
         )
+
+
+def _inside(value: Any, run: RunFolder) -> Any:
+    """Return a setting with the files of pairs in the run by their names.
+
+    The folder of the run may have moved, or be named in another way.
+    """
+    if isinstance(value, tuple):
+        return [_inside(item, run) for item in value]
+    path = Path(value) if isinstance(value, str) else Path()
+    is_inside = path.parent.name == run.pairs.name
+    if is_inside and (run.pairs / path.name).exists():
+        return path.name
+    return value
 
 
 def trained_epochs(run: RunFolder) -> int:
@@ -114,11 +148,7 @@ def print_epochs(config: RunConfig, run: RunFolder) -> None:
 
 def write_config(config: RunConfig, run: RunFolder) -> None:
     """Write the settings with which the run continues."""
-    run.write_config(
-        config_to_dict(with_relative_word_lists(config, run)),
-        MAY_CHANGE,
-        _DEFAULTS,
-    )
+    run.write_config(config_to_dict(with_relative_word_lists(config, run)))
 
 
 def is_finished(config: RunConfig, run: RunFolder) -> bool:

@@ -182,7 +182,8 @@ def _prepare_run(config: RunConfig, run: RunFolder) -> PreparedRun:
         config = decide_metric(config, references)
         print_rewritten_references(references, config)
     tokenizers = prepare_tokenizers(corpus, config, run)
-    config = fit_vocabulary_sizes(config, *tokenizers)
+    if begins:  # Later calls keep the sizes.
+        config = fit_vocabulary_sizes(config, *tokenizers)
     count_lengths(corpus, tokenizers, config)
     print_unknown_tokens(corpus, tokenizers, config)
     config = fit_length_limit(config, corpus, tokenizers)
@@ -212,7 +213,6 @@ def _read_prepared_run(config: RunConfig, run: RunFolder) -> PreparedRun:
     check_resumable(config, run)
     datasets, corpus = read_prepared_text(run)
     tokenizers = prepare_tokenizers(corpus, config, run)
-    config = fit_vocabulary_sizes(config, *tokenizers)
     batches = training_batches(corpus, tokenizers, config)
     return PreparedRun(config, datasets, tokenizers, batches)
 

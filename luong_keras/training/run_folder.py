@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import zlib
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from rich.filesize import decimal
 
-from luong_keras.config.values import leaf_values
 from luong_keras.files.atomic_file import read_json, write_json
 from luong_keras.files.path_checks import local_path, no_link
 from luong_keras.suggestions import did_you_mean
@@ -133,77 +130,9 @@ class RunFolder:
     def __repr__(self) -> str:
         return self.tree()
 
-    def write_config(
-        self,
-        config: dict[str, Any],
-        may_change: Iterable[str] = (),
-        defaults: dict[str, Any] | None = None,
-    ) -> None:
-        """Write the configuration; a resumed run must have the same one.
-
-        Args:
-            config: JSON-compatible values.
-            may_change: See `check_config`.
-            defaults: See `check_config`.
-
-        Raises:
-            ValueError: If the folder holds another configuration.
-        """
-        self.check_config(config, may_change, defaults)
+    def write_config(self, config: dict[str, Any]) -> None:
+        """Write the configuration, which holds JSON-compatible values."""
         write_json(self.config, config)
-
-    def check_config(
-        self,
-        config: dict[str, Any],
-        may_change: Iterable[str] = (),
-        defaults: dict[str, Any] | None = None,
-    ) -> None:
-        """Check that an existing run has this configuration.
-
-        Args:
-            config: JSON-compatible values.
-            may_change: Settings by full name (`training.epochs`), or whole
-                sections (`decoding`), that may differ.
-            defaults: The values of settings that an older run lacks, because
-                they did not exist yet.
-
-        Raises:
-            ValueError: If the folder holds another configuration.
-        """
-        if not self.config.exists():
-            return
-        # Through JSON, so that tuples compare equal to the lists of the file.
-        new = leaf_values(json.loads(json.dumps(config)))
-        older = json.loads(json.dumps(defaults or {}))
-        old = leaf_values(older) | leaf_values(self.read_config())
-        free = tuple(may_change)
-        differences = [
-            f"{name}: {old.get(name)!r} → {new.get(name)!r}"
-            for name in sorted({*old, *new})
-            if self._inside(old.get(name)) != self._inside(new.get(name))
-            and not any(f"{name}.".startswith(f"{part}.") for part in free)
-        ]
-        if differences:
-            exceptions = f" except for {', '.join(free)}" if free else ""
-            raise ValueError(
-                "A run must keep the configuration that it began with, in "
-                f"{str(self.config)!r}{exceptions}. Received a different one: "
-                f"{'; '.join(differences)}. Omit these settings to continue, "
-                "or use a new folder for a new run."
-            )
-
-    def _inside(self, value: Any) -> Any:
-        """Return a setting with the files of pairs in the run by their names.
-
-        The folder of the run may have moved, or be named in another way.
-        """
-        if isinstance(value, list):
-            return [self._inside(item) for item in value]
-        path = Path(value) if isinstance(value, str) else Path()
-        is_inside = path.parent.name == self.pairs.name
-        if is_inside and (self.pairs / path.name).exists():
-            return path.name
-        return value
 
     def write_data(self, fingerprint: str, corpus: str | None = None) -> None:
         """Write a hash of the training data; a resumed run must have the same.

@@ -10,6 +10,7 @@ from luong_keras.recipe import decisions
 from luong_keras.recipe import stages as recipe
 from luong_keras.recipe.stored_settings import run_config
 from luong_keras.text.loading import load_tokenizer
+from luong_keras.text.word_tokenizer import WordTokenizer
 
 pytestmark = pytest.mark.tensorflow
 
@@ -157,3 +158,13 @@ def test_a_new_run_records_the_precision_it_measured(prepared, monkeypatch):
         prepared([("a b", "x y")] * 9, "model.precision=auto")
         found = run_config(prepared.run).model.precision
         assert found == "mixed_bfloat16"
+
+
+def test_changed_vocabularies_leave_the_settings_of_a_run(prepared, capsys):
+    call = [("a b", "x y")] * 9, "data.joint_vocabulary=false"
+    prepared(*call)
+    before = run_config(prepared.run)
+    WordTokenizer.from_words(["x"]).save(prepared.run, "target_vocabulary")
+    prepared(*call)
+    assert "text or the tokenizers of" in capsys.readouterr().err
+    assert run_config(prepared.run) == before

@@ -128,7 +128,8 @@ def test_errors_list_all_differences(run):
     changed = ["training.batch_size=64", "training.epochs=20", "model.units=8"]
     with pytest.raises(ValueError) as caught:
         check_resumable(override(RunConfig(), changed), run)
-    differences = str(caught.value).partition("different one: ")[2]
+    rule, _, differences = str(caught.value).partition("different one: ")
+    assert f"{str(run.config)!r} except for training.epochs, " in rule
     assert differences.startswith(
         "model.units: 1000 → 8; training.batch_size: 128"
     )

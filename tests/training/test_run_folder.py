@@ -4,33 +4,6 @@ from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder, epoch_path
 
 
-def test_different_configurations_of_a_run_are_refused(tmp_path):
-    run = RunFolder(tmp_path / "run")
-    run.write_config({"units": 8, "epochs": 3, "layers": (1, 2)})
-    run.write_config({"units": 8, "epochs": 3, "layers": (1, 2)})
-    with pytest.raises(ValueError, match="units: 8 → 9"):
-        run.write_config({"units": 9, "epochs": 3, "layers": (1, 2)})
-    assert run.read_config() == {"units": 8, "epochs": 3, "layers": [1, 2]}
-
-
-def test_changeable_and_new_settings_are_accepted(tmp_path):
-    run = RunFolder(tmp_path / "run")
-    run.write_config({"model": {"units": 8}, "fit": {"epochs": 3, "size": 64}})
-    new = {"model": {"units": 8, "layers": 2}, "fit": {"epochs": 5, "size": 32}}
-    free = ("fit.epochs",)
-    with pytest.raises(ValueError) as caught:
-        run.write_config(new, free, {"model": {"layers": 1}})
-    # The message lists exactly the settings that may not change.
-    message = str(caught.value)
-    assert "fit.size: 64 → 32; model.layers: 1 → 2." in message
-    assert "fit.epochs: 3" not in message and "fit.epochs" in message
-    assert run.read_config()["fit"]["epochs"] == 3
-    with pytest.raises(ValueError, match="fit.epochs: 3 → 5"):
-        run.write_config(new, ("fit.epoch", "fit.size", "model"))
-    run.write_config(new, ("fit",), {"model": {"layers": 2}})
-    assert run.read_config() == new
-
-
 @pytest.mark.parametrize("text", ["{", "[1]", "\xff"])
 def test_damaged_configurations_are_reported(tmp_path, text):
     run = RunFolder(tmp_path)
