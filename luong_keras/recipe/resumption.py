@@ -23,11 +23,7 @@ from luong_keras.files.atomic_file import read_json, write_json
 from luong_keras.files.json_lines import read_json_lines, write_json_lines
 from luong_keras.files.path_checks import no_link
 from luong_keras.recipe.devices import Devices, device_names
-from luong_keras.recipe.stored_settings import (
-    run_config,
-    with_relative_word_lists,
-    word_list_checksums,
-)
+from luong_keras.recipe.stored_settings import run_config, word_list_checksums
 from luong_keras.tables import pluralize
 from luong_keras.text.threads import available_cores
 from luong_keras.training.epoch_logs import JsonLinesLog
@@ -146,11 +142,6 @@ def print_epochs(config: RunConfig, run: RunFolder) -> None:
         )
 
 
-def write_config(config: RunConfig, run: RunFolder) -> None:
-    """Write the settings with which the run continues."""
-    run.write_config(config_to_dict(with_relative_word_lists(config, run)))
-
-
 def is_finished(config: RunConfig, run: RunFolder) -> bool:
     """Test whether an earlier call did this call's scoring and export.
 
@@ -163,7 +154,7 @@ def is_finished(config: RunConfig, run: RunFolder) -> bool:
         "what was scored and exported",
         "Remove it: the run is scored and exported again.",
     )
-    checksums = word_list_checksums(config)
+    checksums = word_list_checksums(config, run)
     return (
         record.get("epochs") == config.training.epochs
         # Earlier versions wrote none.
@@ -171,7 +162,7 @@ def is_finished(config: RunConfig, run: RunFolder) -> bool:
         and record.get("trained") == trained_epochs(run)
         and record.get("weights") == config.training.final_weights
         and config_from_dict(record.get("decoding", {}), DecodingConfig)
-        == with_relative_word_lists(config, run).decoding
+        == config.decoding
     )
 
 
@@ -181,10 +172,8 @@ def mark_finished(config: RunConfig, run: RunFolder) -> None:
         "epochs": config.training.epochs,
         "trained": trained_epochs(run),
         "weights": config.training.final_weights,
-        "decoding": config_to_dict(
-            with_relative_word_lists(config, run).decoding
-        ),
-        "word_lists": word_list_checksums(config),
+        "decoding": config_to_dict(config.decoding),
+        "word_lists": word_list_checksums(config, run),
     }
     write_json(run.finished, record)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import keras
 
 from luong_keras.config import DataConfig, RunConfig
+from luong_keras.config.values import config_to_dict
 from luong_keras.data import phrasebook
 from luong_keras.data.batching import TrainingBatches
 from luong_keras.data.datasets import Datasets
@@ -53,7 +54,6 @@ from luong_keras.recipe.resumption import (
     is_finished,
     mark_finished,
     print_epochs,
-    write_config,
 )
 from luong_keras.recipe.stored_settings import copy_word_lists
 from luong_keras.recipe.training import PreparedRun, train, training_batches
@@ -187,7 +187,7 @@ def _prepare_run(config: RunConfig, run: RunFolder) -> PreparedRun:
     count_lengths(corpus, tokenizers, config)
     print_unknown_tokens(corpus, tokenizers, config)
     config = fit_length_limit(config, corpus, tokenizers)
-    write_config(config, run)
+    run.write_config(config_to_dict(config))
     batches = training_batches(corpus, tokenizers, config)
     run.write_data(batches.fingerprint, corpus.fingerprint)
     return PreparedRun(config, datasets, tokenizers, batches)

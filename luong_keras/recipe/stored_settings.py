@@ -23,7 +23,7 @@ def copy_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:
     """Copy the word lists of the search settings into the run folder.
 
     Returns:
-        The settings, with the paths of the copies.
+        The settings, with the names of the copies in the folder.
 
     Raises:
         FileNotFoundError: If a file does not exist.
@@ -50,7 +50,7 @@ def copy_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:
         read(path)
         if path.resolve() != copy_path.resolve():
             write_text(copy_path, _lines(path))
-        config = with_values(config, {f"decoding.{name}": str(copy_path)})
+        config = with_values(config, {f"decoding.{name}": copy_path.name})
     return config
 
 
@@ -59,24 +59,13 @@ def _lines(path: Path) -> str:
     return "".join(f"{line}\n" for line in read_lines(path))
 
 
-def word_list_checksums(config: RunConfig) -> dict[str, int]:
-    """Return a checksum of each word list of the settings, by its setting."""
-    paths = {name: getattr(config.decoding, name) for name in _READERS}
+def word_list_checksums(config: RunConfig, run: RunFolder) -> dict[str, int]:
+    """Return a checksum of each word list of a run, by its setting."""
     return {
-        name: zlib.crc32(Path(path).read_bytes())
-        for name, path in paths.items()
-        if path is not None
-    }
-
-
-def with_relative_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:
-    """Return settings with paths relative to the run folder."""
-    names = {
-        f"decoding.{name}": getattr(run, name).name
+        name: zlib.crc32(getattr(run, name).read_bytes())
         for name in _READERS
-        if getattr(config.decoding, name) == str(getattr(run, name))
+        if getattr(config.decoding, name) is not None
     }
-    return with_values(config, names)
 
 
 def with_absolute_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:

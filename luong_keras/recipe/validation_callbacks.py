@@ -24,6 +24,7 @@ from luong_keras.inference.translation import (
 from luong_keras.recipe.decisions import run_metric
 from luong_keras.recipe.devices import Devices
 from luong_keras.recipe.evaluation import with_progress
+from luong_keras.recipe.stored_settings import with_absolute_word_lists
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.training.epoch_logs import JsonLinesLog, TranslationValidation
 from luong_keras.training.run_folder import RunFolder
@@ -64,7 +65,8 @@ def validation_callbacks(
             agree=devices.from_first,
         )
         return callback, []
-    greedy = config.decoding.with_(search="beam", beam_size=1, stack_size=None)
+    decoding = with_absolute_word_lists(config, run).decoding
+    greedy = decoding.with_(search="beam", beam_size=1, stack_size=None)
     translator_class: type = JaxTranslator if devices.on_jax else TextTranslator
     translator = translator_class(
         translation_model, *tokenizers, greedy, *preprocessors(config.data)

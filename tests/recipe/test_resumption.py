@@ -22,7 +22,6 @@ from luong_keras.recipe.resumption import (
     mark_finished,
     print_epochs,
     session,
-    write_config,
 )
 from luong_keras.recipe.stored_settings import copy_word_lists
 from luong_keras.training.run_folder import RunFolder
@@ -31,7 +30,7 @@ from luong_keras.training.run_folder import RunFolder
 @pytest.fixture
 def run(tmp_path):
     run = RunFolder(tmp_path / "run")
-    write_config(RunConfig(), run)
+    run.write_config(config_to_dict(RunConfig()))
     return run
 
 
@@ -266,7 +265,7 @@ def test_decisions_of_a_run_are_kept(tmp_path):
     run = RunFolder(tmp_path / "begun")
     config = override(RunConfig(), ["data.dataset=files"])
     decided = ["data.target_language=zh", "training.metric=bleu:char"]
-    write_config(override(config, decided), run)
+    run.write_config(config_to_dict(override(config, decided)))
     for metric in ("auto", "bleu", "bleu:char"):
         given = override(config, [f"training.metric={metric}"])
         kept = restore_decisions(given, run)
