@@ -68,6 +68,7 @@ class TrainingBatches:
         dropped: The number of pairs left out because they were too long.
         cut: The number of pairs cut because they were too long.
         empty: The number of pairs left out for a side without tokens.
+        pairs: The pairs that are used, and their lengths.
 
     Raises:
         ValueError: If an argument is out of range, or no pair is left.
@@ -119,7 +120,7 @@ class TrainingBatches:
         pairs = select_pairs(
             corpus, source_tokenizer, target_tokenizer, max_length, over_long
         )
-        self._pairs = pairs
+        self.pairs = pairs
         self._mixture = None
         if weights is not None:
             # The last sources may have no pairs in the corpus.
@@ -143,12 +144,12 @@ class TrainingBatches:
     @property
     def pairs_per_epoch(self) -> int:
         """The number of pairs per epoch."""
-        return len(self._pairs.lines)
+        return len(self.pairs.lines)
 
     @property
     def steps_per_epoch(self) -> int:
         """The number of batches per epoch."""
-        return -(-len(self._pairs.lines) // self.batch_size)
+        return -(-len(self.pairs.lines) // self.batch_size)
 
     @property
     def pools_per_epoch(self) -> int:
@@ -166,11 +167,11 @@ class TrainingBatches:
             (B,) line numbers of each batch, in the order of training.
         """
         start = pool * self.pool_batches * self.batch_size
-        count = len(self._pairs.lines)
+        count = len(self.pairs.lines)
         stop = min(start + self.pool_batches * self.batch_size, count)
-        keys = [self._pairs.target_lengths]
+        keys = [self.pairs.target_lengths]
         if self.batching == "authors":
-            lines = self._pairs.lines[start:stop]
+            lines = self.pairs.lines[start:stop]
             return sorted_batches(lines, keys, self.batch_size)
         if self._mixture is not None:
             positions = self._mixture.pairs(start, stop, epoch)
@@ -178,9 +179,9 @@ class TrainingBatches:
             positions = shuffled_indices(
                 np.arange(start, stop), count, (self.seed, epoch)
             )
-        keys.append(self._pairs.source_lengths)
+        keys.append(self.pairs.source_lengths)
         batches = sorted_batches(
-            self._pairs.lines[positions], keys, self.batch_size
+            self.pairs.lines[positions], keys, self.batch_size
         )
         # The seeds of epochs are not negative, so the two never coincide.
         seed = (-1 - self.seed, epoch * self.pools_per_epoch + pool)
@@ -291,8 +292,8 @@ class TrainingBatches:
         """Read the arrays of a batch from its lines of the corpus."""
         keep_end = self.over_long == "truncate_source_left"
         return padded_batch(
-            self._pairs.source.rows(lines, self.max_length, keep_end),
-            self._pairs.target.rows(lines, self.max_length),
+            self.pairs.source.rows(lines, self.max_length, keep_end),
+            self.pairs.target.rows(lines, self.max_length),
         )
 
 

@@ -186,9 +186,9 @@ def _prepare_run(config: RunConfig, run: RunFolder) -> PreparedRun:
         config = fit_vocabulary_sizes(config, *tokenizers)
     count_lengths(corpus, tokenizers, config)
     print_unknown_tokens(corpus, tokenizers, config)
-    config = fit_length_limit(config, corpus, tokenizers)
-    run.write_config(config_to_dict(config))
     batches = training_batches(corpus, tokenizers, config)
+    config = fit_length_limit(config, batches.pairs)
+    run.write_config(config_to_dict(config))
     run.write_data(batches.fingerprint, corpus.fingerprint)
     return PreparedRun(config, datasets, tokenizers, batches)
 

@@ -12,7 +12,7 @@ from luong_keras.config.data import SentencePieceConfig
 from luong_keras.config.values import with_values
 from luong_keras.data.batch_order import shuffled_indices
 from luong_keras.data.corpus import SIDES, Corpus
-from luong_keras.data.token_ids import select_pairs, token_ids
+from luong_keras.data.token_ids import PairSelection, token_ids
 from luong_keras.files.atomic_file import write_text
 from luong_keras.files.path_checks import no_link, safe_join
 from luong_keras.missing_package import needs
@@ -284,11 +284,7 @@ def fit_vocabulary_sizes(config: RunConfig, source, target) -> RunConfig:
     return with_values(config, sizes)
 
 
-def fit_length_limit(
-    config: RunConfig,
-    corpus: Corpus,
-    tokenizers: Sequence[Tokenizer],
-) -> RunConfig:
+def fit_length_limit(config: RunConfig, pairs: PairSelection) -> RunConfig:
     """Return settings with the maximum length of translations.
 
     Without `max_length_ratio`, a x S + b is fitted to the S source and T
@@ -299,15 +295,6 @@ def fit_length_limit(
     decoding = config.decoding
     if decoding.max_length_ratio is not None:
         return config
-    data = config.data
-    source_tokenizer, target_tokenizer = tokenizers
-    pairs = select_pairs(
-        corpus,
-        source_tokenizer,
-        target_tokenizer,
-        data.max_length,
-        data.over_long,
-    )
     source = pairs.source_lengths[pairs.lines].astype("float64")
     target = pairs.target_lengths[pairs.lines]
     spread = source - source.mean()

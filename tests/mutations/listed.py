@@ -507,8 +507,8 @@ MUTATIONS = [
     Mutation(
         "the target cut at its beginning as well",
         "data/batching.py",
-        "self._pairs.target.rows(lines, self.max_length)",
-        "self._pairs.target.rows(lines, self.max_length, keep_end)",
+        "self.pairs.target.rows(lines, self.max_length)",
+        "self.pairs.target.rows(lines, self.max_length, keep_end)",
         ("tests/data/test_batching.py",),
     ),
     Mutation(
