@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from luong_keras.config import DataConfig, FilterConfig
@@ -42,9 +42,6 @@ class Datasets:
         test_links: The gold alignments of the test pairs, one line per pair
             such as `0-0 1p2`, or None.
         note: A message about the pairs for the log of the run, or None.
-        repeated: By part, the number of different pairs of `dev` and `test`
-            that the prepared training text also has; the preparation of a run
-            fills it.
     """
 
     train: Callable[[], Iterable[tuple[str, str]]]
@@ -53,7 +50,6 @@ class Datasets:
     test: Pairs
     test_links: Sequence[str] | None = None
     note: str | None = None
-    repeated: dict[str, int] = field(default_factory=dict)
 
 
 def load_datasets(

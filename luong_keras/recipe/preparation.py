@@ -67,26 +67,19 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
             datasets = _read_datasets(corpus, run)
         else:
             _write_pairs(datasets, run)
-        _count_repeated(datasets, corpus, config.data)
+        _print_repeated(datasets, corpus, config.data)
     if datasets.note is not None:
         print(datasets.note)
     print(pluralize(len(corpus), "training pair"))
-    for part, count in datasets.repeated.items():
-        if count:
-            print(
-                "also in the training text: "
-                f"{pluralize(count, 'pair')} of data.{part}, whose scores say "
-                "little of new text"
-            )
     for line in left_out_report(corpus):
         print(line)
     return datasets, corpus
 
 
-def _count_repeated(
+def _print_repeated(
     datasets: Datasets, corpus: Corpus, config: DataConfig
 ) -> None:
-    """Count the validation and test pairs that the training text has."""
+    """Print how many validation and test pairs the training text has."""
     preprocess = preprocessors(config)
     prepared = {
         part: {
@@ -100,7 +93,12 @@ def _count_repeated(
     }
     common = set().union(*prepared.values()).intersection(corpus.all_pairs())
     for part, pairs in prepared.items():
-        datasets.repeated[part] = len(pairs & common)
+        if count := len(pairs & common):
+            print(
+                "also in the training text: "
+                f"{pluralize(count, 'pair')} of data.{part}, whose scores say "
+                "little of new text"
+            )
 
 
 def left_out_report(corpus: Corpus) -> Iterator[str]:
