@@ -20,6 +20,13 @@ from luong_keras.data.pair_checks import (
     pair_hash,
 )
 from luong_keras.data.sources.source_kinds import PlacedPair, TextSource
+from luong_keras.data.text_files import (
+    list_sources,
+    read_text,
+    requested_columns,
+    text_files,
+    text_sources,
+)
 from luong_keras.text.preprocessing import preprocessors
 
 Pairs = list[tuple[str, str]]
@@ -108,12 +115,6 @@ def _load_phrasebook(config: DataConfig) -> Datasets:
 def _load_files(
     config: DataConfig, progress: Callable[[Iterable], Iterable]
 ) -> Datasets:
-    from luong_keras.data.text_files import (
-        read_text,
-        requested_columns,
-        text_sources,
-    )
-
     if config.train is None:
         raise ValueError(
             "dataset='files' needs data.train. Expected: a file of both sides "
@@ -158,8 +159,6 @@ def read_evaluation_pairs(sources: Sequence[TextSource], part: str) -> Pairs:
     Raises:
         ValueError: If a pair cannot be used.
     """
-    from luong_keras.data.text_files import read_text
-
     pairs = read_text(sources, False)
     return [check_evaluation_pair(pair, f" of data.{part}") for pair in pairs]
 
@@ -249,8 +248,6 @@ def pairs_key(config: DataConfig) -> str:
         return f"phrasebook {size} {languages}"
     if config.dataset != "files" or config.train is None:
         return f"{config.dataset} {languages}"
-    from luong_keras.data.text_files import list_sources, text_files
-
     stamps = [
         [
             [str(path), path.stat().st_size, path.stat().st_mtime_ns]
