@@ -232,11 +232,13 @@ def pieces(
     if _WITHOUT_SPACES.search(translation + reference):
         split = list
     ours, theirs = split(translation), split(reference)
-    units = [
+    our_units, their_units = (
         [unit.strip().lower() if lowercase else unit.strip() for unit in side]
         for side in (ours, theirs)
-    ]
-    matcher = difflib.SequenceMatcher(None, *units, autojunk=False)
+    )
+    matcher = difflib.SequenceMatcher(
+        None, our_units, their_units, autojunk=False
+    )
     return [
         ("".join(ours[start:stop]), kind != "equal")
         for kind, start, stop, *_ in matcher.get_opcodes()

@@ -13,6 +13,7 @@ from luong_keras.tables import pluralize
 from luong_keras.training.interruption import SnapshotCallback, StopOnSignal
 from luong_keras.training.mirrored import check_strategy
 from luong_keras.training.monitoring import StopOnPlateau
+from luong_keras.training.schedules import current_rate
 from luong_keras.training.snapshot import make_optimizer_variables
 
 
@@ -272,7 +273,14 @@ class _RunCallbacks(keras.callbacks.CallbackList):
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
         self._epoch = epoch
+        if not self.leg[0] % self._steps:
+            super().on_epoch_begin(epoch, logs)
+            return
+        rate = current_rate(self.model.optimizer)
         super().on_epoch_begin(epoch, logs)
+        if current_rate(self.model.optimizer) != rate:
+            # A callback has changed the rate of this epoch before.
+            self.model.optimizer.learning_rate = rate
 
     def on_train_batch_begin(
         self, batch: int, logs: dict[str, Any] | None = None

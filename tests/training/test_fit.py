@@ -172,6 +172,22 @@ def test_callbacks_see_one_run_after_resuming(path, kill_in):
     ]
 
 
+def test_schedules_change_the_rate_of_a_resumed_epoch_once(path):
+    def run(*callbacks, **options):
+        keras.utils.set_random_seed(1)
+        model = small_model()
+        schedule = keras.callbacks.LearningRateScheduler(
+            lambda epoch, rate: rate / 2
+        )
+        fit_rows(
+            model=model, epochs=2, callbacks=[schedule, *callbacks], **options
+        )
+        return [weight.tolist() for weight in model.get_weights()]
+
+    run(StopOnSignal(deadline=0), snapshot_path=path)
+    assert run(snapshot_path=path) == run()
+
+
 @pytest.mark.slow_after_first
 @pytest.mark.parametrize("stop_after, validated", [(6, [3]), (8, [3, 7])])
 def test_epochs_stopped_midway_are_not_validated(stop_after, validated):
