@@ -1,13 +1,13 @@
 """Command-line flags for the settings of a run and its search."""
 
 import dataclasses
-import json
 import re
-import types
 import typing
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from tyro.conf import FlagConversionOff, configure
 
 from luong_keras.cli.parsing import Option, given_flags
 from luong_keras.config import (
@@ -16,8 +16,7 @@ from luong_keras.config import (
     RunConfig,
     SearchKind,
 )
-from luong_keras.config.values import LEAVES, SHORT_NAMES, describe_type
-from luong_keras.suggestions import did_you_mean
+from luong_keras.config.values import LEAVES
 
 _FLAG = re.compile(r"--(?:[\w-]+\.[\w.-]+|columns)")
 
@@ -40,85 +39,42 @@ def settings_flags(arguments: type, config: RunConfig) -> type:
     )
     # Tyro reads the help from the comments of this module's source.
     flags_class.__module__ = arguments.__module__
-    return flags_class
+    return configure(FlagConversionOff)(flags_class)
 
 
 def split_settings(argv: Sequence[str]) -> tuple[list[str], list[str]]:
     """Split arguments into assignments of settings and other arguments.
 
-    The value of a list may be one word or several.
-
-    Raises:
-        ValueError: For a flag that is not a setting, or lacks its value.
+    A flag without a value is an assignment without one; only a setting that is
+    true or false is then true.
 
     Example:
-        >>> split_settings("--data.columns a b --model.units=8 --x".split())
-        (['data.columns=["a", "b"]', 'model.units=8'], ['--x'])
-        >>> split_settings(["--model.no-bidirectional", "pairs.tsv"])
-        (['model.bidirectional=false'], ['pairs.tsv'])
+        >>> split_settings("--data.columns a,b --model.units=8 --x".split())
+        (['data.columns=a,b', 'model.units=8'], ['--x'])
+        >>> split_settings(["pairs.tsv", "--data.lowercase", "--model.units"])
+        (['data.lowercase=true', 'model.units'], ['pairs.tsv'])
+        >>> split_settings(["--columns", "a", "b", "c"])
+        (['columns=a,b'], ['c'])
     """
     assignments, remaining, words = [], [], list(argv)
     while words:
-        flag, equals, value = words[0].partition("=")
+        flag, equals, value = words.pop(0).partition("=")
         if not _FLAG.fullmatch(flag):
-            remaining.append(words.pop(0))
+            remaining.append(flag + equals + value)
             continue
-        del words[0]
-        name, negated = _parse_flag(flag)
-        if negated and equals:
-            raise ValueError(
-                f"Expected: {flag} without a value. Received: {flag}={value}."
-            )
-        if negated:
-            value = "false"
-        elif not equals:
-            value = _take_value(flag, LEAVES[name], words)
-        assignments.append(f"{name}={value}")
+        name = flag[2:].replace("-", "_")
+        if not equals and _has_value(words):
+            equals, value = "=", words.pop(0)
+            if flag == "--columns" and "," not in value and _has_value(words):
+                value += f",{words.pop(0)}"
+        elif not equals and LEAVES.get(name) is bool:
+            equals, value = "=", "true"
+        assignments.append(name + equals + value)
     return assignments, remaining
 
 
-def _parse_flag(flag: str) -> tuple[str, bool]:
-    """Return the setting that a flag names, and whether it is negated."""
-    name = flag[2:].replace("-", "_")
-    (name,) = SHORT_NAMES.get(name, (name,))
-    positive = name.replace(".no_", ".")
-    if name not in LEAVES and LEAVES.get(positive) is bool:
-        return positive, True
-    if name not in LEAVES:
-        flags = [f"--{leaf.replace('_', '-')}" for leaf in LEAVES]
-        raise ValueError(
-            f"Unrecognized options: {flag}.{did_you_mean(flag, flags)} "
-            "--help-all has all settings."
-        )
-    return name, False
-
-
-def _take_value(flag: str, annotation: typing.Any, words: list[str]) -> str:
-    """Take the value of a flag from the words after it."""
-    if annotation is bool:
-        is_explicit = words and words[0].lower() in ("true", "false")
-        return words.pop(0).lower() if is_explicit else "true"
-    max_words = _max_words(annotation)
-    values: list[str] = []
-    while words and len(values) < max_words and not words[0].startswith("--"):
-        values.append(words.pop(0))
-        if set(values[0]) & {",", "["}:
-            break
-    if not values:
-        raise ValueError(
-            f"{flag}: Expected {describe_type(annotation)}. Received: no value."
-        )
-    return values[0] if len(values) == 1 else json.dumps(values)
-
-
-def _max_words(annotation: typing.Any) -> float:
-    """Return the maximum number of words of a value."""
-    parts = typing.get_args(annotation)
-    if isinstance(annotation, types.UnionType):
-        return max(map(_max_words, parts))
-    if typing.get_origin(annotation) is not tuple:
-        return 1
-    return float("inf") if ... in parts else len(parts)
+def _has_value(words: list[str]) -> bool:
+    return bool(words) and not words[0].startswith("--")
 
 
 @dataclass(frozen=True)

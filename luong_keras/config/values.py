@@ -237,15 +237,17 @@ def _unknown_setting_error(name: str, received: str) -> ValueError:
     is_known = name in LEAVES or name in SHORT_NAMES
     names = [*LEAVES] if "." in name else [*SHORT_NAMES, *LEAVES]
     hint = did_you_mean(name, names)
-    statement = "" if is_known else f"There is no setting {name!r}.{hint} "
+    statement = f"There is no setting {name!r}.{hint}"
+    if is_known:
+        statement = f"{name} has no value."
     expected = "a name such as `model.units`"
     if is_known or "=" in received:
         expected = (
             "an assignment `section.name=value` such as `model.units=512`"
         )
     return ValueError(
-        f"{statement}Expected {expected}. Received: {received!r}. The sections "
-        f"are {', '.join(typing.get_type_hints(RunConfig))}."
+        f"{statement} Expected {expected}. Received: {received!r}. The "
+        f"sections are {', '.join(typing.get_type_hints(RunConfig))}."
     )
 
 

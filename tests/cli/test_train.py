@@ -58,12 +58,12 @@ def working_folder(tmp_path, monkeypatch):
             "epochs=4 batch_size=7 units=8",
         ),
         # The flag overrides --set even with the value of the preset, 4.
-        ("--set epochs=9 --training.epochs 4", "demo", ""),
+        ("--training.epochs 4 --set epochs=9", "demo", ""),
         ("--preset=small-fast --set epochs=9 --epochs 8", "small-fast", ""),
         # Values of the preset, with a setting that would change them.
         (
             "--preset authors --decoding.beam-size 3 --decoding.stack-size 100 "
-            "--decoding.no-replace-unknown",
+            "--decoding.replace-unknown false",
             "authors",
             "beam_size=3 decoding.stack_size=100 "
             "decoding.replace_unknown=false",
@@ -98,11 +98,11 @@ def working_folder(tmp_path, monkeypatch):
             "epochs=3 units=32 seed=2 model.attention.kind=none",
         ),
         (
-            "--model.attention.kind none --model.no-bidirectional "
-            "--model.reverse-source",
+            "--model.attention.kind none --model.bidirectional false "
+            "--model.reverse-source --seed 1",
             "demo",
             "model.attention.kind=none model.bidirectional=false "
-            "model.reverse_source=true",
+            "model.reverse_source=true seed=1",
         ),
         ("--training.clip-norm None", "demo", "training.clip_norm=null"),
         ("--preset authors --beam-size 1", "authors", "beam_size=1"),
@@ -578,8 +578,9 @@ def test_the_first_process_scores_alone(process, epochs, monkeypatch):
 def test_every_setting_has_a_help_text_of_its_own(capsys):
     with pytest.raises(SystemExit):
         main(["train", "--help-all"])
-    texts, indent = {}, 0
-    for line in capsys.readouterr().out.splitlines():
+    texts, indent, printed = {}, 0, capsys.readouterr().out
+    assert "--data.no-lowercase" not in printed
+    for line in printed.splitlines():
         text = line.strip("│ ")
         if text.startswith("--"):
             indent, flag = line.index("--"), text.split()[0]

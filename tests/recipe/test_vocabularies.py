@@ -117,7 +117,7 @@ SUBWORDS = [
     *("--data.sentencepiece.normalization", "identity"),
     *("--data.sentencepiece.character-coverage", "0.99"),
     "--data.sentencepiece.byte-fallback",
-    *("--data.sentencepiece.user-defined-symbols", "<x>", "小猫"),
+    *("--data.sentencepiece.user-defined-symbols", "<x>,小猫"),
 ]
 WORDS = ["--data.tokenizer", "words", "--data.pretokenized"]
 
@@ -171,7 +171,7 @@ def test_runs_keep_the_subword_settings_of_the_flags(command):
     command(*SUBWORDS)  # The same command continues.
     again = load_tokenizer(command.run, "target_vocabulary")
     assert again.fingerprint == fingerprint
-    error = command(*SUBWORDS[:-1], status=2)
+    error = command(*SUBWORDS[:-1], "<x>", status=2)
     assert "data.sentencepiece.user_defined_symbols" in error
 
 
@@ -200,7 +200,7 @@ def test_pretokenised_text_is_not_tokenised(command):
     kept = json.loads((command.run / "config.json").read_text())
     assert kept["data"]["pretokenized"] is True
     assert kept["training"]["metric"] in ("bleu:none", "chrf", "exact_match")
-    error = command("--data.no-pretokenized", status=2)
+    error = command("--data.pretokenized=false", status=2)
     assert "data.pretokenized" in error
 
 
@@ -211,7 +211,7 @@ def test_pretokenised_text_is_not_tokenised(command):
         ([*SUBWORDS[:2], "--data.pretokenized"], "Expected: tokenizer='words'"),
         ([*SUBWORDS, "--data.tokenize"], "turns into '< x >'"),
         (
-            [*SUBWORDS, "<X>", "--data.lowercase"],
+            [*SUBWORDS[:-1], "<X>", "--data.lowercase"],
             "Received: '<X>', which data.",
         ),
     ],
