@@ -28,7 +28,6 @@ from luong_keras.presets import PRESETS
 
 # Type checks need the extra `train`.
 pytest.importorskip("pydantic", reason="settings are checked by pydantic")
-SearchFlags = pytest.importorskip("luong_keras.cli.settings_flags").SearchFlags
 
 
 def test_assignments_override_single_settings():
@@ -202,12 +201,6 @@ def test_values_outside_the_choices_are_refused(kind):
 def test_score_modes_are_those_of_the_layers():
     hint = typing.get_type_hints(AttentionConfig)["score_mode"]
     assert typing.get_args(hint) == tuple(SCORES)
-
-
-def test_search_flags_have_the_types_of_the_settings():
-    settings = typing.get_type_hints(DecodingConfig)
-    for name, hint in typing.get_type_hints(SearchFlags).items():
-        assert hint in (settings[name] | None, settings[name]), name
 
 
 @pytest.mark.parametrize(

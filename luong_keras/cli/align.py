@@ -155,8 +155,11 @@ def _load_translator(
 ) -> Translator:
     from luong_keras.translator import Translator
 
-    flags = SearchFlags(max_source_length=arguments.max_source_length)
-    decoding = override_search(config.decoding, flags)
+    decoding = override_search(
+        config.decoding,
+        SearchFlags(),
+        max_source_length=arguments.max_source_length,
+    )
     return Translator.from_run(folder, arguments.weights, decoding)
 
 

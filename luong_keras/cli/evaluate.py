@@ -54,8 +54,6 @@ class Evaluate:
     test_set: Option[str | None] = None
     # settings of the search, also that of a baseline run; default: each run's
     search: OmitArgPrefixes[SearchFlags] = field(default_factory=SearchFlags)
-    # leave unknown words as <unk>, also in the translations of a baseline run
-    no_replacement: FlagCreatePairsOff[bool] = False
     # print a line of JSON instead of the table, with BLEU by length and the
     # options of the search
     json: FlagCreatePairsOff[bool] = False
@@ -119,11 +117,7 @@ def run(arguments: Evaluate) -> int:
 
 def _load_run(folder: Path, arguments: Evaluate, weights: str | None) -> Any:
     """Load the translator of a run, with the search of the command line."""
-    decoding = override_search(
-        run_config(folder).decoding,
-        arguments.search,
-        replace_unknown=False if arguments.no_replacement else None,
-    )
+    decoding = override_search(run_config(folder).decoding, arguments.search)
     from luong_keras.translator import Translator
 
     return Translator.from_run(folder, weights, decoding)
@@ -217,7 +211,7 @@ def _check_system(arguments: Evaluate) -> None:
         )
     if file is not None:
         flags = given_flags(arguments.search, vars(arguments.search))
-        flags += given_flags(arguments, ("weights", "no_replacement"))
+        flags += given_flags(arguments, ("weights",))
         if flags:
             raise ValueError(
                 "Translations in a file need no search. Expected: none of its "

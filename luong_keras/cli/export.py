@@ -15,7 +15,7 @@ from tyro.conf import (
 )
 
 from luong_keras.cli.parsing import Option, check_run_dirs
-from luong_keras.cli.settings_flags import SearchFlags, override_search
+from luong_keras.cli.settings_flags import ExportFlags, override_search
 from luong_keras.recipe.stored_settings import run_config
 from luong_keras.serving.limits import ServingLimits
 
@@ -40,9 +40,7 @@ class Export:
     # that the run scored and exported, by default the best
     weights: Option[str | None] = None
     # settings of the search; default: the run's
-    search: OmitArgPrefixes[SearchFlags] = field(default_factory=SearchFlags)
-    # largest beam that a request may use; default: the run's, or the beam size
-    max_beam_size: Option[int | None] = None
+    search: OmitArgPrefixes[ExportFlags] = field(default_factory=ExportFlags)
     # number of rows of a batch that are translated; the server's
     # max_batch_size must not be larger
     max_rows: Option[int] = ServingLimits.max_rows
@@ -65,10 +63,7 @@ def run(arguments: Export) -> int:
     check_run_dirs(run_dirs)
     config = run_config(run_dirs[0])
     decoding = override_search(
-        config.decoding,
-        arguments.search,
-        requests_sample=True,
-        max_beam_size=arguments.max_beam_size,
+        config.decoding, arguments.search, requests_sample=True
     )
     from luong_keras.serving.saved_model_session import SavedModelError
     from luong_keras.translator import Translator

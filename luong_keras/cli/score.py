@@ -44,8 +44,11 @@ def run(arguments: Score) -> int:
     """Score the pairs and print one line per pair."""
     # Fails early if the run does not exist.
     config = run_config(arguments.run_dir)
-    flags = SearchFlags(max_source_length=arguments.max_source_length)
-    decoding = override_search(config.decoding, flags)
+    decoding = override_search(
+        config.decoding,
+        SearchFlags(),
+        max_source_length=arguments.max_source_length,
+    )
     pairs = read_given_pairs(arguments.files, config.data)
     sources, targets = zip(*pairs, strict=True)
     from luong_keras.inference.translation import in_order

@@ -4,18 +4,12 @@ import dataclasses
 import re
 import typing
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tyro.conf import FlagConversionOff, configure
 
 from luong_keras.cli.parsing import Option, given_flags
-from luong_keras.config import (
-    DecodingConfig,
-    LengthPenaltyForm,
-    RunConfig,
-    SearchKind,
-)
+from luong_keras.config import DecodingConfig, RunConfig
 from luong_keras.config.values import LEAVES
 
 _FLAG = re.compile(r"--(?:[\w-]+\.[\w.-]+|columns)")
@@ -77,50 +71,35 @@ def _has_value(words: list[str]) -> bool:
     return bool(words) and not words[0].startswith("--")
 
 
-@dataclass(frozen=True)
-class SearchFlags:
-    """Settings of the search, by default those of the run."""
+def _search_flags(left_out: str) -> type[DecodingConfig]:
+    """Return `DecodingConfig` without one setting, with None for each default.
 
-    # hypotheses of the beam, or samples per sentence
-    beam_size: Option[int | None] = None
-    # beam: the best hypotheses; sampling: random samples, one per sentence, or
-    # the number given by --beam-size or translate's --n-best
-    search: Option[SearchKind | None] = None
-    # with --search sampling: below 1 probable words become more probable
-    temperature: Option[float | None] = None
-    # with --search sampling: draw from this many most probable words
-    top_k: Option[int | None] = None
-    # with --search sampling: draw from the fewest words that together have this
-    # probability
-    top_p: Option[float | None] = None
-    # with --search sampling: another seed draws other samples
-    seed: Option[int | None] = None
-    # 0: sum of log-probabilities, 1: their mean
-    length_penalty: Option[float | None] = None
-    # power: length**x; google: ((5 + length) / 6)**x
-    length_penalty_form: Option[LengthPenaltyForm | None] = None
-    # penalty for source words that get no attention, such as 0.2
-    coverage_penalty: Option[float | None] = None
-    # no translation repeats a sequence of this many words
-    no_repeat_ngram: Option[int | None] = None
-    # minimum number of words of a translation: this x (source length + 1)
-    min_length_ratio: Option[float | None] = None
-    # maximum number of symbols of a translation: this x source length + offset,
-    # or without an offset this x (source length + 1)
-    max_length_ratio: Option[float | None] = None
-    # see --max-length-ratio
-    max_length_offset: Option[float | None] = None
-    # a file of `luong-keras lexicon`: translate each batch only with the words
-    # that it lists for the source words, and with frequent words
-    shortlist: Option[str | None] = None
-    # maximum number of words or subwords to read per sentence; longer sources
-    # are cut
-    max_source_length: Option[int | None] = None
+    None is the setting of the run.
+    """
+    option: Any = Option
+    hints = typing.get_type_hints(DecodingConfig)
+    del hints[left_out]
+    return dataclasses.make_dataclass(
+        DecodingConfig.__name__,
+        [(name, option[hint | None], None) for name, hint in hints.items()],
+        # Tyro reads the help from the comments of that module's source.
+        namespace={"__module__": DecodingConfig.__module__},
+        frozen=True,
+    )
+
+
+if TYPE_CHECKING:
+    SearchFlags = DecodingConfig
+    ExportFlags = DecodingConfig
+else:
+    SearchFlags = _search_flags("max_beam_size")
+    # A server's batch has the size of its requests.
+    ExportFlags = _search_flags("batch_size")
 
 
 def override_search(
     decoding: DecodingConfig,
-    flags: SearchFlags,
+    flags: DecodingConfig,
     requests_sample: bool = False,
     **overrides: Any,
 ) -> DecodingConfig:

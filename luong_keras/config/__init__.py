@@ -14,7 +14,6 @@ from luong_keras.config.decoding import (
     AlignmentStep,
     DecodingConfig,
     LengthPenaltyForm,
-    SearchKind,
 )
 from luong_keras.config.model import AttentionConfig, ModelConfig, Precision
 from luong_keras.config.training import Optimizer, RunConfig, TrainingConfig
@@ -30,7 +29,6 @@ __all__ = [
     "Optimizer",
     "Precision",
     "RunConfig",
-    "SearchKind",
     "SentencePieceConfig",
     "TrainingConfig",
 ]

@@ -18,7 +18,6 @@ from luong_keras.config.checks import (
 # The maximum length if neither a run nor its user sets one.
 LIBRARY_RATIO, LIBRARY_OFFSET = 2.0, 20.0
 AlignmentStep: TypeAlias = Literal["produces", "reads"]
-SearchKind: TypeAlias = Literal["beam", "sampling"]
 LengthPenaltyForm: TypeAlias = Literal["power", "google"]
 
 
@@ -31,18 +30,20 @@ class DecodingConfig(Settings):
     """
 
     beam_size: Count = 10  # number of hypotheses kept at each step
-    # largest beam that a request to a server may use; beam_size if None
+    # largest beam that a request to a server may use; beam_size without one
     max_beam_size: int | None = None
-    # number of finished hypotheses to collect; beam_size if None
+    # number of finished hypotheses to collect; beam_size without one
     stack_size: Count | None = None
     # if more hypotheses finish, keep the best, or keep the first and end the
     # search (the authors' program)
     stack_keeps: Literal["best", "first"] = "best"
     # "beam": the best hypotheses; "sampling": beam_size independent samples
-    search: SearchKind = "beam"
-    # sampling: the number by which the logits are divided
+    search: Literal["beam", "sampling"] = "beam"
+    # sampling: the number by which the logits are divided; below 1, probable
+    # words become more probable
     temperature: Temperature = 1.0
-    # sampling: draw from this many most probable words; from all if None
+    # sampling: draw from this many most probable words; without a number, from
+    # all
     top_k: Count | None = None
     # sampling: draw from the fewest words that together have this probability
     top_p: Probability = 1.0
@@ -54,15 +55,14 @@ class DecodingConfig(Settings):
     length_penalty_form: LengthPenaltyForm = "power"
     # penalty for source words without attention (Wu et al. 2016 use 0.2)
     coverage_penalty: NonNegative = 0.0
-    # no translation repeats a sequence of this many words, at most 8; no such
-    # limit if None
+    # no translation repeats a sequence of this many words, at most 8; without a
+    # number, all may
     no_repeat_ngram: Count | None = None
     # minimum number of words of a translation: this x (source tokens + 1)
     min_length_ratio: float = 0.0
     # maximum number of symbols, `</s>` included: ratio x source tokens +
-    # offset, or ratio x (source tokens + 1) without an offset. If both are
-    # None, training derives them from its text, and a translator without a run
-    # uses 2 and 20
+    # offset, or ratio x (source tokens + 1) without an offset. Without both,
+    # training derives them from its text; without a run they are 2 and 20
     max_length_ratio: float | None = None
     # maximum number of symbols: added to max_length_ratio x source tokens
     max_length_offset: NonNegative | None = None
@@ -73,15 +73,17 @@ class DecodingConfig(Settings):
     # the word, or the one that reads it (the authors' program)
     alignment_step: AlignmentStep = "produces"
     batch_size: Count = 32  # sentences searched at once
-    max_source_length: Count = 200  # longer sources are cut
+    # maximum number of words or subwords to read per sentence; longer sources
+    # are cut
+    max_source_length: Count = 200
     # file of lines "source target probability", the translations that replace
-    # unknown words; a source word without one is copied (section 4.2).
-    # Training copies the file into the run folder
+    # unknown words; a source word without one is copied (section 4.2). The
+    # folder of a run has a copy of its file
     dictionary: str | None = None
     # file of lines "source target probability" of tokens, as `luong-keras
     # lexicon` writes it: each batch may use only the words listed for its
-    # source words, and frequent words. All words if None. Training copies the
-    # file into the run folder
+    # source words, and frequent words. Without a file, all words. The folder of
+    # a run has a copy of its file
     shortlist: str | None = None
 
     def _check(self) -> None:

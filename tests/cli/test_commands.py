@@ -300,8 +300,13 @@ def test_n_best_lists_with_links(call, run, translator, tmp_path, searches):
 
 
 @pytest.mark.slow
-def test_flags_set_the_search(call, translator, text, searches):
+def test_flags_set_the_search(call, translator, text, searches, tmp_path):
+    (tmp_path / "words").write_text("a b 1\n")
     flags = {
+        "dictionary": str(tmp_path / "words"),
+        "alignment_step": "reads",
+        "batch_size": 2,
+        "stack_keeps": "first",
         "search": "sampling",
         "temperature": 0.5,
         "top_k": 3,
@@ -447,14 +452,16 @@ def test_minimum_bayes_risk_samples_by_default(call, text, searches):
 
 @pytest.mark.slow
 def test_scores_of_a_run_are_printed_and_recorded(call, run, searches):
-    (line,) = call("evaluate", "--beam-size", 1, "--no-replacement", "--json")
+    (line,) = call(
+        "evaluate", "--beam-size", 1, "--no-replace-unknown", "--json"
+    )
     found = json.loads(line)
     assert found["set"] == "test" and found["sentences"] == 3
     assert found["decoding"]["stack_size"] is None
     assert not searches[-1].replace_unknown
     assert {"bleu", "bleu_by_length", "perplexity"} <= set(found)
     assert json.loads(run.results.read_text().splitlines()[-1]) == found
-    table = call("evaluate", "--beam-size", 1, "--no-replacement")
+    table = call("evaluate", "--beam-size", 1, "--no-replace-unknown")
     assert table[0] == "pairs    test, 3 sentences"
     assert table[2] == "search   beam, beam size 1"
     (bleu,) = [line for line in table if line.startswith("bleu ")]
@@ -598,7 +605,7 @@ def test_a_run_is_compared_with_translations(call, run, two_files):
 
 
 def test_the_search_of_the_command_applies_to_both_runs(call, run, searches):
-    flags = ["--beam-size", 1, "--no-replacement"]
+    flags = ["--beam-size", 1, "--no-replace-unknown"]
     call("evaluate", "--baseline", run.path, "--metric", "chrf", *flags)
     ours, theirs = searches
     assert ours.beam_size == 1 and not ours.replace_unknown

@@ -21,6 +21,11 @@ def test_help_has_single_blank_lines(name, capsys):
         main([name, "--help"])
     printed = capsys.readouterr().out
     assert "usage" in printed and "\n\n\n" not in printed
+    # A flag for each setting of the search that the command reads.
+    searches = ("translate", "evaluate", "export")
+    assert ("--stack-keeps" in printed) == (name in searches)
+    assert ("--max-beam-size" in printed) == (name == "export")
+    assert "--batch-size" not in printed or name != "export"
 
 
 def error_of(argv, capsys):
