@@ -1,6 +1,7 @@
 """`luong-keras evaluate`: scores of a run, or of given translations."""
 
 import dataclasses
+import itertools
 import json
 import sys
 from collections.abc import Sequence
@@ -8,7 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes, Positional, arg
+from tyro.conf import (
+    FlagCreatePairsOff,
+    OmitArgPrefixes,
+    Positional,
+    UseAppendAction,
+    arg,
+)
 
 from luong_keras.cli.parsing import Option, given_flags
 from luong_keras.cli.settings_flags import SearchFlags, override_search
@@ -38,7 +45,7 @@ class Evaluate:
     # a file of translations of the pairs, to score instead of a run
     translations: Option[Path | None] = None
     # files of further references, with one line per pair; blank: none
-    references: Option[tuple[Path, ...]] = ()
+    references: Option[UseAppendAction[tuple[tuple[Path, ...], ...]]] = ()
     # another run, or a file of translations, to compare with by a paired test
     baseline: Option[Path | None] = None
     # best, last, average, or an epoch such as epoch-7; default: the weights
@@ -47,7 +54,7 @@ class Evaluate:
     # scores in addition to BLEU: chrf, ter, exact_match, or BLEU in a
     # tokenization, as bleu:zh; default: the metric that chose the run's best
     # epoch
-    metric: Option[tuple[str, ...]] = ()
+    metric: Option[UseAppendAction[tuple[tuple[str, ...], ...]]] = ()
     # pairs of the run to score
     part: Literal["dev", "test"] = "test"
     # for runs on WMT text: sacreBLEU's name of another test set, such as wmt15
@@ -62,7 +69,7 @@ class Evaluate:
 def run(arguments: Evaluate) -> int:
     """Score, print the results, and add those of a run to its folder."""
     config = None
-    data, metrics = DataConfig(), list(arguments.metric)
+    data, metrics = DataConfig(), list(itertools.chain(*arguments.metric))
     _check_system(arguments)
     if arguments.run_dir is not None:
         config = run_config(arguments.run_dir)
@@ -78,7 +85,8 @@ def run(arguments: Evaluate) -> int:
     _check_metrics(arguments, data)
     name, pairs, links = _load_pairs(arguments, data)
     sources, targets = map(list, zip(*pairs, strict=True))
-    references = _join_references(targets, arguments.references)
+    files = itertools.chain(*arguments.references)
+    references = _join_references(targets, list(files))
     # Before translating, which takes longer.
     baseline_lines = _read_baseline(arguments.baseline, len(pairs))
     results: dict[str, Any] = {"set": name}
@@ -225,7 +233,7 @@ def _check_metrics(arguments: Evaluate, data: DataConfig) -> None:
     from luong_keras.evaluation.metrics.metric import Target
     from luong_keras.evaluation.metrics.registry import find_metric
 
-    for setting in arguments.metric:
+    for setting in itertools.chain(*arguments.metric):
         if find_metric(setting, Target(data.target_language)).score is None:
             raise ValueError(
                 "--metric is a score of translations, such as chrf. Received: "

@@ -4,7 +4,6 @@ import contextlib
 import io
 import itertools
 import re
-import typing
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -47,12 +46,10 @@ def parse_arguments(
         argv: The arguments after the name.
 
     Raises:
-        ValueError: For a wrong command line, in one line, for a list that is
-            given twice, and for a path that is empty or an address such as
-            `gs://bucket/model`.
+        ValueError: For a wrong command line, in one line, and for a path that
+            is empty or an address such as `gs://bucket/model`.
         SystemExit: After `--help`.
     """
-    _check_lists(kind, argv)
     messages = io.StringIO()
     with contextlib.redirect_stderr(messages):
         try:
@@ -91,22 +88,6 @@ def given_flags(arguments: Any, names: Iterable[str]) -> list[str]:
     ]
 
 
-def _check_lists(kind: type, argv: Sequence[str]) -> None:
-    """Check that no list is given twice, as only the last one would count."""
-    flags = [argument.partition("=")[0].replace("_", "-") for argument in argv]
-    annotated = typing.get_type_hints(kind, include_extras=True)
-    for name, annotation in typing.get_type_hints(kind).items():
-        is_list = typing.get_origin(annotation) is tuple
-        marks = typing.get_args(annotated[name])
-        flag = f"--{name.replace('_', '-')}"
-        count = flags.count(flag)
-        if is_list and tyro.conf.UseAppendAction not in marks and count > 1:
-            raise ValueError(
-                f"Expected: {flag} once, with all its values, as in `{flag} A "
-                f"B`. Received: {flag} {count} times."
-            )
-
-
 def _check_paths(value: Any) -> None:
     """Check that all paths are paths of this machine."""
     if isinstance(value, Path):
@@ -122,7 +103,7 @@ def _check_empty_paths(arguments: Any, argv: Sequence[str]) -> None:
     for name, value in vars(arguments).items():
         flag = f"--{name.replace('_', '-')}"
         is_empty = f"{flag}=" in argv or (flag, "") in itertools.pairwise(argv)
-        if is_empty and (value == Path() or value == (Path(),)):
+        if is_empty and value in (Path(), (Path(),), ((Path(),),)):
             raise ValueError(
                 f"Expected: {flag} with a path, such as . for the current "
                 "folder. Received: an empty one, as from a variable that is "

@@ -86,9 +86,9 @@ class Train:
     run_dir: Option[Path | None] = None
     # pairs that choose the best epoch: one file of both sides, or two files; by
     # default a share of the training pairs is held out
-    dev: Annotated[tuple[str, ...], _FILES] = ()
+    dev: Annotated[UseAppendAction[tuple[tuple[str, ...], ...]], _FILES] = ()
     # pairs to score at the end, likewise
-    test: Annotated[tuple[str, ...], _FILES] = ()
+    test: Annotated[UseAppendAction[tuple[tuple[str, ...], ...]], _FILES] = ()
     # phrasebook (built in), files, wmt14_translate, or another builder of
     # tensorflow_datasets; default: the preset's
     dataset: Option[str | None] = None
@@ -248,20 +248,20 @@ def _parse_settings(
 def _text_values(arguments: Train) -> dict[str, Any]:
     """Return the settings that name the data."""
     # Without --run-dir, a file config.json of this folder is of no run.
-    folder = RunFolder(arguments.run_dir or "runs")
+    run = RunFolder(arguments.run_dir or "runs")
     # An existing run keeps its text, so the files may have moved.
-    has_begun = arguments.run_dir is not None and folder.data.exists()
+    has_begun = arguments.run_dir is not None and run.data.exists()
     paths = {
-        name: _check_files(
-            name, getattr(arguments, name), must_exist=not has_begun
+        name: _check_files(name, files, must_exist=not has_begun)
+        for name, files in (
+            ("text", arguments.text),
+            ("dev", sum(arguments.dev, ())),
+            ("test", sum(arguments.test, ())),
         )
-        for name in ("text", "dev", "test")
     }
     values: dict[str, Any] = {}
     if paths["text"] is not None:
-        values |= text_settings(
-            folder, paths["text"], paths["dev"], paths["test"]
-        )
+        values |= text_settings(run, paths["text"], paths["dev"], paths["test"])
     elif paths["dev"] is not None or paths["test"] is not None:
         raise ValueError(
             "--dev and --test belong to text of your own. Expected: the "

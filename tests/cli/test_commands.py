@@ -563,8 +563,8 @@ def test_further_references_are_used(two_files, capsys):
     found = json.loads(
         evaluate(
             *(capsys, two_files / "pairs.tsv", "--translations", mixed),
-            *("--references", other, "--metric", "exact_match", "ter"),
-            "--json",
+            *("--references", other, "--metric", "exact_match"),
+            *("--metric", "ter", "--json"),
         ).out
     )
     assert found["exact_match"] == {"score": 100.0}

@@ -87,16 +87,8 @@ def working_folder(tmp_path, monkeypatch):
         # A path from a variable of the shell that is not set.
         ("train pairs.tsv --run-dir=", ["--run-dir with a path", "empty"]),
         ("translate --run_dir=", ["--run-dir with a path", "empty"]),
-        # Only the last list would count.
-        *(
-            (f"{command} {flag}=a {flag} b", [f"{flag} once", "2 times"])
-            for command, flag in (
-                ("train pairs.tsv", "--dev"),
-                ("train pairs.tsv", "--test"),
-                ("evaluate --run-dir begun", "--metric"),
-                ("evaluate --run-dir begun", "--references"),
-            )
-        ),
+        ("export --output 1 --run-dir=", ["--run-dir with a path", "empty"]),
+        ("evaluate --references=", ["--references with a path", "empty"]),
         # Flags that would be ignored.
         *(
             (f"translate --run-dir {flags}", [f"does not read {named}."])

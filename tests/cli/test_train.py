@@ -231,8 +231,12 @@ def test_a_new_optimizer_needs_its_learning_rate():
             },
         ),
         (
-            "--set epochs=2 pairs.tsv --test text.en text.de",
-            {"train": "pairs.tsv", "test": ("text.en", "text.de")},
+            "pairs.tsv --dev text.de text.en --test text.en --test text.de",
+            {
+                "train": "pairs.tsv",
+                "dev": ("text.de", "text.en"),
+                "test": ("text.en", "text.de"),
+            },
         ),
         (
             "pairs.tsv dev.tsv --set data.weights=[3,1]",

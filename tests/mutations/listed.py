@@ -1125,14 +1125,6 @@ MUTATIONS = [
         "exit_status",
     ),
     Mutation(
-        "a list of the command line may be given twice",
-        "cli/parsing.py",
-        "marks and count > 1:",
-        "marks and count > 2:",
-        ("tests/cli/test_main.py",),
-        "errors_are_one_line",
-    ),
-    Mutation(
         "a resumed epoch is shown from its beginning",
         "training/training_progress.py",
         "self._step = self._step or batch",
