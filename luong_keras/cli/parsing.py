@@ -137,7 +137,8 @@ def _format_error(text: str) -> str:
 
 
 def _format_wrong_value(flag: str, expected: str, received: str) -> str:
-    choices = [c for c in re.findall(r"'([^']*)'", expected) if c != "None"]
+    # Tyro lists the choices of a union in a random order.
+    choices = sorted({*re.findall(r"'([^']*)'", expected)} - {"None"})
     if choices:
         expected = f"one of {', '.join(choices)}"
     hint = did_you_mean(received, choices)

@@ -21,7 +21,7 @@ from luong_keras.cli.parsing import (
     spread_assignments,
 )
 from luong_keras.cli.settings_flags import settings_flags, split_settings
-from luong_keras.config import Optimizer, RunConfig
+from luong_keras.config import Optimizer, Precision, RunConfig
 from luong_keras.config.checks import at_least
 from luong_keras.config.effects import check_effects, check_learning_rate
 from luong_keras.config.values import (
@@ -136,8 +136,8 @@ class Train:
     layers: PresetOption[int | None] = None
     # share of activations set to zero in training
     dropout: PresetOption[float | None] = None
-    # auto, float32, mixed_bfloat16, mixed_float16 or float64
-    precision: PresetOption[str | None] = None
+    # precision of training; auto chooses one that is fast on this machine
+    precision: PresetOption[Precision | None] = None
     # words or subwords of each language, or of both together
     vocabulary_size: PresetOption[int | None] = None
     # maximum number of tokens; longer training pairs are left out

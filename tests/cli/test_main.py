@@ -70,6 +70,7 @@ def working_folder(tmp_path, monkeypatch):
         ("train --set data.weights=x", ["a list of float or null", "'x'"]),
         ("translate --run-dir old --n-best 0", ["--n-best must be at least 1"]),
         ("train --epochs 0", ["training", "at least 1", "epochs=0"]),
+        ("train --precision float", ["--precision: Expected one of auto, b"]),
         ("train --preset smal", ["small", "Received: smal", "mean small"]),
         ("train --config wrong.yaml", ["model.units", "int", "'x'"]),
         ("train --config no.yaml", ["no.yaml", "does not exist"]),
