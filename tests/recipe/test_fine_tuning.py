@@ -12,11 +12,18 @@ import tensorflow as tf
 
 from luong_keras.cli.main import main
 from luong_keras.config import RunConfig, TrainingConfig
-from luong_keras.config.values import config_to_dict, override, with_values
+from luong_keras.config.values import (
+    LEAVES,
+    config_to_dict,
+    override,
+    with_values,
+)
 from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.presets import PRESETS
 from luong_keras.recipe.fine_tuning import (
+    _INHERITED,
+    RESET_SETTINGS,
     freeze,
     inherited_settings,
     prepare_initial_weights,
@@ -161,6 +168,14 @@ def test_runs_start_with_the_final_weights_of_the_parent(base):
     epoch = parent.checkpoints / "epoch-001.weights.h5"
     epoch.touch()
     assert inherited_settings(epoch) == inherited_settings(base)
+
+
+def test_each_setting_of_the_text_is_inherited_reset_or_free():
+    decided = "|".join(map(re.escape, (*_INHERITED, *RESET_SETTINGS)))
+    free = "dataset|max_length|over_long|batching|processes|max_skipped"
+    pattern = rf"{decided}|data\.({free}|filters\..*)"
+    data = [name for name in LEAVES if name.startswith("data.")]
+    assert [name for name in data if not re.fullmatch(pattern, name)] == []
 
 
 def test_settings_of_the_text_of_the_parent_are_reset(base):
