@@ -226,10 +226,7 @@ def paired_test(
         >>> bleu, *_ = paired_test(wrong, words, words, samples=400)
         >>> round(bleu.second), bleu.first < 60
         (100, True)
-
-        Two translations differ, so half of the swaps change nothing.
-
-        >>> round(bleu.p_value, 1)
+        >>> round(bleu.p_value, 1)  # half of the swaps change nothing
         0.5
     """
     check_sentences(first, references)
