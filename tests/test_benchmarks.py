@@ -3,6 +3,7 @@
 import argparse
 import os
 import pathlib
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -74,19 +75,31 @@ def test_report_takes_ratios_round_by_round(tmp_path, capsys):
     from speed.driver import Measured, Program, Report
 
     options = argparse.Namespace(
-        output=tmp_path, table="table", clock="cpu", reference="slow"
+        output=tmp_path, table="table", clock="cpu", reference="slow bf16"
     )
     results = {
         name: Measured(
             Program(name, ""), {}, {}, [{"cpu": t, "wall": t} for t in times]
         )
-        for name, times in (("slow", (4, 6, 9)), ("fast", (2, 2, 9)))
+        for name, times in (
+            ("slow bf16", (4, 6, 9)),
+            ("ours bf16", (2, 2, 9)),
+            ("ours f32", (7, 7, 7)),
+        )
     }
     report = Report(options)
     report.times("group", results)
-    assert "2.00 (1.00-3.00)" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    slow, ours, _ = (
+        re.findall(r"\d\.\d\d \(.*?\)", line)
+        for line in printed.splitlines()
+        if line.startswith(("slow", "ours"))
+    )
+    # The ratio to the reference, and that to "ours" in the same precision.
+    assert slow == ["1.00 (1.00-1.00)", "2.00 (1.00-3.00)"]
+    assert ours == ["2.00 (1.00-3.00)", "1.00 (1.00-1.00)"]
     report.write("title")
-    assert len((tmp_path / "table.csv").read_text().splitlines()) == 7
+    assert len((tmp_path / "table.csv").read_text().splitlines()) == 10
     assert (tmp_path / "table.png").stat().st_size > 0
 
 

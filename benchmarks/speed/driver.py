@@ -9,6 +9,7 @@ import statistics
 import subprocess
 import sys
 from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
 
 from speed.command_line import make_parser
@@ -205,8 +206,17 @@ def reference_of(results, options):
     """Return the name of the program to compare all others with."""
     if not results:
         sys.exit("No program ran.")
-    wanted = options.reference
-    return wanted if wanted in results else next(iter(results))
+    if options.reference in results:
+        return options.reference
+    first = next(iter(results))
+    print(f"compared with {first!r}: no {options.reference!r}", file=sys.stderr)
+    return first
+
+
+def ours_of(results, name):
+    """Return the name of "ours" in the precision of a program, if it ran."""
+    names = f"ours {name.split()[-1]}", "ours"
+    return next((ours for ours in names if ours in results), None)
 
 
 def ratios(results, name, reference, clock):
@@ -281,16 +291,21 @@ class Report:
         clock = self.options.clock
         reference = reference_of(results, self.options)
         head = ["program", "CPU ms", "wall ms", f"ratio to {reference}"]
+        head.append("time / ours")
         rows = []
         for name, found in results.items():
             compared = ratios(results, name, reference, clock)
             self.shown.setdefault(group, {})[name] = compared
+            ours = ours_of(results, name)
             rows.append(
                 [
                     name,
                     spread([1e3 * t for t in found.values("cpu")], ".1f"),
                     spread([1e3 * t for t in found.values("wall")], ".1f"),
                     spread(compared, ".2f"),
+                    spread(ratios(results, ours, name, clock), ".2f")
+                    if ours
+                    else "-",
                     *(column(found) for column in columns.values()),
                 ]
             )
@@ -380,7 +395,7 @@ def bleu_column(options, references):
 
 
 def machine():
-    """Describe the processor, cores and memory of this computer."""
+    """Describe the revision, the day and this computer."""
     model, memory = platform.processor() or "unknown processor", ""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as lines:
@@ -392,7 +407,10 @@ def machine():
             memory = f", {int(next(lines).split()[1]) / 2**20:.0f} GiB"
     except OSError:
         pass
+    git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
+    revision = subprocess.run(git, capture_output=True, text=True).stdout
     return (
+        f"revision {revision.strip() or 'unknown'}, {date.today()}\n"
         f"machine: {model}, {os.cpu_count()} cores{memory}, "
         f"{platform.system()} {platform.machine()}, load "
         f"{os.getloadavg()[0]:.2f}"
