@@ -76,6 +76,9 @@ def atomic_path(
                 )
         temporary = path.with_name(partial_name(path.name))
         try:
+            # A link of this name would lead the writer to another file.
+            temporary.unlink(missing_ok=True)
+            temporary.touch(exist_ok=False)
             yield temporary
             sync(temporary)
             with around or contextlib.nullcontext():

@@ -5,8 +5,9 @@ import os
 import pytest
 
 from luong_keras.cli.main import main
+from luong_keras.data.corpus import COUNTS_FILE
 from luong_keras.data.corpus_writer import write_corpus
-from luong_keras.files.atomic_file import atomic_path
+from luong_keras.files.atomic_file import atomic_path, partial_name
 from luong_keras.files.folder_lock import lock_folder
 from luong_keras.files.path_checks import no_link
 from luong_keras.recipe.devices import ONE_DEVICE
@@ -89,7 +90,14 @@ def test_links_in_place_of_run_files_are_refused(
         assert secret.read_bytes() == content
 
 
-@pytest.mark.parametrize("name", ["source.txt", "target.ids.bin"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "source.txt",
+        "target.ids.bin",
+        pytest.param(partial_name(COUNTS_FILE), id="temporary"),
+    ],
+)
 def test_links_in_place_of_corpus_files_are_replaced(tmp_path, name):
     (tmp_path / "corpus").mkdir()
     secret, link = tmp_path / "secret", tmp_path / "corpus" / name
