@@ -22,8 +22,12 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # WMT test sets: one sentence per segment, surrounded by markup. Here only their
 # sources are read, for translation; `data/sources/tmx.py` reads pairs.
 _SEGMENTED = (".sgm", ".sgml", ".xml")
-_SEGMENT = re.compile(r"(?is)<seg\b[^>]*>(.*?)</seg>")
-_NO_SOURCE = re.compile(r"(?is)<(ref|hyp)\b.*?</\1>")
+# An element ends before the next tag of its name: otherwise the time would be
+# quadratic in the number of unclosed tags.
+_SEGMENT = re.compile(
+    r"(?i)<seg\b[^<>]*>([^<]*(?:<(?!/?seg\b)[^<]*)*)</seg\s*>"
+)
+_NO_SOURCE = re.compile(r"(?i)<(ref|hyp)\b[^<]*(?:<(?!/?\1\b)[^<]*)*</\1\s*>")
 
 
 def read_lines(path: str | Path, errors: str = "strict") -> Iterator[str]:
