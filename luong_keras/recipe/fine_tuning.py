@@ -212,7 +212,7 @@ def load_initial_weights(
     from luong_keras.models.translation_model import TranslationModel
     from luong_keras.training.weight_files import load_weights
 
-    if not run.initial_weights.exists():
+    if not no_link(run.initial_weights).exists():
         return
     parent = read_json(run.parent, "the parent of the run", "Use a new folder.")
     model = translation_model.model

@@ -5,6 +5,7 @@ import os
 import shutil
 import zlib
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import h5py
 import keras
@@ -12,6 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from luong_keras.files.atomic_file import atomic_path
+from luong_keras.files.path_checks import no_link
 
 _CHECKSUM = "luong_keras_crc32"
 _OTHER_WEIGHTS = "Choose other weights of the run: best, last or an epoch."
@@ -62,13 +64,13 @@ def load_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
         path: The file, written by Keras.
 
     Raises:
-        OSError: If the file is missing, damaged or cannot be read. The message
-            names it.
-        ValueError: If a weight is NaN or infinite. The message names the file
-            and the variable.
+        OSError: If the file is missing, damaged or cannot be read, or refers
+            to other files. The message names it.
+        ValueError: If a weight is NaN or infinite, or the file is a link. The
+            message names the file, and the variable.
     """
     with _explain_damage(path, f"Copy it again. {_OTHER_WEIGHTS}"):
-        _check_checksum(path)
+        _check_arrays(path)
         model.load_weights(path)
     for variable in model.variables:
         # Keras' `isfinite`, because NumPy's does not know bfloat16.
@@ -99,9 +101,10 @@ def _explain_damage(
         ) from error
 
 
-def _check_checksum(path: str | os.PathLike[str]) -> None:
-    """Check that the arrays of a file are those that were written."""
-    with h5py.File(path) as file:
+def _check_arrays(path: str | os.PathLike[str]) -> None:
+    """Check that the arrays are in this file, and those that were written."""
+    with h5py.File(no_link(path)) as file:
+        _list_arrays(file)  # refuses arrays of other files
         checksum = file.attrs.get(_CHECKSUM)
         if checksum is not None and checksum != _compute_checksum(file):
             raise OSError("its checksum differs")
@@ -121,7 +124,9 @@ def write_mean(
         mean: The file to write or to replace, atomically.
 
     Raises:
-        OSError: If a file is missing, damaged, or cannot be written.
+        OSError: If a file is missing or damaged, refers to other files, or
+            cannot be written.
+        ValueError: If a file is a link.
 
     Example:
         >>> import keras, tempfile
@@ -138,7 +143,7 @@ def write_mean(
     """
     for path in paths:
         with _explain_damage(path, "Remove it for a mean of the others."):
-            _check_checksum(path)
+            _check_arrays(path)
     with contextlib.ExitStack() as stack:
         files = [stack.enter_context(h5py.File(path)) for path in paths]
         temporary = stack.enter_context(atomic_path(mean))
@@ -166,7 +171,25 @@ def _compute_checksum(file: h5py.File) -> int:
 
 
 def _list_arrays(file: h5py.File) -> list[tuple[str, h5py.Dataset]]:
-    """Return all arrays with their names."""
+    """Return all arrays with their names.
+
+    Raises:
+        OSError: If an array may be in another file, which a file from
+            elsewhere could reveal.
+    """
     items: list[tuple[str, h5py.Dataset | h5py.Group]] = []
     file.visititems(lambda name, item: items.append((name, item)))
-    return [item for item in items if isinstance(item[1], h5py.Dataset)]
+    arrays = [item for item in items if isinstance(item[1], h5py.Dataset)]
+    outside = [name for name, a in arrays if a.external or a.is_virtual]
+
+    def visit(name: bytes, link: Any) -> None:
+        if link.type != h5py.h5l.TYPE_HARD:
+            outside.append(name.decode(errors="replace"))
+
+    # `visititems` leaves out links.
+    file.id.links.visit(visit, info=True)
+    if outside:
+        raise OSError(
+            f"{outside[0]!r} is a link, or its values are in another file"
+        )
+    return arrays

@@ -12,6 +12,7 @@ from luong_keras.files.folder_lock import lock_folder
 from luong_keras.files.path_checks import no_link
 from luong_keras.recipe.devices import ONE_DEVICE
 from luong_keras.recipe.evaluation import write_results
+from luong_keras.recipe.fine_tuning import load_initial_weights
 from luong_keras.recipe.preparation import read_prepared_text
 from luong_keras.recipe.resumption import session
 from luong_keras.report.contents import read_run
@@ -57,6 +58,7 @@ USES = [
     ("log.jsonl", write_log),
     ("snapshot.npz", lambda run: read_arrays(run.snapshot)),
     ("snapshot.npz", lambda run: write_arrays(run.snapshot, {}, {})),
+    ("initial.weights.h5", lambda run: load_initial_weights(None, run)),
     (".lock", lock),
     (".lock-owner.json", lock),
     ("report.html", write_page),

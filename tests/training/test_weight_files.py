@@ -49,6 +49,50 @@ def test_errors_of_damaged_files_name_the_file(path, harm):
         load_weights(model(), path)
 
 
+KERNEL = "layers/dense/vars/0"
+
+
+def soft_link(file, other):
+    file.copy(KERNEL, "kernel")
+    del file[KERNEL]
+    file[KERNEL] = h5py.SoftLink("/kernel")
+
+
+def external_link(file, other):
+    del file["layers"]
+    file["layers"] = h5py.ExternalLink(other, "layers")
+
+
+def external_data(file, other):
+    del file[KERNEL]
+    file.create_dataset(KERNEL, (2, 3), "f4", external=[(other, 0, 24)])
+
+
+def virtual_data(file, other):
+    del file[KERNEL]
+    layout = h5py.VirtualLayout((2, 3), "f4")
+    layout[:] = h5py.VirtualSource(other, KERNEL, (2, 3))
+    file.create_virtual_dataset(KERNEL, layout)
+
+
+@pytest.mark.parametrize(
+    "harm", [soft_link, external_link, external_data, virtual_data]
+)
+def test_arrays_of_other_files_are_not_read(path, harm):
+    other = shutil.copy(path, f"{path}.other")
+    with h5py.File(path, "r+") as file:
+        harm(file, other)
+    message = r"best\.weights\.h5'.*'layers.* is a link, or its values are in"
+    with pytest.raises(OSError, match=message):
+        load_weights(model(), path)
+    with pytest.raises(OSError, match=message):
+        write_mean([path, path], f"{path}.mean")
+    path.unlink()
+    path.symlink_to(other)
+    with pytest.raises(ValueError, match="Received: a link to"):
+        write_mean([path, path], f"{path}.mean")
+
+
 def test_flipped_bits_are_detected(tmp_path):
     paths = [tmp_path / f"{name}.weights.h5" for name in ("a", "b", "mean")]
     for path in paths[:2]:
