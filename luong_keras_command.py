@@ -14,6 +14,9 @@ if "luong_keras" not in sys.modules:
 
 def main(argv=None):
     """Run the command line; see `luong_keras.cli.main`."""
+    # The command does not import files of the working folder, which may be
+    # another person's run. Nor may the processes that it starts.
+    os.environ.setdefault("PYTHONSAFEPATH", "1")
     from luong_keras.cli.main import main
 
     return main(argv)

@@ -272,6 +272,18 @@ def test_help_and_version_load_no_large_package(module):
         assert not loaded & {"keras", "tensorflow", "jax", "torch", "numpy"}
 
 
+def test_processes_of_the_command_import_no_file_of_the_folder(tmp_path):
+    (tmp_path / "lazy_loader.py").write_text("print('imported')")
+    program = (
+        "import subprocess\n"
+        "from luong_keras_command import main\n"
+        "main(['--version'])\n"
+        "command = [sys.executable, '-m', 'luong_keras', '--version']\n"
+        f"subprocess.run(command, cwd={str(tmp_path)!r}, check=True)\n"
+    )
+    assert run_program(program) == f"{luong_keras.__version__}\n" * 2
+
+
 @pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "arguments", [["--help"], ["--version"], ["train", "--help"]]
