@@ -38,6 +38,7 @@ from luong_keras.data.text_files import (
     list_sources,
     text_files,
 )
+from luong_keras.files.path_checks import no_link
 from luong_keras.presets import PRESETS
 from luong_keras.recipe.processes import process_arguments
 from luong_keras.recipe.user_text import (
@@ -358,8 +359,8 @@ def _only_scoring_is_left(call: Call) -> bool:
     """
     run = RunFolder(call.folder)
     try:
+        epochs = len(no_link(run.log).read_bytes().splitlines())
         snapshot, last = run.snapshot.stat(), run.last_weights.stat()
-        epochs = len(run.log.read_bytes().splitlines())
     except OSError:  # no such file; the run itself reports other errors
         return False
     # The last weights are written at the end of training.
@@ -389,10 +390,9 @@ def _check_call(call: Call) -> None:
 def _continue_on_tensorflow(folder: Path) -> None:
     """Replace this process by one on TensorFlow that scores and exports."""
     print("Trained; TensorFlow scores and exports.", flush=True)
-    config = RunFolder(folder).config
     command = [sys.executable, "-m", "luong_keras", "train"]
     # The file has all settings, so it replaces those of the preset.
-    command += ["--preset", "demo", "--config", str(config)]
+    command += ["--preset", "demo", "--config", str(RunFolder(folder).config)]
     command += ["--run-dir", str(folder), "--backend", "tensorflow"]
     environment = os.environ | {"KERAS_BACKEND": "tensorflow"}
     # The new process filters TensorFlow's messages itself.

@@ -91,8 +91,9 @@ def prepare_tokenizers(corpus: Corpus, config: RunConfig, run: RunFolder):
 
 def requested_sizes(run: RunFolder) -> tuple[int, int] | None:
     """Return the sizes from which the vocabularies were learnt, if known."""
+    origin_path = no_link(run.corpus / _ORIGIN_FILE)
     try:
-        _, sizes, _ = json.loads((run.corpus / _ORIGIN_FILE).read_bytes())
+        _, sizes, _ = json.loads(origin_path.read_bytes())
     except (FileNotFoundError, ValueError):
         return None
     return tuple(sizes)

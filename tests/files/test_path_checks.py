@@ -5,6 +5,8 @@ import os
 import pytest
 
 from luong_keras.cli.main import main
+from luong_keras.cli.train import Call, _only_scoring_is_left
+from luong_keras.config import RunConfig
 from luong_keras.data.corpus import COUNTS_FILE
 from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.files.atomic_file import atomic_path, partial_name
@@ -15,6 +17,7 @@ from luong_keras.recipe.evaluation import write_results
 from luong_keras.recipe.fine_tuning import load_initial_weights
 from luong_keras.recipe.preparation import read_prepared_text
 from luong_keras.recipe.resumption import session
+from luong_keras.recipe.vocabularies import requested_sizes
 from luong_keras.report.contents import read_run
 from luong_keras.serving.export import export_saved_model
 from luong_keras.training.epoch_logs import JsonLinesLog
@@ -42,6 +45,10 @@ def write_page(run):
         temporary.write_text("new")
 
 
+def only_scoring_is_left(run):
+    _only_scoring_is_left(Call(RunConfig(), run.path))
+
+
 USES = [
     ("config.json", lambda run: run.read_config()),
     ("config.json", lambda run: run.write_config({})),
@@ -56,6 +63,8 @@ USES = [
     ("sessions.jsonl", write_session),
     ("log.jsonl", lambda run: read_run(run.path)),
     ("log.jsonl", write_log),
+    ("log.jsonl", only_scoring_is_left),
+    ("corpus/vocabularies.json", requested_sizes),
     ("snapshot.npz", lambda run: read_arrays(run.snapshot)),
     ("snapshot.npz", lambda run: write_arrays(run.snapshot, {}, {})),
     ("initial.weights.h5", lambda run: load_initial_weights(None, run)),
