@@ -126,6 +126,13 @@ def _find_builder(
     with needs("tensorflow-datasets"):
         import tensorflow_datasets as tfds
     base, _, config = name.partition("/")
+    if ":" in base:
+        raise ValueError(
+            "Expected: the name of a set of TensorFlow Datasets, without a "
+            f"namespace or version. Received: {base!r}. Sets of a namespace "
+            "are code of others, which would be downloaded and run. Load the "
+            "set yourself, and train on its pairs."
+        )
     try:
         configs = tfds.builder_cls(base).builder_configs
     except tfds.core.DatasetNotFoundError as error:

@@ -56,6 +56,7 @@ def test_one_configuration_serves_both_directions(name):
         ("wmt14_translate/xx-en", ("de", "en"), "'de-en'.*'xx-en'"),
         ("mnist", ("de", "en"), "no translation feature"),
         ("no_such_set", ("de", "en"), "no set of this name"),
+        ("huggingface:wmt14", ("de", "en"), "'huggingface:wmt14'. Sets of"),
     ],
 )
 def test_errors_list_what_is_available(name, languages, message):
