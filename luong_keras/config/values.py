@@ -55,18 +55,24 @@ def config_from_dict(values: dict[str, Any], kind: type = RunConfig):
     """
     pydantic, leaves = _import_pydantic(), dict(_leaf_types(kind))
     received = leaf_values(values) if isinstance(values, Mapping) else {}
-    problems = [
-        _describe_wrong_value(name, value, leaves)
+    known = leaves.keys() | _sections(leaves)
+    wrong = [
+        name
         for name, value in received.items()
-        if not _fits(value, leaves.get(name))
+        if name in known and not _fits(value, leaves.get(name))
     ]
+    problems = [_describe_wrong_value(n, received[n], leaves) for n in wrong]
+    try:
+        config = pydantic.TypeAdapter(kind).validate_python(values)
+    except pydantic.ValidationError as error:
+        for problem in error.errors():
+            name = ".".join(str(part) for part in problem["loc"])
+            # Pydantic has an error for each type of a union.
+            if not f"{name}.".startswith(tuple(f"{n}." for n in wrong)):
+                problems.append(_describe_problem(problem, name, leaves))
     if problems:
         raise _settings_error(problems)
-    try:
-        return pydantic.TypeAdapter(kind).validate_python(values)
-    except pydantic.ValidationError as error:
-        problems = [_describe_problem(problem) for problem in error.errors()]
-        raise _settings_error(problems) from None
+    return config
 
 
 def leaf_values(values: Mapping[str, Any], prefix="") -> dict[str, Any]:
@@ -320,16 +326,11 @@ def describe_type(annotation) -> str:
 
 
 def _describe_wrong_value(name: str, value, leaves: Mapping[str, Any]) -> str:
-    inside = [leaf for leaf in leaves if leaf.startswith(f"{name}.")]
-    if inside:
-        return (
-            f"{name}: Expected settings of this section, such as {inside[0]}. "
-            f"Received: {value!r:.200}."
-        )
     if name not in leaves:
         return (
-            f"{name}: There is no such setting. Received: {value!r:.200}."
-            f"{did_you_mean(name, leaves)}"
+            f"{name}: Expected settings of this section, such as "
+            f"{next(n for n in leaves if n.startswith(name + '.'))}. "
+            f"Received: {value!r:.200}."
         )
     annotation = leaves[name]
     hint = ""
@@ -341,13 +342,16 @@ def _describe_wrong_value(name: str, value, leaves: Mapping[str, Any]) -> str:
     )
 
 
-def _describe_problem(problem: Mapping[str, Any]) -> str:
-    """Describe an error that pydantic found, in one line."""
-    name = ".".join(map(str, problem["loc"]))
-    message = f"{problem['msg']}. Received: {problem['input']!r:.200}."
-    if problem["type"] == "value_error":
-        message = str(problem["ctx"]["error"])
-    return f"{name}: {message}" if name else message
+def _describe_problem(
+    error: Mapping[str, Any], name: str, leaves: Mapping[str, Any]
+) -> str:
+    """Describe an error that pydantic found at `name`, in one line."""
+    if error["type"] == "value_error":
+        where = f"{name}: " if name else ""
+        return where + str(error["ctx"]["error"])
+    hint = "" if name in leaves else did_you_mean(name, leaves)
+    message = error["msg"].removesuffix(".")
+    return f"{name}: {message}. Received: {error['input']!r:.200}.{hint}"
 
 
 def _settings_error(problems: list[str]) -> ValueError:
