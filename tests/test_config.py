@@ -401,3 +401,9 @@ def test_configurations_are_immutable():
 def test_invalid_combinations_and_ranges_are_refused(assignments, message):
     with pytest.raises(ValueError, match=message):
         override(PRESETS["paper"], assignments)
+
+
+@pytest.mark.parametrize("name", ["dictionary", "shortlist"])
+def test_word_lists_are_files_or_none(name):
+    with pytest.raises(ValueError, match=f"a file as {name}, or none"):
+        DecodingConfig(**{name: ""})

@@ -408,7 +408,9 @@ def machine():
     except OSError:
         pass
     git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
-    revision = subprocess.run(git, capture_output=True, text=True).stdout
+    revision = ""
+    with contextlib.suppress(FileNotFoundError):
+        revision = subprocess.run(git, capture_output=True, text=True).stdout
     return (
         f"revision {revision.strip() or 'unknown'}, {date.today()}\n"
         f"machine: {model}, {os.cpu_count()} cores{memory}, "

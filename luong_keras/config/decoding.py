@@ -37,7 +37,8 @@ class DecodingConfig(Settings):
     # if more hypotheses finish, keep the best, or keep the first and end the
     # search (the authors' program)
     stack_keeps: Literal["best", "first"] = "best"
-    # "beam": the best hypotheses; "sampling": beam_size independent samples
+    # "beam": the best hypotheses; "sampling": independent random samples, as
+    # many as beam_size, or one if only the search is set to sampling
     search: Literal["beam", "sampling"] = "beam"
     # sampling: the number by which the logits are divided; below 1, probable
     # words become more probable
@@ -93,6 +94,12 @@ class DecodingConfig(Settings):
                 "max_beam_size must be at least beam_size. Received: "
                 f"max_beam_size={maximum} and beam_size={self.beam_size}."
             )
+        for name in ("dictionary", "shortlist"):
+            if getattr(self, name) == "":
+                raise ValueError(
+                    f"Expected: a file as {name}, or none. Received: an empty "
+                    "path."
+                )
         if (self.no_repeat_ngram or 1) > 8:
             raise ValueError(
                 "no_repeat_ngram must be 8 or less. Received: "

@@ -22,6 +22,7 @@ _READ_WITH: dict[str, tuple[str, ...]] = {
     "training.halvings_per_epoch": ("training.halving", *_HALVED_BY_EPOCH),
     "training.clip_counts_embeddings": ("training.clip_norm",),
     "data.filters.length_unit": ("data.filters.length_ratio",),
+    "data.columns": ("data.dataset", "files"),
     "decoding.temperature": ("decoding.search", "sampling"),
 }
 

@@ -314,8 +314,8 @@ def describe_type(annotation) -> str:
         return "one of " + ", ".join(map(repr, typing.get_args(annotation)))
     if typing.get_origin(annotation) in (types.UnionType, typing.Union):
         return " or ".join(map(describe_type, typing.get_args(annotation)))
-    if annotation is type(None):
-        return "null"
+    if annotation in (type(None), bool):
+        return "null" if annotation is type(None) else "true or false"
     if typing.get_origin(annotation) is tuple:
         first, *others = typing.get_args(annotation)
         if others != [...]:

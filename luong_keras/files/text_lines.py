@@ -27,6 +27,7 @@ _SEGMENTED = (".sgm", ".sgml", ".xml")
 _SEGMENT = re.compile(
     r"(?i)<seg\b[^<>]*>([^<]*(?:<(?!/?seg\b)[^<]*)*)</seg\s*>"
 )
+_TAG = re.compile(r"(?i)<(?:seg|ref|hyp)\b")
 _NO_SOURCE = re.compile(r"(?i)<(ref|hyp)\b[^<]*(?:<(?!/?\1\b)[^<]*)*</\1\s*>")
 
 
@@ -56,7 +57,14 @@ def read_lines(path: str | Path, errors: str = "strict") -> Iterator[str]:
     if not without_compression(path).lower().endswith(_SEGMENTED):
         yield from lines
         return
-    segments = _SEGMENT.findall(_NO_SOURCE.sub("", "\n".join(lines)))
+    text = _NO_SOURCE.sub("", "\n".join(lines))
+    segments, tags = _SEGMENT.findall(text), _TAG.findall(text)
+    if len(tags) != len(segments):
+        raise ValueError(
+            f"Expected: in {path}, a closing tag for each <seg>, <ref> and "
+            f"<hyp>. Received: {len(tags)} such tags around "
+            f"{pluralize(len(segments), 'source')}."
+        )
     if not segments:
         raise ValueError(
             f'Expected: segments in {path}, such as `<seg id="1">a '

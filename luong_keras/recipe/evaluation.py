@@ -1,5 +1,6 @@
 """Scores of a trained translator on test pairs."""
 
+import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from luong_keras.evaluation.translation_scores import (
     References,
     corpus_bleu,
 )
-from luong_keras.files.json_lines import read_json_lines, write_json_lines
+from luong_keras.files.atomic_file import explain_disk_errors
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.inference.translation import (
     ScoredTranslation,
@@ -250,7 +251,20 @@ def _map_references(
 
 def write_results(path: Path, results: dict[str, Any]) -> None:
     """Append the results to a file as one line of JSON."""
-    write_json_lines(path, [*read_json_lines(path, appended=True), results])
+    line = json.dumps(results, ensure_ascii=False).encode() + b"\n"
+    with (
+        explain_disk_errors(path, atomic=False),
+        path.open("ab+") as file,
+    ):
+        file.seek(0)
+        before = file.read()
+        start = before.rfind(b"\n") + 1
+        try:
+            json.loads(before[start:])
+            file.write(b"\n")
+        except ValueError:  # the incomplete line of a killed process, or none
+            file.truncate(start)
+        file.write(line)
 
 
 def format_results(results: dict[str, Any]) -> str:

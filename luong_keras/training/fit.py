@@ -273,14 +273,13 @@ class _RunCallbacks(keras.callbacks.CallbackList):
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
         self._epoch = epoch
-        if not self.leg[0] % self._steps:
-            super().on_epoch_begin(epoch, logs)
-            return
-        rate = current_rate(self.model.optimizer)
+        is_resumed = self.leg[0] % self._steps > 0
+        rate = current_rate(self.model.optimizer) if is_resumed else 0.0
         super().on_epoch_begin(epoch, logs)
-        if current_rate(self.model.optimizer) != rate:
-            # A callback has changed the rate of this epoch before.
-            self.model.optimizer.learning_rate = rate
+        variable = getattr(self.model.optimizer, "learning_rate", None)
+        if is_resumed and isinstance(variable, keras.Variable):
+            # Callbacks have changed the rate of this epoch before.
+            variable.assign(rate)
 
     def on_train_batch_begin(
         self, batch: int, logs: dict[str, Any] | None = None

@@ -70,7 +70,11 @@ def working_folder(tmp_path, monkeypatch):
         ),
         # Lists and null, in every spelling.
         *(
-            (flag, "demo", 'data.columns=["a","2"]')
+            (
+                f"{flag} --preset small-fast",
+                "small-fast",
+                'data.columns=["a","2"]',
+            )
             for flag in (
                 "--columns a 2",
                 "--data.columns a,2",
@@ -163,6 +167,12 @@ def test_text_replaces_that_of_a_run_on_a_corpus(capsys):
             "data.filters.length_ratio=…. Received: "
             "data.filters.length_unit='characters' with "
             "data.filters.length_ratio=None.",
+        ),
+        # The file is taken for the second column.
+        (
+            "--columns en pairs.tsv",
+            "columns has an effect only with data.dataset=files. Received: "
+            r"data.columns=\('en', 'pairs.tsv'\)",
         ),
         (
             "--set training.optimizer=sgd",

@@ -63,7 +63,9 @@ def test_results_are_appended_as_lines(tmp_path):
     # The incomplete line of a killed process is replaced.
     path.write_bytes(path.read_bytes()[:-3])
     write_results(path, {"bleu": 2.5})
-    assert read_json_lines(path) == [{"bleu": 1.5}, {"bleu": 2.5}]
+    path.write_bytes(path.read_bytes()[:-1])  # Only the line end is missing.
+    write_results(path, {"bleu": 3.5})
+    assert [line["bleu"] for line in read_json_lines(path)] == [1.5, 2.5, 3.5]
 
 
 class Pair(NamedTuple):

@@ -254,6 +254,7 @@ class _Client:
         is_cut = (beams > 0) & (beams < counts) & ~(columns["temperature"] > 0)
         # With a stack of its own, an export keeps more than a beam.
         if contract.n_best == contract.max_beam_size and is_cut.any():
+            self._known_contract = None
             expected = "`n_best` of at most `beam_size`"
             raise argument_error(expected, f"{counts} with {beams}")
         return Batches(request, contract, self._batch_size, self._attempts)
