@@ -523,6 +523,7 @@ def test_weights_out_of_range_are_refused():
 
 
 def run_exporter(monkeypatch, *arguments):
+    monkeypatch.setenv("PYTHONSAFEPATH", "1")  # The command sets it for good.
     monkeypatch.setattr(sys, "argv", [str(EXPORTER), *map(str, arguments)])
     runpy.run_path(str(EXPORTER), run_name="__main__")
 

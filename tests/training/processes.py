@@ -13,7 +13,8 @@ def in_a_process(module, folder, *names, **environment):
     """Start a process that calls the named functions of a module."""
     return subprocess.Popen(
         [sys.executable, "-m", f"tests.training.{module}", folder, *names],
-        env={**os.environ, **environment},
+        # Of the working folder.
+        env={**os.environ, "PYTHONSAFEPATH": "", **environment},
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
