@@ -290,8 +290,8 @@ class Report:
         columns = columns or {}
         clock = self.options.clock
         reference = reference_of(results, self.options)
-        head = ["program", "CPU ms", "wall ms", f"ratio to {reference}"]
-        head.append("time / ours")
+        head = ["program", "CPU ms", "wall ms"]
+        head += [f"ratio to {reference}", "time / ours"]
         rows = []
         for name, found in results.items():
             compared = ratios(results, name, reference, clock)

@@ -314,15 +314,14 @@ def describe_type(annotation) -> str:
         return "one of " + ", ".join(map(repr, typing.get_args(annotation)))
     if typing.get_origin(annotation) in (types.UnionType, typing.Union):
         return " or ".join(map(describe_type, typing.get_args(annotation)))
-    if annotation in (type(None), bool):
-        return "null" if annotation is type(None) else "true or false"
     if typing.get_origin(annotation) is tuple:
         first, *others = typing.get_args(annotation)
         if others != [...]:
             return f"[{', '.join(map(describe_type, [first, *others]))}]"
         part = describe_type(first)
         return f"a list of {f'({part})' if ' or ' in part else part}"
-    return annotation.__name__
+    names = {type(None): "null", bool: "true or false"}
+    return names.get(annotation, annotation.__name__)
 
 
 def _describe_wrong_value(name: str, value, leaves: Mapping[str, Any]) -> str:

@@ -1,4 +1,5 @@
 import dataclasses
+import errno
 import json
 from typing import NamedTuple
 
@@ -125,3 +126,12 @@ def test_one_warning_lists_truncated_lines(capsys):
     with_progress(scored, LINES, what="scoring")
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert line.startswith("scoring: 2 pairs (number 4, 6) were cut")
+
+
+def test_results_that_cannot_be_written_say_why(tmp_path, monkeypatch):
+    def refuse(path, *_, **__):
+        raise PermissionError(errno.EACCES, "denied", str(path))
+
+    monkeypatch.setattr("pathlib.Path.open", refuse)
+    with pytest.raises(PermissionError, match="results.jsonl could not be wri"):
+        write_results(tmp_path / "results.jsonl", {"bleu": 2.5})
