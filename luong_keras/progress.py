@@ -77,7 +77,7 @@ def no_output() -> Iterator[None]:
         ...     print("training")
     """
     with contextlib.ExitStack() as stack:
-        null = stack.enter_context(open(os.devnull, "w"))
+        null = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))
         stack.enter_context(contextlib.redirect_stdout(null))
         if _line_lock.acquire(blocking=False):
             stack.callback(_line_lock.release)

@@ -6,7 +6,16 @@ import pytest
 
 from luong_keras import progress
 from luong_keras.progress import progress_bar, with_bar
+from tests.programs import run_program
 from tests.terminals import terminal
+
+
+def test_discarded_output_may_have_any_character():
+    program = (
+        "from luong_keras.progress import no_output\n"
+        "with no_output():\n    print(chr(215))"
+    )
+    run_program(program, LC_ALL="POSIX", PYTHONUTF8="0", LUONG_KERAS_LAZY="1")
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import luong_keras
-from luong_keras.files.atomic_file import DISK_REASONS
+from luong_keras.files.atomic_file import DISK_ADVICE, DISK_REASONS
 from luong_keras.missing_package import KNOWN, missing_package
 from luong_keras.suggestions import did_you_mean
 
@@ -190,8 +190,7 @@ def _run_command(name: str, argv: list[str]) -> int:
             raise
         return _fail(
             program,
-            f"{error}: {reason}. Free some space, or make the folder "
-            "writable, and run the same command again.",
+            f"{error}: {reason}. {DISK_ADVICE}.",
         )
 
 

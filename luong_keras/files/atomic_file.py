@@ -14,7 +14,7 @@ from typing import Any
 from luong_keras.files.path_checks import no_link, output_file
 
 _PREFIX = ".partial-"
-# Errors of a full disk, a failed disk or one without permission to write.
+# Errors of a disk that is full, has failed, or cannot be written.
 DISK_REASONS = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the quota of the disk is used up",
@@ -23,7 +23,15 @@ DISK_REASONS = {
     errno.EROFS: "the file system is read-only",
     errno.EACCES: "there is no permission to write there",
     errno.EPERM: "there is no permission to write there",
+    **dict.fromkeys(
+        (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP),
+        "the file system cannot lock or replace files",
+    ),
 }
+DISK_ADVICE = (
+    "Free some space, make the folder writable, or use a folder on a local "
+    "disk, and run the same command again"
+)
 
 
 @contextlib.contextmanager
@@ -178,8 +186,7 @@ def explain_disk_errors(path: Path, atomic: bool = True) -> Iterator[None]:
             old = "could not be written"
         raise type(error)(
             error.errno,
-            f"{path} {old}: {reason}. Free some space, or make the folder "
-            "writable, and run the same command again",
+            f"{path} {old}: {reason}. {DISK_ADVICE}",
             str(error.filename or path),
         ) from error
 
@@ -203,7 +210,8 @@ def sync(path: Path) -> None:
             os.close(descriptor)
     except OSError as error:
         # Some file systems cannot sync a folder; others may not list it.
-        if error.errno not in (errno.EINVAL, errno.EACCES) or path.is_file():
+        ignored = errno.EINVAL, errno.EACCES, errno.EBADF, errno.ENOTSUP
+        if error.errno not in ignored or path.is_file():
             raise
 
 

@@ -49,8 +49,8 @@ def no_link(path: str | os.PathLike[str], in_place: bool = False) -> Path:
     Args:
         path: Path of the file, which need not exist.
         in_place: Whether an existing file will be changed. It must then belong
-            to the user of this process. Root, as in a container with a folder
-            of its host, may also change files of the folder's owner.
+            to the user of this process or to the owner of its folder: in a
+            container or on a network mount these can be other users.
 
     Raises:
         ValueError: If the file is a link, or of another user.
@@ -63,10 +63,8 @@ def no_link(path: str | os.PathLike[str], in_place: bool = False) -> Path:
             "copy in its place, or remove it."
         )
     if in_place and hasattr(os, "geteuid") and path.exists():
-        owner, allowed = path.stat().st_uid, {os.geteuid()}
-        if allowed == {0}:
-            allowed.add(path.absolute().parent.stat().st_uid)
-        if owner not in allowed:
+        owner, folder = path.stat().st_uid, path.absolute().parent
+        if owner not in (os.geteuid(), folder.stat().st_uid):
             raise ValueError(
                 f"Expected: {path}, which is changed in place, as a file of "
                 f"user {os.geteuid()}. Received: a file of user {owner}. Put "

@@ -253,7 +253,7 @@ def _processor_name() -> str:
 
 
 def _memory_size() -> str:
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(AttributeError, OSError, ValueError):  # Windows
         pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         return f"{pages / 1e9:.0f} GB"
     return ""

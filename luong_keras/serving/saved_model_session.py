@@ -163,6 +163,8 @@ def run_in_server_runtime(
             # The calling process may hold the GPU.
             env={
                 **os.environ,
+                # Packages that only this process's `sys.path` has.
+                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
                 "LUONG_KERAS_LAZY": "1",
                 "TF_CPP_MIN_LOG_LEVEL": "3",
                 "CUDA_VISIBLE_DEVICES": "",

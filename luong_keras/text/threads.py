@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import TypeVar
 
+from luong_keras.missing_package import needs
+
 Batch = TypeVar("Batch")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -107,11 +109,13 @@ def divide_cores(computations: int) -> None:
 
 
 def available_cores() -> int:
-    """Return the number of cores that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not available on this system
-        return os.cpu_count() or 1
+    """Return the number of cores that this process may use.
+
+    It respects affinity, the limits of a container and LOKY_MAX_CPU_COUNT.
+    """
+    with needs("loky"):
+        import loky
+    return loky.cpu_count()
 
 
 def batches_at_once() -> int:

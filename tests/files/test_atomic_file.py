@@ -83,6 +83,7 @@ def test_temporary_files_of_killed_processes_are_removed(tmp_path):
         (errno.ENOSPC, "the disk is full"),
         (errno.EROFS, "read-only"),
         (errno.EDQUOT, "quota"),
+        (errno.ENOSYS, "cannot lock or replace files. .* on a local disk"),
     ],
 )
 @pytest.mark.parametrize("place", ["write", "replace", "sync"])
@@ -113,7 +114,9 @@ def test_disk_errors_name_the_file_and_the_reason(
     assert path.read_text() == "old" and file_names(tmp_path) == ["note.txt"]
 
 
-@pytest.mark.parametrize("number", [errno.EINVAL, errno.EACCES, errno.EIO])
+@pytest.mark.parametrize(
+    "number", [errno.EINVAL, errno.EACCES, errno.EBADF, errno.EIO]
+)
 def test_folders_that_cannot_be_synced_are_no_error(
     tmp_path, monkeypatch, number
 ):

@@ -1,6 +1,7 @@
 """Links in run folders from elsewhere that lead to other files."""
 
 import os
+import pathlib
 
 import pytest
 
@@ -149,9 +150,27 @@ def test_files_of_other_users_are_not_changed_in_place(
     if use is write_log:  # replaces the file
         use(run)
         return
-    with pytest.raises(ValueError, match=f"Received: a file of user {user}"):
-        use(run)
+    with monkeypatch.context() as patches:
+        change_owner(patches, run.path, user + 2)
+        message = f"Received: a file of user {user}"
+        with pytest.raises(ValueError, match=message):
+            use(run)
     assert run.sessions.read_text() == before
+    # A file of the folder's owner may be changed, as on a network mount.
+    use(run)
+
+
+def change_owner(monkeypatch, folder, user):
+    """Pretend that a folder belongs to another user."""
+    stat = pathlib.Path.stat
+
+    def changed(path, **options):
+        found = stat(path, **options)
+        if path == folder:
+            return os.stat_result((*found[:4], user, *found[5:]))
+        return found
+
+    monkeypatch.setattr(pathlib.Path, "stat", changed)
 
 
 def test_folders_of_a_run_can_be_links(tmp_path):

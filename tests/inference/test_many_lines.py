@@ -12,7 +12,11 @@ import tensorflow as tf
 
 from luong_keras.inference import line_search, text_translator
 from luong_keras.text import threads
-from luong_keras.text.threads import batches_at_once, share_cores
+from luong_keras.text.threads import (
+    available_cores,
+    batches_at_once,
+    share_cores,
+)
 from luong_keras.translator import Translator
 from luong_keras.truncation import TruncationWarning
 from tests.serving.tiny_translator import tiny_translator
@@ -167,6 +171,11 @@ def test_cores_are_shared(monkeypatch, cores, batches, share):
     monkeypatch.setenv(name, "3")
     share_cores()
     assert os.environ[name] == "3", "the setting of the user"
+
+
+def test_cores_are_those_of_the_container(monkeypatch):
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
+    assert available_cores() == 1
 
 
 @pytest.mark.slow

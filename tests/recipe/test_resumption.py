@@ -1,5 +1,6 @@
 import importlib.metadata
 import json
+import os
 import re
 import signal
 import subprocess
@@ -302,12 +303,13 @@ def test_killed_sessions_are_recorded(tmp_path, monkeypatch):
     assert one == second and other["steps"] == 7
 
 
-def test_machines_are_described_without_metadata_of_packages(monkeypatch):
+def test_machines_are_described_without_metadata_and_sysconf(monkeypatch):
     def missing(name):
         raise importlib.metadata.PackageNotFoundError(name)
 
     # As with tensorflow-cpu, which installs the package `tensorflow`.
     monkeypatch.setattr(importlib.metadata, "version", missing)
+    monkeypatch.delattr(os, "sysconf")  # as on Windows
     software = describe_machine(ONE_DEVICE)["software"]
     assert f"tensorflow {tf.__version__}" in software
 

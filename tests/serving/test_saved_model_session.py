@@ -54,6 +54,17 @@ def test_processes_that_end_early_are_an_error(
         run_in_server_runtime(tmp_path, calls)
 
 
+def test_process_finds_packages_of_this_process_only(tmp_path, monkeypatch):
+    # As in a notebook that adds a folder of packages to `sys.path`.
+    added = tmp_path / "added"
+    added.mkdir()
+    (added / "sitecustomize.py").write_text("raise SystemExit('found')")
+    monkeypatch.syspath_prepend(added)
+    tf.saved_model.save(Endless(), str(tmp_path / "model"))
+    with pytest.raises(SavedModelError, match="found"):
+        run_in_server_runtime(tmp_path / "model", [])
+
+
 class Endless(tf.Module):
     """A model that counts for days."""
 
