@@ -11,6 +11,8 @@ from luong_keras.config.checks import check_integers
 from luong_keras.ops.batch_compaction import PerSentence
 from luong_keras.ops.masking import shapes_compatible
 
+_INT32 = -(2**31), 2**31 - 1
+
 
 def check_kinds(example, kind, objects):
     """Return the objects as a list; refuse other types and a single object."""
@@ -29,16 +31,15 @@ def check_kinds(example, kind, objects):
     return objects
 
 
-def check_lengths(name, lengths, batch, rows=None):
-    """Return the lengths as int32; check that they are (B,).
+def check_lengths(name, lengths, batch, rows=None, limits=_INT32):
+    """Return the lengths as int32; check that they are integers (B,).
 
     One number is repeated for each of the `rows`, a tensor (B, ...).
     """
     if rows is not None and np.ndim(lengths) == 0:
         lengths = check_integer(name, lengths, minimum=0)
         lengths = ops.broadcast_to(lengths, ops.shape(rows)[:1])
-    lengths = ops.cast(lengths, "int32")
-    shape = tuple(lengths.shape)
+    shape = tuple(ops.convert_to_tensor(lengths).shape)
     if not shapes_compatible(shape, (batch,)):
         raise ValueError(
             f"`{name}` must have one number per sentence, "
@@ -46,7 +47,7 @@ def check_lengths(name, lengths, batch, rows=None):
             f"{shape}. To use one number for all, pass "
             f"keras.ops.full(({batch or 'B'},), number)."
         )
-    return lengths
+    return check_counts(name, lengths, *limits, "one per sentence")
 
 
 def check_ids(size, **special_ids):
@@ -137,7 +138,8 @@ def check_counts(name, counts, minimum, maximum, description):
     if is_known and (
         values.ndim == 0
         or values.dtype.kind in "OSU"
-        or ((values < minimum) | (values > limit) | (values % 1 > 0)).any()
+        or not ((values >= minimum) & (values <= limit)).all()
+        or (values % 1 > 0).any()
     ):
         raise ValueError(
             f"Expected: `{name}`, an array of integers from {minimum} to "

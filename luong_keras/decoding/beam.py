@@ -271,8 +271,6 @@ class Beam(DecodingStrategy):
         if self.stack_keeps == "first":
             return full[:, 0]
         returned = self._num_returned(pool)
-        if state.bonus is not None and state.scorers.reranks is not True:
-            returned = self.stack_sizes  # a bonus may raise a score
         worst = last_score(pool, returned)
         maximum = ops.maximum(state.max_lengths, 1)[:, None]
         bound = state.scorers.score_upper_bound(scores[:, :1], maximum)

@@ -1,6 +1,8 @@
 """Beam search as one function."""
 
-from luong_keras.decoding.argument_checks import check_integer
+import numpy as np
+
+from luong_keras.decoding.argument_checks import check_integer, known_values
 from luong_keras.decoding.beam import Beam
 from luong_keras.decoding.scorers import LengthPenalty, Prefix
 from luong_keras.decoding.search import check_search, search
@@ -71,7 +73,11 @@ def beam_search(
         raise ValueError(
             "`prefix_lengths` needs a `prefix`. Received: prefix=None."
         )
-    prefixes = [] if prefix is None else [Prefix(prefix, prefix_lengths)]
+    prefixes = []
+    if prefix is not None:
+        prefixes = [Prefix(prefix, prefix_lengths)]
+        lengths = prefixes[0].lengths
+        _check_prefix(prefix, lengths, max_lengths, min_lengths, eos_id)
     return search(
         step,
         states,
@@ -84,3 +90,22 @@ def beam_search(
         eos_id=eos_id,
         pad_id=pad_id,
     )
+
+
+def _check_prefix(prefix, lengths, max_lengths, min_lengths, eos_id):
+    """Check that prefixes fit the limits, if the values are known."""
+    least = 1 if min_lengths is None else min_lengths
+    values = [*map(known_values, (prefix, lengths, max_lengths, least))]
+    if any(value is None for value in values):
+        return
+    prefix, lengths, max_lengths, least = values
+    places = np.arange(prefix.shape[1])
+    ends = (prefix == eos_id) & (places < lengths[:, None])
+    is_early = (ends & (places < np.reshape(least, (-1, 1)))).any()
+    if (lengths > max_lengths).any() or is_early:
+        raise ValueError(
+            "Expected: prefixes of at most `max_lengths` words, without </s> "
+            f"before `min_lengths` words. Received: lengths {lengths.tolist()} "
+            f"with max_lengths={max_lengths.tolist()}, min_lengths="
+            f"{least.tolist()}, </s> at {np.argwhere(ends).tolist()}."
+        )

@@ -67,7 +67,7 @@ def forced_decoding(
             f"shape {tuple(targets.shape)}."
         )
     batch, steps = ops.shape(targets)
-    lengths = check_lengths("lengths", lengths, batch)
+    lengths = check_lengths("lengths", lengths, batch, limits=(0, steps))
     first_ids = ops.full((batch, 1), bos_id, dtype="int32")
     inputs = ops.concatenate([first_ids, targets], axis=1)
     states = first_states(step, states, batch, steps)

@@ -102,7 +102,11 @@ class Sampling(IndependentSampler):
         suppressed = state.suppressed
         if suppressed is not None:
             forbidden = forbidden | suppressed
-        logits = gains / _expand(self.temperature, gains.dtype)
+        gains = ops.where(forbidden, NEVER, gains)
+        best = ops.maximum(ops.max(gains, axis=-1, keepdims=True), NEVER)
+        # Without the best gain, a division by a small number cannot overflow.
+        temperature = _expand(self.temperature, gains.dtype)
+        logits = (gains - best) / ops.maximum(temperature, 1e-30)
         logits = ops.where(forbidden, NEVER, logits)
         if self._samples_all_words:
             return logits
@@ -139,17 +143,17 @@ class Sampling(IndependentSampler):
         """Draw one word per hypothesis by inverting the cumulative weights."""
         weights = ops.exp(logits - ops.max(logits, axis=-1, keepdims=True))
         weights = ops.where(logits > NEVER / 2, weights, 0.0)
-        cumulative = ops.cumsum(weights, axis=-1)
+        # A parallel sum may rise and fall between words of weight 0.
+        cumulative = ops.where(weights > 0, ops.cumsum(weights, axis=-1), -1.0)
         hypotheses = ops.arange(self.num_hypotheses, dtype="int32")
         seeds = ops.reshape(ops.cast(self.seeds, "int32"), (-1, 1))
         numbers = uniform(seeds, hypotheses, state.position)
         # The rounding of the product is smaller than 1 - `numbers`.
-        threshold = (
-            ops.cast(numbers, cumulative.dtype)[..., None]
-            * cumulative[..., -1:]
+        threshold = ops.cast(numbers, cumulative.dtype)[..., None] * ops.max(
+            cumulative, axis=-1, keepdims=True
         )
-        words = ops.sum(ops.cast(cumulative <= threshold, "int32"), axis=-1)
-        return ops.minimum(words, state.vocabulary_size - 1)
+        reached = ops.cast(cumulative > threshold, "int32")
+        return ops.cast(ops.argmax(reached, axis=-1), "int32")
 
 
 def _expand(value, dtype):

@@ -58,7 +58,6 @@ SEARCH_OPTIONS = {
 }
 # The options of a beam. The older signatures have only these.
 BEAM_OPTIONS = tuple(SEARCH_OPTIONS)[:5]
-LEAST_TEMPERATURE = 0.01  # below, the most probable word is drawn anyway
 Option = Any  # one value, or one per line
 Lines = Iterable[str | bytes]
 

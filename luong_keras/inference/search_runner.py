@@ -21,7 +21,6 @@ from luong_keras.decoding.scorers import (
 from luong_keras.decoding.search import check_search, search
 from luong_keras.decoding.strategy import DecodingStrategy, Hypotheses
 from luong_keras.inference.search_options import (
-    LEAST_TEMPERATURE,
     SEARCH_OPTIONS,
 )
 from luong_keras.tables import pluralize
@@ -337,10 +336,9 @@ class SearchRunner:
         )
         is_sampled = limits["max_lengths"] > 0
         counts = tf.where(is_sampled, counts, 1)
-        temperature = tf.maximum(options["temperature"], LEAST_TEMPERATURE)
         return Sampling(
             tf.reduce_max(counts),
-            tf.where(is_sampled, temperature, 1.0),
+            tf.where(is_sampled, options["temperature"], 1.0),
             options["top_k"],
             options["top_p"],
             _sampling_seeds(text, options["seed"]),

@@ -89,6 +89,7 @@ class TranslationGraph(tf.Module):
                 translation_model.config,
                 source_tokenizer,
                 target_tokenizer,
+                getattr(strategy, "num_hypotheses", 1),
             )
         self.unknown_words = UnknownWords(
             decoding.dictionary, decoding.alignment_step, source_tokenizer

@@ -115,10 +115,12 @@ class Shortlist(tf.Module):
         config: The configuration of the model.
         source_tokenizer: Tokenizer of the source language.
         target_tokenizer: Tokenizer of the target language.
+        num_hypotheses: The number of hypotheses of a strategy other than that
+            of the settings.
 
     Raises:
         ValueError: If the lexicon has no token of the vocabularies, or if the
-            target vocabulary has fewer tokens than the beam size plus 2.
+            target vocabulary has fewer tokens than the hypotheses plus 2.
     """
 
     def __init__(
@@ -127,13 +129,15 @@ class Shortlist(tf.Module):
         config: ModelConfig,
         source_tokenizer: Tokenizer,
         target_tokenizer: Tokenizer,
+        num_hypotheses: int = 1,
     ) -> None:
         super().__init__()
         self.size = config.target_vocabulary_size
         special = config.target_pad_id, config.bos_id, config.eos_id
         # The first words include the special tokens, so that their places in
         # the shortlist are their ids.
-        min_words = (decoding.max_beam_size or decoding.beam_size) + 2
+        beam_size = decoding.max_beam_size or decoding.beam_size
+        min_words = max(beam_size, num_hypotheses) + 2
         target_words = vocabulary_of(target_tokenizer)
         # SentencePiece places single bytes first.
         first = max(

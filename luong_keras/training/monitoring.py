@@ -180,7 +180,7 @@ class ReduceOnPlateau(BestEpoch):
         monitor: The key of the value in the logs of an epoch.
         mode: `"min"` or `"max"`, the better direction.
         factor: The factor that multiplies the rate.
-        patience: The epochs without improvement before the rate may fall.
+        patience: The epochs without improvement before the one that lowers it.
         min_delta: A better value must be better by more than this.
         min_rate: The lowest rate that the callback sets.
 

@@ -102,8 +102,8 @@ def rate_halved_by_iteration(
     An epoch is a given number of updates, whatever the data. From the end of
     epoch `finetune_epoch` on, the rate falls after each update whose number
     (from 1) is a multiple of the number of updates in `epoch_fraction` epochs:
-    epoch `finetune_epoch` + 1 is the first with a smaller rate, as in section
-    4.1.
+    epoch `finetune_epoch` + 1 (with 0, epoch 2) is the first that begins with a
+    smaller rate, as in section 4.1.
 
     Args:
         initial_rate: The rate of the first epoch.
@@ -122,7 +122,7 @@ def rate_halved_by_iteration(
         [1.0, 0.5, 0.25, 0.125]
     """
     period = max(math.floor(iterations_per_epoch * epoch_fraction), 1)
-    first = math.ceil(finetune_epoch * iterations_per_epoch)
+    first = max(math.ceil(finetune_epoch * iterations_per_epoch), 1)
     halvings = step // period - (first - 1) // period
     return initial_rate * factor ** max(halvings, 0)
 
@@ -306,9 +306,21 @@ class LearningRateHalving(keras.callbacks.Callback):
     ) -> None:
         """Set the rate of this batch."""
         assert self._first_rate is not None  # since `on_epoch_begin`
-        rate = self._rule(
-            self._first_rate, self._epoch * self._steps + batch, self._steps
+        # Keras calls this once for the steps of one execution.
+        end = min(batch + self.model.steps_per_execution, self._steps)
+        first = self._epoch * self._steps
+        rate, *others = (
+            self._rule(self._first_rate, first + step, self._steps)
+            for step in range(batch, max(end, batch + 1))
         )
+        if others and others[-1] != rate:
+            raise ValueError(
+                "Expected: one rate for all batches of an execution. Received: "
+                f"steps_per_execution={self.model.steps_per_execution}, and "
+                f"the rate falls from {rate:g} within batches {batch} to "
+                f"{end - 1} of an epoch. Compile with a number that divides "
+                "the batches between two halvings, such as 1."
+            )
         # Only if it changes, because `self.model` copies the state on JAX.
         if rate != self._rate:
             self.model.optimizer.learning_rate = rate

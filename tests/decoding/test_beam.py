@@ -350,6 +350,15 @@ def test_prefix_with_end_symbol_forces_the_translation():
     )
     score = sum(symbol_log_probabilities(step, 5, (*words, EOS_ID)))
     check(found, [(score, words)], partial(step.alignment_rows, 5))
+    for contradiction in (
+        {"prefix": prefix, "min_lengths": 5},
+        {"prefix": prefix, "max_lengths": 4},
+        {"prefix": [[EOS_ID]]},
+    ):
+        with pytest.raises(ValueError, match="prefixes of at most `max_leng"):
+            beam_search(
+                step, step.states(5), **{"max_lengths": 9} | contradiction
+            )
 
 
 SOURCE = np.array([[4, 5, 6, 7, 8], [5, 8, 4, 0, 0]])

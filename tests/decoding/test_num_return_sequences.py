@@ -139,6 +139,7 @@ class Praise(Scorer):
     """A scorer whose bonus may raise a score."""
 
     per_sentence = ()
+    reranks = True
 
     def bonus(self, states, position, vocabulary_size):
         return ops.ones(vocabulary_size)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from luong_keras.decoding import sampling
 from luong_keras.decoding.sampling import Sampling
 from luong_keras.decoding.scorers import Scorer
 from luong_keras.decoding.search import search
@@ -126,9 +127,23 @@ def test_top_k_column_of_zeros_keeps_top_p():
     assert len(found[1]) < len(loose[1])
 
 
-def test_a_small_temperature_is_greedy():
+def test_rounding_of_sums_draws_no_excluded_word(monkeypatch):
+    step, cumsum = ToyStep(SIZE, seed=3), ops.cumsum
+    # As in sums of blocks, which may fall between words of weight 0.
+    dips = 0.2 * (np.arange(SIZE) % 2 == 0)
+    monkeypatch.setattr(
+        sampling.ops, "cumsum", lambda x, axis: cumsum(x, axis) - dips
+    )
+    seeds = np.arange(NUM_SAMPLES, dtype="int32")
+    strategy = Sampling(1, top_k=1, seeds=seeds)
+    assert len(draw_samples(step, strategy, 3)[1]) == 1
+
+
+@pytest.mark.parametrize("temperature", [1e-3, 1e-30, 1e-50])
+def test_a_small_temperature_is_greedy(temperature):
     step = ToyStep(30, seed=4)
-    greedy = search(step, step.states(3, 5), Sampling(1, 1e-3), [7, 7], 7)
+    strategy = Sampling(1, temperature)
+    greedy = search(step, step.states(3, 5), strategy, [7, 7], 7)
     top = search(step, step.states(3, 5), Sampling(1, top_k=1), [7, 7], 7)
     assert np.array_equal(*map(ops.convert_to_numpy, (greedy.ids, top.ids)))
 

@@ -40,6 +40,9 @@ def test_lengths_must_be_one_per_sentence(run_search, lengths):
     with refused("`min_lengths` must have one number per", "(2,)", f"{shape}"):
         run_search(STEP, STATES, [5, 5], 5, min_lengths=lengths)
     run_search(STEP, STATES, np.array([5, 5]), 5)
+    for wrong in ([2.7, 3], [float("nan"), 5]):
+        with refused("`max_lengths`, an array of integers", f"{wrong}"):
+            run_search(STEP, STATES, wrong, 5)
 
 
 @every_search

@@ -261,6 +261,13 @@ def test_a_strategy_without_ids_may_have_a_shortlist(make):
     assert other.translate(SENTENCES) == one.translate(SENTENCES)
 
 
+def test_a_strategy_and_a_shortlist_need_enough_words(make):
+    one = make()
+    models = one.translation_model, one.source_tokenizer, one.target_tokenizer
+    with pytest.raises(ValueError, match="vocabulary of at least 402 tokens"):
+        TextTranslator(*models, one.decoding, strategy=Beam(400))
+
+
 def test_special_ids_of_the_model_keep_their_positions(make):
     one = make()
     config = one.translation_model.config

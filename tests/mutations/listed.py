@@ -291,8 +291,8 @@ MUTATIONS = [
     Mutation(
         "a sample that does not see its temperature",
         "decoding/sampling.py",
-        "logits = gains / _expand(self.temperature, gains.dtype)",
-        "logits = gains",
+        "(gains - best) / ops.maximum(temperature, 1e-30)",
+        "gains - best",
         ("tests/decoding/test_sampling.py",),
     ),
     Mutation(
@@ -341,8 +341,8 @@ MUTATIONS = [
     Mutation(
         "sizes above the size of the beam",
         "decoding/argument_checks.py",
-        "(values < minimum) | (values > limit)",
-        "(values < minimum)",
+        "(values >= minimum) & (values <= limit)",
+        "(values >= minimum)",
         ("tests/decoding/test_wrong_numbers.py",),
     ),
     Mutation(

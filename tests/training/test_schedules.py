@@ -181,23 +181,42 @@ def test_a_rate_below_the_lowest_one_stays_on_a_plateau():
     assert float(plateau.model.optimizer.learning_rate) == pytest.approx(0.1)
 
 
+@pytest.mark.skipif(
+    keras.backend.backend() == "torch",
+    reason="Keras on torch runs one step per execution",
+)
+def test_rates_within_an_execution_are_equal():
+    def train(halvings_per_epoch):
+        schedule = LearningRateHalving(1, halvings_per_epoch)
+        model = small_model(1.0, steps_per_execution=2)
+        rows = np.zeros((4, 1))
+        model.fit(rows, rows, batch_size=1, callbacks=[schedule], verbose=0)
+
+    train(2)
+    with pytest.raises(ValueError, match="=2, and the rate falls from 0.5"):
+        train(4)
+
+
+@pytest.mark.parametrize("finetune_epoch", [0, 2])
 @pytest.mark.parametrize("epoch_fraction", [1.0, 0.5])
 @pytest.mark.parametrize("steps", [6, 7])
-def test_halving_follows_the_authors_program(steps, epoch_fraction):
+def test_halving_follows_the_authors_program(
+    steps, epoch_fraction, finetune_epoch
+):
     # loops as in the description of the program
     period = int(steps * epoch_fraction)
     after_epoch, by_iteration, rates = 1.0, 1.0, []
     for iteration in range(1, 6 * steps + 1):
         rates.append((after_epoch, by_iteration))
         epoch = -(-iteration // steps)
-        if epoch > 2 and iteration % period == 0:
+        if epoch > finetune_epoch and iteration % period == 0:
             after_epoch *= 0.5
-        if iteration / steps >= 2 and iteration % period == 0:
+        if iteration / steps >= finetune_epoch and iteration % period == 0:
             by_iteration *= 0.5
     assert rates == [
-        (
-            rate_halved_after_epoch(1.0, step, steps, 2, epoch_fraction),
-            rate_halved_by_iteration(1.0, step, steps, 2, epoch_fraction),
+        tuple(
+            rule(1.0, step, steps, finetune_epoch, epoch_fraction)
+            for rule in (rate_halved_after_epoch, rate_halved_by_iteration)
         )
         for step in range(6 * steps)
     ]

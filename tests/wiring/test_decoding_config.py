@@ -403,7 +403,7 @@ def test_options_per_sentence_reach_sampling(translators, searches):
         tf.constant(LINES),
         option_tensors(
             4,
-            temperature=[0.0, 1.5, 99.0, -1.0],
+            temperature=[0.0, 0.001, 99.0, -1.0],
             n_best=[0, 2, 0, 0],
             beam_size=[0, 1, 2, 0],
             top_k=[-1, 0, 5, -1],
@@ -420,7 +420,7 @@ def test_options_per_sentence_reach_sampling(translators, searches):
     assert kind == "Sampling"
     assert choice["num_hypotheses"] == 2
     assert choice["counts"] == [1, 2, 1, 1]
-    assert choice["temperature"] == [1.0, 1.5, 1.0, 1.0]
+    np.testing.assert_allclose(choice["temperature"], [1.0, 0.001, 1.0, 1.0])
     assert choice["top_k"] == [7, 0, 5, 7]
     np.testing.assert_allclose(choice["top_p"], [0.75, 0.5, 1.0, 0.75])
     mixed = [SEEDS[3000][0], SEEDS[0][1], SEEDS[0][2], SEEDS[3000][3]]
