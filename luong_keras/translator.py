@@ -79,9 +79,9 @@ class Translator(TextTranslator):
         Args:
             run_folder: The folder of the run, or the folders of several runs
                 with the same vocabularies, which form an ensemble.
-            weights: `"best"`, `"last"`, `"average"` or an epoch such as
-                `"epoch-7"` whose file the run has. When None, the weights
-                that it scored and exported, `training.final_weights`.
+            weights: `"best"`, `"last"` or an epoch such as `"epoch-7"` whose
+                file the run has. When None, the weights that it scored and
+                exported, `training.final_weights`.
             decoding: The search settings; those of the first run when None.
             precision: Precision of the computation, as
                 `ModelConfig.precision`; that of the run when None.

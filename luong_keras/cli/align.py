@@ -63,7 +63,7 @@ class Align:
     # maximum number of words or subwords to read per side; default: each run's
     # decoding.max_source_length
     max_source_length: Option[int | None] = None
-    # best, last, average, or an epoch such as epoch-7; default: the weights
+    # best, last, or an epoch such as epoch-7; default: the weights
     # that each run scored and exported, by default the best
     weights: Option[str | None] = None
 

@@ -48,7 +48,7 @@ class Evaluate:
     references: Option[UseAppendAction[tuple[tuple[Path, ...], ...]]] = ()
     # another run, or a file of translations, to compare with by a paired test
     baseline: Option[Path | None] = None
-    # best, last, average, or an epoch such as epoch-7; default: the weights
+    # best, last, or an epoch such as epoch-7; default: the weights
     # that the run scored and exported, by default the best
     weights: Option[str | None] = None
     # scores in addition to BLEU: chrf, ter, exact_match, or BLEU in a

@@ -36,7 +36,7 @@ class Export:
     ]
     # folder to make; its name is the version, a number
     output: Path
-    # best, last, average, or an epoch such as epoch-7; default: the weights
+    # best, last, or an epoch such as epoch-7; default: the weights
     # that the run scored and exported, by default the best
     weights: Option[str | None] = None
     # settings of the search; default: the run's

@@ -35,7 +35,7 @@ class Lexicon:
     pairs: int = 100_000
     # minimum number of times that two words must be aligned
     min_count: int = 1
-    # best, last, average, or an epoch such as epoch-7; default: the weights
+    # best, last, or an epoch such as epoch-7; default: the weights
     # that the run scored and exported, by default the best
     weights: Option[str | None] = None
 

@@ -32,7 +32,7 @@ class Score:
     files: Positional[tuple[Path, ...]]
     # the folder of the run
     run_dir: Path
-    # best, last, average, or an epoch such as epoch-7; default: the weights
+    # best, last, or an epoch such as epoch-7; default: the weights
     # that the run scored and exported, by default the best
     weights: Option[str | None] = None
     # maximum number of words or subwords to read per side; default: the run's

@@ -49,7 +49,7 @@ class Translate:
     # UTF-8 files, one sentence per line, plain or compressed (.gz, .xz, .zst
     # or .bz2); default: standard input
     files: Option[Positional[tuple[Path, ...]]] = ()
-    # best, last, average, or an epoch such as epoch-7; default: the weights
+    # best, last, or an epoch such as epoch-7; default: the weights
     # that the run scored and exported, by default the best
     weights: Option[str | None] = None
     # settings of the search; default: the run's

@@ -90,8 +90,6 @@ class TrainingConfig(Settings):
     # number of latest epochs whose weights stay in the run folder, as
     # checkpoints/epoch-007.weights.h5
     keep: Natural = 0
-    # number of latest epochs whose mean weights become average.weights.h5
-    average_epochs: Count | None = None
     # metric that chooses the best epoch: bleu (in the tokenization of the
     # target language, or in one of sacreBLEU's, as bleu:zh), chrf, ter,
     # exact_match, token_accuracy, loss, or a user-defined one. auto: bleu, or
@@ -101,14 +99,9 @@ class TrainingConfig(Settings):
     # number of epochs in a row without a better one after which training ends
     patience: Count | None = None
     # weights that are scored and exported at the end
-    final_weights: Literal["best", "last", "average"] = "best"
+    final_weights: Literal["best", "last"] = "best"
 
     def _check(self) -> None:
-        if self.final_weights == "average" and self.average_epochs is None:
-            raise ValueError(
-                "final_weights='average' needs average_epochs, which writes "
-                "these weights. Received: average_epochs=None."
-            )
         if self.sampled_softmax is not None and self.label_smoothing:
             raise ValueError(
                 "label_smoothing needs the logits of all words. Received: "

@@ -40,6 +40,10 @@ SHORT_NAMES = {
     "length_penalty": ("decoding.length_penalty",),
 }
 
+# The removed settings that version 0.3.0 wrote, and their values without
+# effect.
+_REMOVED = {"training.average_epochs": None}
+
 
 def config_to_dict(config) -> dict[str, Any]:
     """Return a configuration as nested dictionaries, ready for JSON."""
@@ -49,12 +53,17 @@ def config_to_dict(config) -> dict[str, Any]:
 def config_from_dict(values: dict[str, Any], kind: type = RunConfig):
     """Build a configuration of type `kind` from nested dictionaries.
 
+    Removed settings that had no effect are left out.
+
     Raises:
         ValueError: For an unknown name or a value of the wrong type; the
             message has the full name of each.
     """
     pydantic, leaves = _import_pydantic(), dict(_leaf_types(kind))
-    received = leaf_values(values) if isinstance(values, Mapping) else {}
+    received: dict[str, Any] = {}
+    if isinstance(values, Mapping):
+        values = _without_removed(values)
+        received = leaf_values(values)
     known = leaves.keys() | _sections(leaves)
     wrong = [
         name
@@ -195,10 +204,39 @@ def read_values(path: str | Path) -> dict[str, Any]:
             f"Expected: sections of settings in {path}, such as `model:` with "
             f"`units: 512` below it. Received: {type(values).__name__}."
         )
-    leaves = leaf_values(values)
+    leaves = _without_removed(leaf_values(values))
     for name in leaves:
         _full_names(name, f"{name} in {path}")
     return leaves
+
+
+def _without_removed(
+    values: Mapping[str, Any], prefix: str = ""
+) -> dict[str, Any]:
+    """Leave out removed settings, of dictionaries that may be nested.
+
+    Raises:
+        ValueError: If one of them had an effect.
+    """
+    kept = {}
+    for name, value in values.items():
+        full_name = f"{prefix}{name}"
+        if full_name not in _REMOVED:
+            is_section = isinstance(value, Mapping)
+            kept[name] = (
+                _without_removed(value, f"{full_name}.")
+                if is_section
+                else value
+            )
+        elif value != _REMOVED[full_name]:
+            raise _settings_error(
+                [
+                    f"{full_name} has been removed. Expected: no such setting, "
+                    f"or {json.dumps(_REMOVED[full_name])}, which has no "
+                    f"effect. Received: {value!r:.200}."
+                ]
+            )
+    return kept
 
 
 # Names and types.

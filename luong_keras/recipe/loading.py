@@ -37,9 +37,9 @@ def load_run(
     Args:
         run_folder: The folder of the run, or the folders of several runs with
             the same vocabularies.
-        weights: `"best"`, `"last"`, `"average"` or an epoch such as
-            `"epoch-7"`; by default the weights that each run scores and
-            exports, its `training.final_weights`.
+        weights: `"best"`, `"last"` or an epoch such as `"epoch-7"`; by default
+            the weights that each run scores and exports, its
+            `training.final_weights`.
         decoding: The search settings; by default those of the first run.
         precision: The precision of the computation; by default each run's.
 

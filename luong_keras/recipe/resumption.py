@@ -51,7 +51,7 @@ MAY_CHANGE = (
     "data.processes",
     # How many translations are shown.
     "training.samples",
-    # How many epochs' weights are kept, besides those that an average needs.
+    # How many epochs' weights are kept.
     "training.keep",
     # Epochs without improvement are counted with or without a patience: with
     # more patience, an ended run continues as if it had begun with it.

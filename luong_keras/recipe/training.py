@@ -304,16 +304,9 @@ def weight_files(
     """
     if not writes:
         return []
-    averaging = training.average_epochs is not None
     return [
         BestWeights(run.best_weights, metric.key, metric.mode, model),
-        EpochWeights(
-            run.checkpoints,
-            training.keep,
-            training.average_epochs,
-            run.average_weights if averaging else None,
-            model,
-        ),
+        EpochWeights(run.checkpoints, training.keep, model),
     ]
 
 

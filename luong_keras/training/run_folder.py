@@ -20,7 +20,7 @@ OTHER_TEXT = (
     "began with. Put the old files back, or use a new folder for a new run."
 )
 # Names of weights that do not belong to one numbered epoch.
-WEIGHTS = ("best", "last", "average")
+WEIGHTS = ("best", "last")
 _SUFFIX = ".weights.h5"
 _EPOCH = re.compile(r"epoch-(\d+)")
 
@@ -108,9 +108,6 @@ class RunFolder:
     )
     best_weights = _Content("best.weights.h5", "the weights of the best epoch")
     last_weights = _Content("last.weights.h5", "the weights of the last epoch")
-    average_weights = _Content(
-        "average.weights.h5", "the mean of several epochs"
-    )
     checkpoints = _Content("checkpoints", "the weights of single epochs")
     log = _Content("log.jsonl", "the results of each epoch")
     results = _Content("results.jsonl", "scores with their signatures")
@@ -206,8 +203,8 @@ class RunFolder:
         """Find a weight file by the name of the weights.
 
         Args:
-            name: `"best"`, `"last"`, `"average"`, or an epoch, counted from 1,
-                such as `"epoch-7"`.
+            name: `"best"`, `"last"`, or an epoch, counted from 1, such as
+                `"epoch-7"`.
 
         Returns:
             The file.
@@ -259,8 +256,7 @@ class RunFolder:
         if not names:
             return "Has the run finished its first epoch?"
         return (
-            f"{self.path} has {', '.join(names)}. "
-            "`training.keep` and `training.average_epochs` keep more."
+            f"{self.path} has {', '.join(names)}. `training.keep` keeps more."
         )
 
     def tree(self) -> str:

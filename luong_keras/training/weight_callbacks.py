@@ -2,7 +2,6 @@
 
 import os
 import re
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,7 @@ import keras
 from luong_keras.config.checks import check_integers
 from luong_keras.training.monitoring import BestEpoch
 from luong_keras.training.run_folder import epoch_path
-from luong_keras.training.weight_files import (
-    check_name,
-    save_weights,
-    write_mean,
-)
+from luong_keras.training.weight_files import check_name, save_weights
 
 _EPOCHS_UNTIL_REPORT = 3
 _NAME = re.compile(r"epoch-(\d+)\.weights\.h5")
@@ -99,20 +94,16 @@ class BestWeights(BestEpoch):
 
 
 class EpochWeights(keras.callbacks.Callback):
-    """Callback that keeps the weights of recent epochs and writes their mean.
+    """Callback that keeps the weights of recent epochs.
 
     After each epoch it writes the weights to a file such as
-    `epoch-007.weights.h5` if they are needed, then the mean, and then removes
-    older files of epochs that are no longer needed. It does not change other
-    files of the folder. A resumed run leaves the same files.
+    `epoch-007.weights.h5`, and removes older files of epochs that are no longer
+    kept. It does not change other files of the folder. A resumed run leaves the
+    same files.
 
     Args:
         folder: The folder of the files.
         keep: The number of latest epochs whose weights stay.
-        average_epochs: The number of latest epochs whose mean is computed, in
-            float64; fewer at the beginning of a run. Their files stay as long
-            as the mean needs them. `None` for no mean.
-        average_path: The file of the mean, ending in `.weights.h5`.
         model: The model whose weights to save, if it differs from the trained
             model and shares its layers.
 
@@ -128,63 +119,23 @@ class EpochWeights(keras.callbacks.Callback):
         self,
         folder: str | os.PathLike[str],
         keep: int = 0,
-        average_epochs: int | None = None,
-        average_path: str | os.PathLike[str] | None = None,
         model: keras.Model | None = None,
     ) -> None:
         super().__init__()
         check_integers(minimum=0, keep=keep)
-        check_integers(optional=True, average_epochs=average_epochs)
-        if (average_epochs is None) != (average_path is None):
-            raise ValueError(
-                "`average_epochs` and `average_path` go together. Received: "
-                f"average_epochs={average_epochs}, "
-                f"average_path={average_path!r}."
-            )
-        if average_path is not None:
-            check_name(average_path)
         self.folder = Path(folder)
         self.keep = keep
-        self.average_epochs = average_epochs
-        self.average_path = average_path
         self._saved_model = model
 
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Save the weights, write the mean, and remove old files."""
+        """Save the weights, and remove old files."""
         number = epoch + 1
-        mean_epochs = _last_epochs(self.average_epochs or 0, number)
-        needed = {*_last_epochs(self.keep, number), *mean_epochs}
-        if number in needed:
+        if self.keep:
             path = epoch_path(self.folder, number)
             save_weights(self._saved_model or self.model, path)
-        if mean_epochs:
-            self._write_mean(mean_epochs)
-        self._remove_before(number, needed)
-
-    def _write_mean(self, numbers: list[int]) -> None:
-        assert self.average_path is not None  # since the constructor
-        paths = [epoch_path(self.folder, number) for number in numbers]
-        existing = [path for path in paths if path.exists()]
-        if len(existing) < len(paths):
-            missing = ", ".join(p.name for p in paths if p not in existing)
-            warnings.warn(
-                f"Expected {missing} in {self.folder} for the mean. Received: "
-                "no such file. The mean is of the others.",
-                stacklevel=2,
-            )
-        if existing:
-            write_mean(existing, self.average_path)
-
-    def _remove_before(self, number: int, needed: set[int]) -> None:
         for path in self.folder.glob("epoch-*"):
             match = _NAME.fullmatch(path.name)
-            epoch = int(match[1]) if match else number
-            if epoch < number and epoch not in needed:
+            if match and int(match[1]) <= number - max(self.keep, 1):
                 path.unlink(missing_ok=True)
-
-
-def _last_epochs(count: int, number: int) -> list[int]:
-    """Return the last `count` epochs, or fewer, up to epoch `number`."""
-    return list(range(max(1, number - count + 1), number + 1))

@@ -1,15 +1,13 @@
-"""Writing, reading and averaging of Keras weight files."""
+"""Writing and reading of Keras weight files."""
 
 import contextlib
 import os
-import shutil
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import h5py
 import keras
-import ml_dtypes
 import numpy as np
 
 from luong_keras.files.atomic_file import atomic_path
@@ -69,7 +67,7 @@ def load_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
         ValueError: If a weight is NaN or infinite, or the file is a link. The
             message names the file, and the variable.
     """
-    with _explain_damage(path, f"Copy it again. {_OTHER_WEIGHTS}"):
+    with _explain_damage(path):
         _check_arrays(path)
         model.load_weights(path)
     for variable in model.variables:
@@ -85,9 +83,7 @@ def load_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
 
 
 @contextlib.contextmanager
-def _explain_damage(
-    path: str | os.PathLike[str], remedy: str
-) -> Iterator[None]:
+def _explain_damage(path: str | os.PathLike[str]) -> Iterator[None]:
     """Name the file in an error, and the remedy."""
     try:
         yield
@@ -97,7 +93,8 @@ def _explain_damage(
     except (OSError, KeyError, RuntimeError) as error:
         raise OSError(
             "Expected: weights that Keras has written. Received: "
-            f"{os.fspath(path)!r}, which cannot be read ({error}). {remedy}"
+            f"{os.fspath(path)!r}, which cannot be read ({error}). Copy it "
+            f"again. {_OTHER_WEIGHTS}"
         ) from error
 
 
@@ -108,57 +105,6 @@ def _check_arrays(path: str | os.PathLike[str]) -> None:
         checksum = file.attrs.get(_CHECKSUM)
         if checksum is not None and checksum != _compute_checksum(file):
             raise OSError("its checksum differs")
-
-
-def write_mean(
-    paths: Sequence[str | os.PathLike[str]], mean: str | os.PathLike[str]
-) -> None:
-    """Write the mean of several weight files of one model.
-
-    The mean is computed in float64 and rounded to the type of the weights. No
-    model changes.
-
-    Args:
-        paths: The files. Arrays of other than floating-point numbers come from
-            the last one.
-        mean: The file to write or to replace, atomically.
-
-    Raises:
-        OSError: If a file is missing or damaged, refers to other files, or
-            cannot be written.
-        ValueError: If a file is a link.
-
-    Example:
-        >>> import keras, tempfile
-        >>> folder = tempfile.mkdtemp()
-        >>> model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
-        >>> paths = [f"{folder}/{name}.weights.h5" for name in "abc"]
-        >>> for path, value in zip(paths, (1.0, 4.0)):
-        ...     model.layers[0].set_weights([np.array([[value]]), np.zeros(1)])
-        ...     model.save_weights(path)
-        >>> write_mean(paths[:2], paths[2])
-        >>> model.load_weights(paths[2])
-        >>> float(model.layers[0].kernel[0, 0])
-        2.5
-    """
-    for path in paths:
-        with _explain_damage(path, "Remove it for a mean of the others."):
-            _check_arrays(path)
-    with contextlib.ExitStack() as stack:
-        files = [stack.enter_context(h5py.File(path)) for path in paths]
-        temporary = stack.enter_context(atomic_path(mean))
-        shutil.copyfile(paths[-1], temporary)
-        with h5py.File(temporary, "r+") as result:
-            for name, array in _list_arrays(result):
-                # HDF5 stores bfloat16 as raw bytes.
-                is_bfloat16 = array.attrs.get("dtype") == "bfloat16"
-                dtype = ml_dtypes.bfloat16 if is_bfloat16 else array.dtype
-                if is_bfloat16 or array.dtype.kind == "f":
-                    arrays = [file[name][()].view(dtype) for file in files]
-                    total = sum(array.astype("float64") for array in arrays)
-                    mean_array = (total / len(files)).astype(dtype)
-                    array[...] = mean_array.view(array.dtype)
-            result.attrs[_CHECKSUM] = _compute_checksum(result)
 
 
 def _compute_checksum(file: h5py.File) -> int:

@@ -112,7 +112,6 @@ def test_each_name_loads_its_weights(run, translator, tmp_path):
     copy.checkpoints.mkdir()
     paths = {
         "last": copy.last_weights,
-        "average": copy.average_weights,
         "epoch-7": copy.checkpoints / "epoch-007.weights.h5",
     }
     for number, path in enumerate(paths.values(), start=1):
@@ -128,9 +127,9 @@ def test_each_name_loads_its_weights(run, translator, tmp_path):
         np.testing.assert_array_equal(found(name), bias + number)
     np.testing.assert_array_equal(found(), bias)
     settings = copy.read_config()
-    settings["training"] |= {"average_epochs": 2, "final_weights": "average"}
+    settings["training"] |= {"final_weights": "last"}
     copy.config.write_text(json.dumps(settings))
-    np.testing.assert_array_equal(found(), bias + 2)
+    np.testing.assert_array_equal(found(), bias + 1)
 
 
 def standard_input(content):

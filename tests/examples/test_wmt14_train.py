@@ -213,15 +213,15 @@ def test_an_interrupted_run_ends_like_an_uninterrupted_one(
     assert_equal_runs(folder, full_run)
 
 
-def test_an_interrupted_run_has_the_same_averages(
+def test_an_interrupted_run_keeps_the_same_weights(
     command, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(
         "luong_keras.recipe.stages.export_saved_model", lambda t, f, **_: f
     )
     settings = [
-        "training.average_epochs=2",
-        *("training.final_weights=average", "training.patience=9"),
+        "training.keep=2",
+        *("training.final_weights=last", "training.patience=9"),
     ]
     changed = [*command[:-1], "--set", *settings, command[-1]]
     whole, folder = tmp_path / "whole", tmp_path / "run"
@@ -229,13 +229,9 @@ def test_an_interrupted_run_has_the_same_averages(
     code, output = interrupt(changed, folder)
     assert code == 75, output[-3000:]
     run_here(changed, folder)
-    names = (
-        *("average", "last"),
-        *("checkpoints/epoch-001", "checkpoints/epoch-002"),
-    )
-    for name in names:
+    for name in ("last", "checkpoints/epoch-001", "checkpoints/epoch-002"):
         assert_equal(weights(folder, name), weights(whole, name))
     (result,) = RunFolder(folder).results.read_text().splitlines()
-    assert json.loads(result)["weights"] == "average"
+    assert json.loads(result)["weights"] == "last"
     run_here(changed, folder)
     assert len(RunFolder(folder).results.read_text().splitlines()) == 1

@@ -110,7 +110,6 @@ def test_resumed_runs_report_the_finished_epochs(run, capsys):
     [
         ("training.batch_size=64", "training.batch_size: 128 → 64"),
         ("training.seed=2", "training.seed: 1 → 2"),
-        ("training.average_epochs=3", "training.average_epochs: None → 3"),
         ("model.attention.half_width=5", "model.attention.half_width: 10 → 5"),
         ("data.train_size=9", "data.train_size: None → 9"),
     ],

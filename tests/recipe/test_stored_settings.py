@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from luong_keras.config import DecodingConfig, RunConfig
-from luong_keras.config.values import config_to_dict
+from luong_keras.config.values import config_to_dict, read_values, with_values
 from luong_keras.files.path_checks import safe_join
 from luong_keras.recipe.resumption import (
     check_resumable,
@@ -20,6 +20,8 @@ from luong_keras.text.loading import load_tokenizer
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
 
+# Settings of version 0.3.0: a value without effect, and another one.
+REMOVED = [("training.average_epochs", None, 3)]
 LINES = "door Tor 0.2\ndoor Tür 0.7\n"
 
 
@@ -66,6 +68,24 @@ def test_runs_of_other_versions_are_refused(run):
     run.config.write_text(json.dumps(values))
     with pytest.raises(ValueError, match="averaged: .* Correct the setting in"):
         run_config(run.path)
+
+
+@pytest.mark.parametrize("name, value, other", REMOVED)
+def test_runs_of_older_versions_have_removed_settings(run, name, value, other):
+    run.write_config(config_to_dict(RunConfig()))
+    section, last = name.split(".")
+    values = json.loads(run.config.read_text())
+    values[section][last] = value
+    run.config.write_text(json.dumps(values))
+    assert run_config(run.path) == RunConfig()
+    assert with_values(RunConfig(), read_values(run.config)) == RunConfig()
+    values[section][last] = other
+    run.config.write_text(json.dumps(values))
+    message = f"{name} has been removed. .*Received: {other}"
+    for read in (run_config, read_values):
+        path = run.path if read is run_config else run.config
+        with pytest.raises(ValueError, match=message):
+            read(path)
 
 
 def test_word_lists_may_be_compressed(run, tmp_path):

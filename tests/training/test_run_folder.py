@@ -52,7 +52,7 @@ def test_errors_name_the_missing_configuration(tmp_path):
 
 def test_weights_are_found_by_name(tmp_path):
     run = RunFolder(tmp_path)
-    for path in (*(run.best_weights, run.last_weights, run.average_weights),):
+    for path in (run.best_weights, run.last_weights):
         path.touch()
     run.checkpoints.mkdir()
     for number in (7, 1234):
@@ -60,7 +60,6 @@ def test_weights_are_found_by_name(tmp_path):
     names = {
         "best": "best.weights.h5",
         "last": "last.weights.h5",
-        "average": "average.weights.h5",
         "epoch-7": "checkpoints/epoch-007.weights.h5",
         "epoch-007": "checkpoints/epoch-007.weights.h5",
         "epoch-1234": "checkpoints/epoch-1234.weights.h5",
@@ -72,13 +71,12 @@ def test_weights_are_found_by_name(tmp_path):
 @pytest.mark.parametrize(
     "name, error, message",
     [
-        ("avrage", ValueError, "epoch-7, those of an epoch. Received: avrage"),
-        ("avrage", ValueError, "mean average\\? .* has best, epoch-003. "),
+        ("lst", ValueError, "epoch-7, those of an epoch. Received: lst"),
+        ("lst", ValueError, "mean last\\? .* has best, epoch-003. "),
         ("epoch-", ValueError, "Received: epoch-"),
         ("../best", ValueError, "Received: ../best"),
         ("epoch-7", FileNotFoundError, "epoch-007.weights.h5. .* has best, "),
-        ("average", FileNotFoundError, "average.weights.h5.*average_epochs"),
-        ("last", FileNotFoundError, "`training.average_epochs` keep more"),
+        ("last", FileNotFoundError, "last.weights.h5.*`training.keep` keeps"),
     ],
 )
 def test_errors_of_missing_weights_list_the_alternatives(

@@ -11,11 +11,7 @@ import numpy as np
 import pytest
 
 from luong_keras.training.snapshot_file import read_arrays, write_arrays
-from luong_keras.training.weight_files import (
-    load_weights,
-    save_weights,
-    write_mean,
-)
+from luong_keras.training.weight_files import load_weights, save_weights
 
 
 def model():
@@ -85,43 +81,23 @@ def test_arrays_of_other_files_are_not_read(path, harm):
     message = r"best\.weights\.h5'.*'layers.* is a link, or its values are in"
     with pytest.raises(OSError, match=message):
         load_weights(model(), path)
-    with pytest.raises(OSError, match=message):
-        write_mean([path, path], f"{path}.mean")
     path.unlink()
     path.symlink_to(other)
     with pytest.raises(ValueError, match="Received: a link to"):
-        write_mean([path, path], f"{path}.mean")
+        load_weights(model(), path)
 
 
 def test_flipped_bits_are_detected(tmp_path):
-    paths = [tmp_path / f"{name}.weights.h5" for name in ("a", "b", "mean")]
-    for path in paths[:2]:
-        save_weights(model(), path)
-    write_mean(paths[:2], paths[2])
-    for path in paths:
-        loaded = model()
-        load_weights(loaded, path)
-        content = bytearray(path.read_bytes())
-        kernel = loaded.get_weights()[0].tobytes()
-        content[content.index(kernel) + 2] ^= 1
-        path.write_bytes(content)
-        with pytest.raises(OSError, match=r"read \(its checksum differs"):
-            load_weights(model(), path)
-    with pytest.raises(OSError, match=r"a\.weights\.h5.*Remove it for a mean"):
-        write_mean(paths[:2], paths[2])
-
-
-def test_the_mean_of_bfloat16_weights(tmp_path):
-    paths = [tmp_path / f"{name}.weights.h5" for name in ("a", "b", "mean")]
-    mean = keras.Sequential(
-        [keras.Input((1,)), keras.layers.Dense(1, dtype="bfloat16")]
-    )
-    for path, kernel in zip(paths, (1.0, 4.0), strict=False):
-        mean.layers[0].kernel.assign([[kernel]])
-        save_weights(mean, path)
-    write_mean(paths[:2], paths[2])
-    load_weights(mean, paths[2])
-    assert float(mean.layers[0].kernel[0, 0]) == 2.5
+    path = tmp_path / "a.weights.h5"
+    save_weights(model(), path)
+    loaded = model()
+    load_weights(loaded, path)
+    content = bytearray(path.read_bytes())
+    kernel = loaded.get_weights()[0].tobytes()
+    content[content.index(kernel) + 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(OSError, match=r"read \(its checksum differs"):
+        load_weights(model(), path)
 
 
 def test_full_disks_are_reported_before_writing(tmp_path, monkeypatch):

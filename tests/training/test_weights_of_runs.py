@@ -1,4 +1,4 @@
-"""Weights of recent epochs, their mean, and early stopping."""
+"""Weights of recent epochs, and early stopping."""
 
 import keras
 import numpy as np
@@ -73,13 +73,7 @@ def run(folder, *others, patience=3, keep=2, epochs=10):
     """Train, and return the model and the numbers of the epochs."""
     model = build_model()
     saved = model.layers[0]
-    weights = EpochWeights(
-        folder / "checkpoints",
-        keep,
-        3,
-        folder / "average.weights.h5",
-        model=saved,
-    )
+    weights = EpochWeights(folder / "checkpoints", keep, model=saved)
     callbacks = [Bleu(), weights, StopOnPlateau(patience), *others]
     history = fit(
         model,
@@ -124,11 +118,9 @@ def check_equal_runs(folder, other, model, other_model):
         arrays([*other_model.variables, *other_model.optimizer.variables]),
     )
     assert names(folder) == names(other)
-    for name in (
-        "average.weights.h5",
-        *(f"checkpoints/{name}" for name in names(folder)),
-    ):
-        check_equal(read(folder / name), read(other / name))
+    for name in names(folder):
+        path = f"checkpoints/{name}"
+        check_equal(read(folder / path), read(other / path))
     states = [
         Snapshot.read(f / "snapshot.npz").callbacks for f in (folder, other)
     ]
@@ -143,28 +135,10 @@ def uninterrupted(tmp_path_factory):
     return folder, model
 
 
-def mean(folder, numbers):
-    """Compute the mean of the files of some epochs with NumPy."""
-    found = [
-        read(folder / "checkpoints" / f"epoch-{number:03d}.weights.h5")
-        for number in numbers
-    ]
-    return [
-        np.mean(np.stack(values).astype("float64"), axis=0).astype("float32")
-        for values in zip(*found, strict=True)
-    ]
-
-
-@pytest.mark.parametrize(
-    "keep, kept",
-    [(0, [5, 6, 7]), pytest.param(4, [4, 5, 6, 7], marks=pytest.mark.slow)],
-)
-def test_the_last_epochs_are_averaged_and_kept(tmp_path, keep, kept):
+@pytest.mark.parametrize("keep", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_the_last_epochs_are_kept(tmp_path, keep):
     model, _ = run(tmp_path, keep=keep)
-    assert epochs_kept(tmp_path) == kept
-    check_equal(
-        read(tmp_path / "average.weights.h5"), mean(tmp_path, [5, 6, 7])
-    )
+    assert epochs_kept(tmp_path) == [4, 5, 6, 7][-keep:]
     last = tmp_path / "checkpoints" / "epoch-007.weights.h5"
     check_equal(read(last), arrays(model.layers[0].weights))
 
@@ -188,12 +162,11 @@ def test_killed_runs_resume_to_the_same_files_and_epoch(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["save_weights", "write_mean"])
 def test_failed_writes_are_repeated_on_resuming(
-    tmp_path, uninterrupted, monkeypatch, name
+    tmp_path, uninterrupted, monkeypatch
 ):
     folder, model = uninterrupted
-    original, calls = getattr(weight_callbacks, name), []
+    original, calls = weight_callbacks.save_weights, []
 
     def call(*arguments):
         calls.append(arguments)
@@ -201,7 +174,7 @@ def test_failed_writes_are_repeated_on_resuming(
             raise OSError("the disk is full")
         return original(*arguments)
 
-    monkeypatch.setattr(weight_callbacks, name, call)
+    monkeypatch.setattr(weight_callbacks, "save_weights", call)
     with pytest.raises(OSError, match="the disk is full"):
         run(tmp_path)
     resumed, _ = run(tmp_path)
@@ -277,22 +250,10 @@ def test_other_files_are_not_removed(tmp_path):
     assert names(tmp_path) == sorted(others)
 
 
-def test_a_missing_file_of_the_mean_raises_a_warning(tmp_path):
-    path = tmp_path / "average.weights.h5"
-    callback = EpochWeights(tmp_path, 0, 2, path)
-    callback.set_model(build_model())
-    with pytest.warns(UserWarning, match="epoch-004.weights.h5 in .* others"):
-        callback.on_epoch_end(4)
-    assert path.exists()
-
-
 @pytest.mark.parametrize(
     "make, message",
     [
         (lambda: EpochWeights("c", keep=-1), "keep=-1"),
-        (lambda: EpochWeights("c", average_epochs=0), "average_epochs=0"),
-        (lambda: EpochWeights("c", 0, 2), "average_path=None"),
-        (lambda: EpochWeights("c", 0, 2, "a.h5"), "path='a.h5'"),
         (lambda: StopOnPlateau(0), "patience=0"),
         (lambda: StopOnPlateau(1).on_epoch_end(0, {}), "'val_bleu'"),
     ],

@@ -120,7 +120,6 @@ DEFAULTS = {
         "samples": 5,
         "max_skipped": 0,
         "keep": 0,
-        "average_epochs": None,
         "metric": "auto",
         "patience": None,
         "final_weights": "best",

@@ -165,7 +165,6 @@ EXPECTED = {
     "best.monitor": "val_bleu",
     "best.mode": "max",
     "epochs.keep": 0,
-    "epochs.average_epochs": None,
     "plateau.patience": None,
     "plateau.monitor": "val_bleu",
     "plateau.mode": "max",
@@ -233,7 +232,6 @@ TRAINING_ROWS = {
         {"nonfinite.max_skipped": 7, "optimizer.on_nonfinite": "skip"},
     ),
     "keep": ({"keep": 3}, {"epochs.keep": 3}),
-    "average_epochs": ({"average_epochs": 4}, {"epochs.average_epochs": 4}),
     "metric": (
         {"metric": "ter"},
         {
@@ -343,10 +341,9 @@ def test_validation_results_can_be_the_metric(run_of, metric, key, mode):
     assert values_of_run(run) == EXPECTED | changed
 
 
-def test_averages_are_written_next_to_the_best_weights(run_of):
-    run = run_of(configured({"training": {"average_epochs": 2}}))
+def test_the_kept_weights_are_those_of_the_served_model(run_of):
+    run = run_of(configured({"training": {"keep": 2}}))
     assert run.epochs.folder == run.folder.checkpoints
-    assert run.epochs.average_path == run.folder.average_weights
     assert run.epochs._saved_model.name == "translator"
 
 
