@@ -3,8 +3,6 @@
 import contextlib
 import os
 import signal
-import stat
-import sys
 import threading
 import time
 import warnings
@@ -20,9 +18,6 @@ from luong_keras.ops.devices import generator_states, set_generator_states
 from luong_keras.training.snapshot import Snapshot, check_states
 from luong_keras.training.snapshot_file import previous_path
 
-_HANGUP = getattr(signal, "SIGHUP", None)  # Windows has none.
-_SIGNALS = tuple(filter(None, (signal.SIGINT, signal.SIGTERM, _HANGUP)))
-
 
 class StopOnSignal(keras.callbacks.Callback):
     """Callback that stops after a batch, at a signal or a deadline.
@@ -32,10 +27,7 @@ class StopOnSignal(keras.callbacks.Callback):
     main thread; in another thread the callback ignores signals.
 
     With a snapshot path, `luong_keras.training.fit.fit` can resume the run from
-    exactly this batch. After SIGHUP, of a closed terminal, only files receive
-    further output; it is ignored if the process ignores it, as under `nohup`.
-    SIGUSR1, on systems that have it, requests a snapshot; the run then
-    continues.
+    exactly this batch.
 
     If several processes train together, all must stop after the same batch:
     they agree every `agree_every` batches.
@@ -60,7 +52,7 @@ class StopOnSignal(keras.callbacks.Callback):
 
     def __init__(
         self,
-        signals: tuple[signal.Signals, ...] = _SIGNALS,
+        signals: tuple[signal.Signals, ...] = (signal.SIGINT, signal.SIGTERM),
         deadline: float | None = None,
         agree: Callable[[bool], bool] | None = None,
         agree_every: int = 10,
@@ -73,8 +65,6 @@ class StopOnSignal(keras.callbacks.Callback):
         self.agree_every = agree_every
         #: The signal that arrived, or None.
         self.received: signal.Signals | None = None
-        #: Whether a requested snapshot is not saved yet.
-        self.snapshot_wanted = False
         self._agreed = self._others_stop = False
         self._batch = -1
         self._previous_handlers: dict[signal.Signals, Any] = {}
@@ -82,18 +72,12 @@ class StopOnSignal(keras.callbacks.Callback):
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Install the handlers."""
         self.received = None
-        self.snapshot_wanted = self._agreed = self._others_stop = False
+        self._agreed = self._others_stop = False
         if threading.current_thread() is not threading.main_thread():
             return
         for number in self.signals:
-            if number == _HANGUP and signal.getsignal(number) == signal.SIG_IGN:
-                continue
             self._previous_handlers[number] = signal.signal(
                 number, self._handle_signal
-            )
-        if hasattr(signal, "SIGUSR1"):  # Windows has none.
-            self._previous_handlers[signal.SIGUSR1] = signal.signal(
-                signal.SIGUSR1, self._request_snapshot
             )
 
     def on_epoch_begin(
@@ -150,9 +134,6 @@ class StopOnSignal(keras.callbacks.Callback):
         if self.agree is not None:
             self._agreed = self.agree(self._should_stop)
 
-    def _request_snapshot(self, number: int, frame: Any) -> None:
-        self.snapshot_wanted = True
-
     def _handle_signal(self, number: int, frame: Any) -> None:
         self.received = signal.Signals(number)
         self.restore_handlers()
@@ -163,23 +144,6 @@ class StopOnSignal(keras.callbacks.Callback):
         )
         with contextlib.suppress(OSError):
             os.write(2, message.encode())
-        if number == _HANGUP:
-            # The shell of the closed terminal sends it once more.
-            handler = signal.signal(number, signal.SIG_IGN)
-            self._previous_handlers[self.received] = handler
-            _discard_output()
-
-
-def _discard_output() -> None:
-    """Discard output that is not for a file, because writing would fail."""
-    streams = {1, 2}
-    # A notebook's stream has no number, and a daemon may have no stream.
-    with contextlib.suppress(OSError, AttributeError):
-        streams.add(sys.stderr.fileno())
-    null = os.open(os.devnull, os.O_WRONLY)
-    for stream in streams:
-        if not stat.S_ISREG(os.fstat(stream).st_mode):
-            os.dup2(null, stream)
 
 
 class SnapshotCallback(keras.callbacks.Callback):
@@ -327,14 +291,14 @@ class SnapshotCallback(keras.callbacks.Callback):
     def on_train_batch_end(
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Save after every N batches, on request, or before the run stops."""
+        """Save after every N batches, or before the run stops."""
         if batch + 1 >= self._steps_per_epoch:
             self._generator_states = generator_states()
             return
         position = self._epoch * self._steps_per_epoch + batch + 1
         due = position // self.every_steps > self._start // self.every_steps
         stops = self.stop.stopping or self.model.stop_training
-        if due or self.stop.snapshot_wanted or stops:
+        if due or stops:
             self._save_snapshot(position)
 
     def on_epoch_end(
@@ -349,7 +313,6 @@ class SnapshotCallback(keras.callbacks.Callback):
             Snapshot.capture(
                 self.model, position, self.callbacks, self._steps_per_epoch
             ).write(self.path)
-        self.stop.snapshot_wanted = False
         if self.stop.stopping:
             # The signal may have arrived after `stop` checked in this batch.
             self.model.stop_training = True

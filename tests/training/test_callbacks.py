@@ -385,13 +385,11 @@ def test_the_next_fit_forgets_why_the_last_one_stopped():
     stop = StopOnSignal(signals=(), agree=lambda stopping: True, agree_every=1)
     stop.set_model(types.SimpleNamespace(stop_training=False))
     stop.on_train_batch_end(0)
-    stop.snapshot_wanted = True
     stop.received = signal.SIGTERM
     assert stop.stopping
     stop.on_train_begin()
     stop.restore_handlers()
-    assert not stop.stopping and not stop.snapshot_wanted
-    assert stop.received is None
+    assert not stop.stopping and stop.received is None
 
 
 def test_processes_that_never_agree_are_refused():
