@@ -32,10 +32,10 @@ def levels():
 LEVELS = levels()
 # Modules of `ops` import TensorFlow inside functions, for features that
 # `keras.ops` lacks: loops over several sequences, reading some rows of a
-# variable, and the replicas of the strategy that `training.mirrored` makes.
+# variable, and the replicas of a strategy.
 WITH_TENSORFLOW = (
     *("with_tensorflow", "text", "data", "inference", "serving"),
-    *("ops.loops", "ops.backends", "ops.devices", "training.mirrored"),
+    *("ops.loops", "ops.backends", "ops.devices"),
     *("models.microbatches", "recipe.devices"),
     "recipe.validation_callbacks",
 )

@@ -15,7 +15,6 @@ from luong_keras import OutputProjection, missing_package
 from luong_keras.layers import output_projection
 from luong_keras.missing_package import KNOWN, private_name
 from luong_keras.serving import check_saved_model
-from luong_keras.training import optimizers
 from luong_keras.training.optimizers import make_optimizer
 
 ROOT = Path(__file__).parents[1]
@@ -174,12 +173,6 @@ def missing_name_error(name, *advice):
             AttributeError,
         ),
         (
-            "keras.optimizers.Optimizer._all_reduce_sum_gradients",
-            "without `tf.distribute`",
-            lambda: make_optimizer().build([keras.Variable(1.0)]),
-            AttributeError,
-        ),
-        (
             "tensorflow.core.protobuf.saved_model_pb2",
             "",
             lambda: check_saved_model("models/1"),
@@ -194,7 +187,6 @@ def test_error_of_a_missing_name(monkeypatch, name, advice, call, error):
 
     monkeypatch.setattr(missing_package.pkgutil, "resolve_name", resolve)
     monkeypatch.setattr(keras.backend, "backend", lambda: "torch")
-    monkeypatch.setattr(optimizers, "replica_count", lambda: 2)
     with missing_name_error(name, advice):
         call()
 

@@ -100,12 +100,8 @@ class Train:
     # including those of several processes; after jax, tensorflow scores and
     # exports the model. Default: tensorflow
     backend: Option[Literal["tensorflow", "jax"] | None] = None
-    # with tensorflow, mirrored: train on several devices of this machine, each
-    # with a share of each batch
-    strategy: Option[Literal["mirrored"] | None] = None
-    # number of devices of this machine, with --backend jax or --strategy
-    # mirrored; default: all GPUs, or the CPU as one device. Otherwise one
-    # device trains
+    # number of devices of this machine, with --backend jax; default: all GPUs,
+    # or the CPU as one device. With tensorflow one device trains
     devices: Option[int | None] = None
     # file of settings in YAML or JSON, such as the config.json of another run
     config: Option[Path | None] = None
@@ -159,7 +155,6 @@ class Call(NamedTuple):
         folder: Folder of the run.
         stop_after: Seconds after which the call stops; None for the whole run.
         backend: Backend of training, `"tensorflow"` or `"jax"`.
-        strategy: TensorFlow's strategy for several devices, `"mirrored"`.
         devices: Number of devices, None for all.
     """
 
@@ -167,7 +162,6 @@ class Call(NamedTuple):
     folder: Path
     stop_after: float | None = None
     backend: str = "tensorflow"
-    strategy: str | None = None
     devices: int | None = None
 
 
@@ -215,7 +209,6 @@ def parse(argv: Sequence[str]) -> Call:
         arguments.run_dir or Path("runs", name or "demo"),
         stop_after,
         arguments.backend or os.environ.get("KERAS_BACKEND", "tensorflow"),
-        arguments.strategy,
         arguments.devices,
     )
 
@@ -337,7 +330,7 @@ def run(call: Call) -> int:
             enable_float64()
         run_devices = devices.jax_devices(call.devices)
     else:
-        run_devices = devices.tensorflow_devices(call.strategy, call.devices)
+        run_devices = devices.tensorflow_devices(call.devices)
     began = time.monotonic()
     trained = run_recipe(call.config, call.folder, call.stop_after, run_devices)
     # By a signal to a process, not at --stop-after. The same command continues.
@@ -378,11 +371,6 @@ def _check_call(call: Call) -> None:
         raise ImportError(
             "--backend jax needs JAX. Install it: pip install jax, for GPUs "
             "'jax[cuda12]'."
-        )
-    if call.backend == "jax" and call.strategy is not None:
-        raise ValueError(
-            f"--strategy {call.strategy} is TensorFlow's. On JAX --devices is "
-            "enough: leave it out."
         )
     at_least(1, **{"--devices": call.devices})
 

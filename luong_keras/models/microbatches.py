@@ -16,7 +16,6 @@ import keras
 import numpy as np
 
 from luong_keras.ops import microbatch_normalization
-from luong_keras.ops.devices import replica_count
 
 _SEED_STATE = "seed_generator_state"
 # Added per device; odd, so that 2**32 devices have 2**32 seeds.
@@ -210,10 +209,9 @@ def train_step(
     rows = tf.nest.flatten(data)[0].shape[0]
     parts = min(parts, rows or parts)
     compute_part = functools.partial(_compute_part, model)
-    if parallel_microbatches == 1 and replica_count() == 1:
+    if parallel_microbatches == 1:
         # Trace one part, and call it for each. Parallel parts need copies,
-        # because calls that change a variable (a seed) wait for each other;
-        # replicas do, because they exchange sums within a part.
+        # because calls that change a variable (a seed) wait for each other.
         compute_part = tf.function(
             compute_part,
             autograph=False,
@@ -264,8 +262,7 @@ def train_step(
     # As in `keras.Model.train_step`, which weights by rows.
     tracker = next(item for item in model.metrics if item.name == "loss")
     tracker.update_state(
-        loss * replica_count(),
-        sample_weight=tf.shape(tf.nest.flatten(data)[0])[0],
+        loss, sample_weight=tf.shape(tf.nest.flatten(data)[0])[0]
     )
     return {**logs, "loss": tracker.result()}
 

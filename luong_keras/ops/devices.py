@@ -1,8 +1,4 @@
-"""Devices of the backend: abilities, replicas and the faster precision.
-
-A `tf.distribute` strategy has several replicas. Without a strategy, and on
-other backends, one replica computes the whole batch.
-"""
+"""Devices of the backend: abilities, generators and the faster precision."""
 
 import functools
 import sys
@@ -88,67 +84,30 @@ def _torch_generators() -> list[Any]:
     return [torch.default_generator, *torch.cuda.default_generators]
 
 
-def replica_count():
-    """Return the number of replicas that share a batch."""
+def check_one_replica(model: keras.Model | None = None) -> None:
+    """Refuse a `tf.distribute` strategy that divides a batch.
+
+    Args:
+        model: The model that is trained; without it, the strategy is that of
+            the scope.
+
+    Raises:
+        ValueError: If the strategy has several replicas.
+    """
     if backend.backend() != "tensorflow":
-        return 1
-    import tensorflow as tf
-
-    return tf.distribute.get_strategy().num_replicas_in_sync
-
-
-def _replica_context():
-    """Return the replica's context; None for a single or for all replicas."""
-    if replica_count() == 1:
-        return None
-    import tensorflow as tf
-
-    return tf.distribute.get_replica_context()
-
-
-def sum_over_replicas(values):
-    """Return the sums over the replicas, the same on each.
-
-    Args:
-        values: List of tensors, TensorFlow's sparse slices, or None, which
-            stays None.
-
-    Returns:
-        List of sums; sparse slices of all replicas are concatenated.
-    """
-    context = _replica_context()
-    if context is None:
-        return list(values)
-    tensors = [value for value in values if value is not None]
-    sums = iter(context.all_reduce("SUM", tensors))
-    return [None if value is None else next(sums) for value in values]
-
-
-def cond_of_replicas(condition, yes, no, arguments):
-    """Run `ops.cond` with functions that write variables.
-
-    TensorFlow refuses such writes in a branch of one replica, so the branches
-    start in the context of all replicas.
-
-    Args:
-        condition: A scalar, the same on each replica.
-        yes: Function of the arguments, called if the condition is true.
-        no: Function of the arguments, called otherwise.
-        arguments: List of the values of this replica.
-    """
-    context = _replica_context()
-    if context is None:
-        ops.cond(condition, lambda: yes(*arguments), lambda: no(*arguments))
         return
+    import tensorflow as tf
 
-    def run_branches(strategy, condition, *arguments):
-        def call_each(function):
-            strategy.extended.call_for_each_replica(function, arguments)
-
-        (condition, *_) = strategy.experimental_local_results(condition)
-        ops.cond(condition, lambda: call_each(yes), lambda: call_each(no))
-
-    context.merge_call(run_branches, (condition, *arguments))
+    strategy = getattr(model, "distribute_strategy", None)
+    strategy = strategy or tf.distribute.get_strategy()
+    replicas = strategy.num_replicas_in_sync
+    if replicas > 1:
+        raise ValueError(
+            f"Expected: one replica. Received: {replicas}, of a "
+            f"{type(strategy).__name__}. Several devices train with JAX: set "
+            "KERAS_BACKEND=jax, or luong-keras train --backend jax --devices "
+            f"{replicas}."
+        )
 
 
 def resolve_precision(precision: Precision) -> Precision:

@@ -8,7 +8,7 @@ the batch:
     d J = sum_parts d (sum of losses) / sum_parts (number of words)
 
 Within `sum_losses`, a loss therefore returns its sum and records its number.
-TensorFlow's replicas run in threads, so the open part belongs to the thread.
+The open part belongs to the thread, so that threads may train models at once.
 """
 
 import contextlib

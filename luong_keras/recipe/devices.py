@@ -4,8 +4,7 @@ import atexit
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,6 @@ import numpy as np
 from luong_keras.ops.devices import has_gpu
 from luong_keras.recipe.processes import process_arguments
 from luong_keras.tables import pluralize
-from luong_keras.training.mirrored import mirrored
 
 # A process without a heartbeat for this time counts as dead.
 _HEARTBEAT_SECONDS = 30
@@ -37,14 +35,12 @@ class Devices:
         count: The number of devices of all processes.
         on_jax: Whether JAX trains. JAX compiles one program per batch shape,
             which should therefore be few.
-        scope: The context in which the model is built and trained.
     """
 
     rank: int = 0
     world: int = 1
     count: int = 1
     on_jax: bool = False
-    scope: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext
 
     @property
     def writes(self) -> bool:
@@ -170,26 +166,19 @@ def device_names(devices: Devices) -> list[str]:
     return [f"{used.count(kind)} × {kind}" for kind in dict.fromkeys(used)]
 
 
-def tensorflow_devices(strategy: str | None, count: int | None) -> Devices:
-    """Return one TensorFlow device, or the devices of a strategy.
+def tensorflow_devices(count: int | None) -> Devices:
+    """Return one TensorFlow device.
 
     Args:
-        strategy: `"mirrored"`, or None.
-        count: The number of devices; see `luong_keras.training.mirrored`.
+        count: The requested number of devices.
 
     Raises:
-        ValueError: If several devices are requested without a strategy.
+        ValueError: If several devices are requested.
     """
-    if strategy == "mirrored":
-        mirrored_strategy = mirrored(count)
-        return Devices(
-            count=mirrored_strategy.num_replicas_in_sync,
-            scope=mirrored_strategy.scope,
-        )
     if count not in (None, 1):
         raise ValueError(
-            "Expected: for several devices --backend jax, or --strategy "
-            f"mirrored. Received: --devices {count} without either."
+            "Expected: for several devices --backend jax. Received: --devices "
+            f"{count} without it."
         )
     if has_gpu():
         print(

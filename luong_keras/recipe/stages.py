@@ -127,25 +127,24 @@ def run_recipe(
         config = prepared.config
         _print_batches(prepared.batches, devices)
         print_epochs(config, run)
-        with devices.scope():
-            translation_model = TranslationModel(
-                config.model,
-                config.training.label_smoothing,
-                config.training.sampled_softmax,
-            )
-            load_initial_weights(translation_model, run)
-            try:
-                freeze(translation_model.model, config.training.frozen)
-            except ValueError:
-                if begins:  # The next call may give other patterns.
-                    run.data.unlink()
-                    run.config.unlink()
-                raise
-            translation_model.model.summary()
-            if not train(
-                translation_model, prepared, run, devices, deadline, callbacks
-            ):
-                return False
+        translation_model = TranslationModel(
+            config.model,
+            config.training.label_smoothing,
+            config.training.sampled_softmax,
+        )
+        load_initial_weights(translation_model, run)
+        try:
+            freeze(translation_model.model, config.training.frozen)
+        except ValueError:
+            if begins:  # The next call may give other patterns.
+                run.data.unlink()
+                run.config.unlink()
+            raise
+        translation_model.model.summary()
+        if not train(
+            translation_model, prepared, run, devices, deadline, callbacks
+        ):
+            return False
         if devices.on_jax or train_only:
             return True
         if is_finished(config, run):

@@ -9,9 +9,9 @@ from typing import Any, Protocol, runtime_checkable
 import keras
 
 from luong_keras.files.folder_lock import lock_folder
+from luong_keras.ops.devices import check_one_replica
 from luong_keras.tables import pluralize
 from luong_keras.training.interruption import SnapshotCallback, StopOnSignal
-from luong_keras.training.mirrored import check_strategy
 from luong_keras.training.monitoring import StopOnPlateau
 from luong_keras.training.schedules import current_rate
 from luong_keras.training.snapshot import make_optimizer_variables
@@ -63,11 +63,6 @@ def fit(
     epoch that was stopped midway is called only after the epoch is resumed and
     finished. A run that `StopOnPlateau` has ended does not train further.
 
-    Under `tf.distribute.MirroredStrategy`, call it inside `strategy.scope()`,
-    because a resumed run makes the optimizer's variables here. The batches are
-    `tf.data` datasets, with rows of padding at the end up to a multiple of the
-    replicas. A snapshot may continue with another number of devices, or on one.
-
     Args:
         training_model: The compiled model; give `compile` an explicit
             `jit_compile`.
@@ -99,9 +94,8 @@ def fit(
             the last epoch, if the model of a snapshot is not built, if the
             batches run out early (nothing is saved at the end of that epoch),
             for an optimizer that replaces the weights by averages at the end
-            of a `fit`, for `BackupAndRestore`, or under
-            `MultiWorkerMirroredStrategy`, `ParameterServerStrategy` or
-            `CentralStorageStrategy`.
+            of a `fit`, for `BackupAndRestore`, or for a model with several
+            replicas of `tf.distribute`.
         TypeError: If a snapshot cannot hold the state of a callback.
         NonFiniteError: If a snapshot would have weights that are not finite.
         FolderInUseError: If another process trains with this snapshot.
@@ -378,7 +372,7 @@ def _check_arguments(
             f"`steps_per_execution`. Received: steps_per_epoch={steps}, "
             f"steps_per_execution={unit}."
         )
-    check_strategy(model)
+    check_one_replica(model)
     if any(isinstance(x, keras.callbacks.BackupAndRestore) for x in callbacks):
         raise ValueError(
             "A snapshot resumes a run at any batch, and `BackupAndRestore` "

@@ -15,7 +15,7 @@ from luong_keras.ops.cross_entropy import (
     masked_cross_entropy,
     word_weights,
 )
-from luong_keras.ops.devices import replica_count, sum_over_replicas
+from luong_keras.ops.devices import check_one_replica
 from luong_keras.ops.masking import wider_dtype
 from luong_keras.ops.microbatch_normalization import divisor
 from luong_keras.special_tokens import PAD_ID
@@ -42,11 +42,6 @@ class TranslationLoss(keras.losses.Loss):
     A row of padding only does not count as a sentence: such rows fill up a
     batch that several devices share.
 
-    Under `tf.distribute.MirroredStrategy` the loss counts the sentences and
-    words of the global batch, over all replicas, and `nominal_batch_size` is
-    the size of that batch. The sum of the replicas' gradients therefore equals
-    the gradient of one device.
-
     As in the losses of Keras, weights multiply the losses but not the divisor,
     which is the number of sentences or words whatever their weights.
 
@@ -71,7 +66,7 @@ class TranslationLoss(keras.losses.Loss):
     Raises:
         ValueError: If `normalization` is unknown, or `nominal_batch_size` is
             given with `"word"` or is not positive; in a call, if the shapes
-            do not match.
+            do not match, or in one of several replicas of `tf.distribute`.
 
     Example:
         >>> import numpy as np
@@ -104,8 +99,6 @@ class TranslationLoss(keras.losses.Loss):
                 f"{normalization!r}, nominal_batch_size={nominal_batch_size}. "
                 "Leave it out to divide by what the batch holds."
             )
-        # Keras computes the mean over the batch, because it also divides by
-        # the number of replicas.
         super().__init__(
             name=name,
             reduction="sum_over_batch_size",
@@ -117,6 +110,7 @@ class TranslationLoss(keras.losses.Loss):
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None):
         """Return the loss of a batch; see the class."""
+        check_one_replica()
         # A new tensor without the `_keras_mask` of `y_pred`, which the base
         # class would apply to the already reduced sentences.
         y_pred = ops.convert_to_tensor(y_pred, dtype=self.dtype)
@@ -138,17 +132,17 @@ class TranslationLoss(keras.losses.Loss):
     def call(self, y_true: Any, y_pred: Any) -> Any:
         """Return one value per sentence, (B,), whose mean is the loss."""
         losses = ops.sum(y_pred, axis=-1)
-        # Keras divides by the rows of this replica and by the replicas.
-        size = ops.shape(losses)[0] * replica_count()
-        size = ops.cast(size, losses.dtype)
+        size = ops.cast(ops.shape(losses)[0], losses.dtype)
         if self.nominal_batch_size is not None:
             constant = divisor(self.nominal_batch_size, constant=True)
             return losses * size / constant
         is_word = ops.not_equal(y_true, self.pad_id)
         if self.normalization == "word":
-            return losses * size / divisor(_count(is_word, losses.dtype))
+            num_words = ops.sum(ops.cast(is_word, losses.dtype))
+            return losses * size / divisor(num_words)
         # In this order, so that a full batch is multiplied by exactly 1.
-        num_sentences = _count(ops.any(is_word, axis=-1), losses.dtype)
+        is_sentence = ops.cast(ops.any(is_word, axis=-1), losses.dtype)
+        num_sentences = ops.sum(is_sentence)
         return losses * (size / divisor(num_sentences))
 
     def get_config(self) -> dict[str, Any]:
@@ -236,9 +230,3 @@ class MaskedSparseCategoricalCrossentropy(TranslationLoss):
             **super().get_config(),
             "label_smoothing": self.label_smoothing,
         }
-
-
-def _count(mask: Any, dtype: Any) -> Any:
-    """Count the True values on all replicas."""
-    (count,) = sum_over_replicas([ops.sum(ops.cast(mask, dtype))])
-    return count

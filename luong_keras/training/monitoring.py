@@ -15,6 +15,7 @@ from luong_keras.config.checks import (
     check_integers,
     check_not_negative,
 )
+from luong_keras.ops.devices import check_one_replica
 from luong_keras.tables import pluralize
 from luong_keras.training.schedules import current_rate, refuse_schedule
 
@@ -27,9 +28,17 @@ class Stateful(keras.callbacks.Callback):
 
     Attributes:
         saved: The names of these attributes, with JSON-compatible values.
+
+    Raises:
+        ValueError: If the model has several replicas of `tf.distribute`.
     """
 
     saved: tuple[str, ...] = ()
+
+    def set_model(self, model: keras.Model) -> None:
+        """Set the model, which may have only one replica."""
+        check_one_replica(model)
+        super().set_model(model)
 
     def get_state(self) -> dict[str, Any]:
         """Return the state for a snapshot of the run."""

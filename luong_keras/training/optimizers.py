@@ -7,11 +7,7 @@ from luong_keras.config.checks import check_choice, check_positive_or_none
 from luong_keras.missing_package import private_name
 from luong_keras.ops import masking
 from luong_keras.ops.backends import sum_equal_rows
-from luong_keras.ops.devices import (
-    cond_of_replicas,
-    replica_count,
-    sum_over_replicas,
-)
+from luong_keras.ops.devices import check_one_replica
 
 
 def gradient_norm(gradients, variables, count_embeddings=True):
@@ -62,8 +58,6 @@ class _Clipped:
     `nonfinite_steps`. `first_nonfinite` is the iteration of the first such
     step, or -1. Training does not wait for these variables: a reader decides
     when to read them.
-
-    Under `tf.distribute` all of this concerns the replicas' summed gradients.
     """
 
     def __init__(
@@ -94,11 +88,6 @@ class _Clipped:
     def build(self, variables):
         if self.built:
             return
-        if replica_count() > 1:  # The method overridden below must exist.
-            private_name(
-                "keras.optimizers.Optimizer._all_reduce_sum_gradients",
-                instead="Or train without `tf.distribute`.",
-            )
         super().build(variables)
         if self.on_nonfinite is None:
             return
@@ -114,7 +103,7 @@ class _Clipped:
         )
 
     def apply(self, grads, trainable_variables=None):
-        grads = sum_over_replicas(grads)
+        check_one_replica()
         # Keras would square each of several rows of one word, not their sum.
         grads = [sum_equal_rows(g) if _is_sparse(g) else g for g in grads]
         no_norm = self.clip_norm is None and self.on_nonfinite is None
@@ -147,10 +136,6 @@ class _Clipped:
             return self._apply_where(is_finite, grads, list(variables))
         return super().apply(grads, trainable_variables)
 
-    def _all_reduce_sum_gradients(self, grads_and_vars):
-        """Do nothing in this hook of Keras: `apply` sums the gradients."""
-        return grads_and_vars
-
     def _count_nonfinite(self, norm, grads):
         """Count the step if it is not finite; return whether it is finite."""
         finite = ops.isfinite(norm)
@@ -170,14 +155,11 @@ class _Clipped:
         if keras.backend.backend() != "jax":
             # A branch needs no copies of the variables. Torch requires it,
             # because variables change in place.
-            def skip(*grads):
+            def skip():
                 self.iterations.assign_add(1)
 
-            return cond_of_replicas(
-                finite,
-                lambda *grads: apply(grads, trainable_variables),
-                skip,
-                grads,
+            return ops.cond(
+                finite, lambda: apply(grads, trainable_variables), skip
             )
         variables = [*trainable_variables, *self.variables]
         variables = [v for v in variables if v is not self.iterations]

@@ -346,7 +346,6 @@ class LearningRateHalving(keras.callbacks.Callback):
 
 def current_rate(optimizer: keras.optimizers.Optimizer) -> float:
     """Read the learning rate, which waits for the device."""
-    # `float` refuses a variable with several replicas.
     return float(keras.ops.convert_to_numpy(optimizer.learning_rate))
 
 

@@ -217,10 +217,7 @@ class TrainingProgress(BestEpoch):
         start, step, tokens = self._first
         seconds = time.monotonic() - start
         count = find_result(self._logs, self.count)
-        # Under a strategy the logs of a batch have the mean over its devices.
-        strategy = getattr(self.model, "distribute_strategy", None)
-        devices = 1 if strategy is None else strategy.num_replicas_in_sync
-        speed = None if count is None else devices * (count - tokens) / seconds
+        speed = None if count is None else (count - tokens) / seconds
         return seconds / (self._step - step), speed
 
     def _format_results(self) -> list[str]:

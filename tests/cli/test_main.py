@@ -81,9 +81,8 @@ def working_folder(tmp_path, monkeypatch):
         ("train pairs.tsv b c", ["Received: pairs.tsv b c"]),
         ("train pairs.tsv --dev a.tsv b.tsv", ["Expected: as dev one file"]),
         ("train --dev pairs.tsv", ["training text as well"]),
-        ("train --devices 2", ["--backend jax, or --strategy mirrored"]),
+        ("train --devices 2", ["for several devices --backend jax"]),
         ("train --devices 0", ["--devices must be at least 1"]),
-        ("train --backend jax --strategy mirrored", ["leave it out"]),
         ("train --backend torch", ["Received: torch"]),
         # A path from a variable of the shell that is not set.
         ("train pairs.tsv --run-dir=", ["--run-dir with a path", "empty"]),

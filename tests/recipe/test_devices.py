@@ -153,17 +153,19 @@ def test_a_process_hears_of_a_true_value_in_any_other(monkeypatch):
     assert Devices(rank=0, world=2).any(False) is True
 
 
-def test_several_tensorflow_devices_need_a_strategy():
-    assert tensorflow_devices(None, None) == ONE_DEVICE
-    assert tensorflow_devices(None, 1) == ONE_DEVICE
-    with pytest.raises(ValueError, match="--backend jax, or --strategy"):
-        tensorflow_devices(None, 2)
+def test_several_tensorflow_devices_are_refused():
+    assert tensorflow_devices(None) == ONE_DEVICE
+    assert tensorflow_devices(1) == ONE_DEVICE
+    with pytest.raises(
+        ValueError, match="--backend jax. Received: --devices 2"
+    ):
+        tensorflow_devices(2)
 
 
 @pytest.mark.parametrize("found", [False, True])
 def test_jax_is_recommended_on_a_gpu(found, monkeypatch, capsys):
     monkeypatch.setattr("luong_keras.recipe.devices.has_gpu", lambda: found)
-    tensorflow_devices(None, None)
+    tensorflow_devices(None)
     assert ("--backend jax" in capsys.readouterr().out) is found
 
 

@@ -1,4 +1,4 @@
-"""Processes of `jax_run` and `mirrored_run`, without TensorFlow."""
+"""Processes of `jax_run` and `replicas_run`, without TensorFlow."""
 
 import json
 import os
