@@ -22,7 +22,6 @@ _WITHOUT_EFFECT = (
     "data.max_skipped",
     "data.processes",
     "training.keep",
-    "training.max_skipped",
     "training.samples",
     "training.seed",
     "training.snapshot_steps",

@@ -84,9 +84,6 @@ class TrainingConfig(Settings):
     # number of steps between snapshots, from which a run can continue
     snapshot_steps: Count = 1000
     samples: Natural = 5  # translations shown after each epoch
-    # number of steps that may be skipped for a NaN or an infinity in the
-    # gradient; the next one stops the run, with its last finite snapshot
-    max_skipped: Natural = 0
     # number of latest epochs whose weights stay in the run folder, as
     # checkpoints/epoch-007.weights.h5
     keep: Natural = 0

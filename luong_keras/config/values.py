@@ -42,7 +42,7 @@ SHORT_NAMES = {
 
 # The removed settings that version 0.3.0 wrote, and their values without
 # effect.
-_REMOVED = {"training.average_epochs": None}
+_REMOVED = {"training.average_epochs": None, "training.max_skipped": 0}
 
 
 def config_to_dict(config) -> dict[str, Any]:

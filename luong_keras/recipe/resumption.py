@@ -43,8 +43,6 @@ MAY_CHANGE = (
     "training.parallel_microbatches",
     # How many steps are lost if a run is killed.
     "training.snapshot_steps",
-    # Lets a run that stopped at a NaN continue without that batch.
-    "training.max_skipped",
     # The same pairs are left out; only the share that is an error changes.
     "data.max_skipped",
     # The text does not depend on the number of processes that prepare it.

@@ -112,7 +112,7 @@ def build_optimizer(config: RunConfig) -> keras.optimizers.Optimizer:
         training.learning_rate,
         training.clip_norm,
         count_embeddings=training.clip_counts_embeddings,
-        on_nonfinite="skip" if training.max_skipped else "note",
+        on_nonfinite="note",
     )
     if config.model.precision in ("float16", "mixed_float16"):
         return keras.optimizers.LossScaleOptimizer(optimizer)
@@ -258,8 +258,7 @@ def train(
                     on_train_begin=lambda logs: check_same_start(model, devices)
                 ),
                 StopOnNonFinite(
-                    max_skipped=training.max_skipped,
-                    describe=functools.partial(describe_batch, batches),
+                    describe=functools.partial(describe_batch, batches)
                 ),
                 TokensPerSecond(count="word_count"),
                 validation,

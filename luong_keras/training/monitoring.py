@@ -16,7 +16,6 @@ from luong_keras.config.checks import (
     check_not_negative,
 )
 from luong_keras.ops.devices import check_one_replica
-from luong_keras.tables import pluralize
 from luong_keras.training.schedules import current_rate, refuse_schedule
 
 #: Logs of which the first decides between epochs of equal value.
@@ -254,7 +253,7 @@ class NonFiniteError(ArithmeticError):
 
 
 class StopOnNonFinite(Stateful):
-    """Callback that stops a run, or counts skipped steps, at NaN or infinity.
+    """Callback that stops a run at a NaN or an infinity.
 
     The optimizer counts such steps (`make_optimizer(on_nonfinite=...)`). This
     callback reads the counter every few batches, because reading waits for the
@@ -266,36 +265,28 @@ class StopOnNonFinite(Stateful):
 
     Args:
         every_steps: The number of batches between two checks.
-        max_skipped: The number of steps that a run may skip; the next one stops
-            it. Unused if the optimizer does not skip steps.
         describe: A function from a global step to a description of its batch,
             for the message.
 
     Raises:
         NonFiniteError: While training, with the epoch and batch if known.
-        ValueError: If `every_steps` is below 1 or `max_skipped` negative; when
-            training begins, if the optimizer does not count such steps.
+        ValueError: If `every_steps` is below 1; when training begins, if the
+            optimizer does not count such steps.
 
     Example:
-        >>> StopOnNonFinite(every_steps=10).get_state()
-        {'skipped': 0}
+        >>> StopOnNonFinite(every_steps=10).every_steps
+        10
     """
-
-    saved = ("skipped",)
 
     def __init__(
         self,
         every_steps: int = 50,
-        max_skipped: int = 100,
         describe: Callable[[int], str] | None = None,
     ) -> None:
         super().__init__()
         check_integers(every_steps=every_steps)
-        check_integers(minimum=0, max_skipped=max_skipped)
         self.every_steps = every_steps
-        self.max_skipped = max_skipped
         self.describe = describe or (lambda step: "")
-        self.skipped = 0
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Reset the counters, also after an earlier call of `fit`."""
@@ -312,13 +303,13 @@ class StopOnNonFinite(Stateful):
         if getattr(inner, "nonfinite_steps", None) is not None:
             inner.nonfinite_steps.assign(0)
             inner.first_nonfinite.assign(-1)
-        self._seen, self._epoch, self._batch = 0, 0, -1
+        self._epoch, self._batch = 0, -1
 
     def get_state(self) -> dict[str, Any]:
-        """Return the number of skipped steps up to now."""
-        if hasattr(self, "_seen"):  # Training has begun.
+        """Check before a snapshot; there is no state."""
+        if hasattr(self, "_epoch"):  # Training has begun.
             self._check()
-        return {"skipped": self.skipped}
+        return {}
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Remember the epoch."""
@@ -336,13 +327,11 @@ class StopOnNonFinite(Stateful):
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Check, and add the number of skipped steps to the logs."""
+        """Check the counters."""
         self._check()
-        if self.skipped and logs is not None:
-            logs["skipped_steps"] = float(self.skipped)
 
     def _check(self) -> None:
-        """Raise an error if a step failed that may not be skipped."""
+        """Raise an error if a step failed."""
         optimizer = self.model.optimizer
         inner = getattr(optimizer, "inner_optimizer", optimizer)
         scale = getattr(optimizer, "dynamic_scale", None)
@@ -354,35 +343,24 @@ class StopOnNonFinite(Stateful):
             )
         if getattr(inner, "nonfinite_steps", None) is None:
             return
-        count = int(ops.convert_to_numpy(inner.nonfinite_steps))
-        new_steps, self._seen = count - self._seen, count
-        if not new_steps:
+        if not int(ops.convert_to_numpy(inner.nonfinite_steps)):
             return
         first = int(ops.convert_to_numpy(inner.first_nonfinite))
         # Each batch adds one to `iterations`.
         steps_since = int(ops.convert_to_numpy(inner.iterations)) - 1 - first
-        if inner.on_nonfinite != "skip":
-            batch = self._batch - steps_since
-            steps = self.params.get("steps")  # None if unknown
-            text = self.describe(self._epoch * steps + batch) if steps else ""
-            raise NonFiniteError(
-                "The gradient has been NaN or infinite since epoch "
-                f"{self._epoch + 1}, batch {batch + 1}"
-                f"{f' of {steps}' if steps else ''}. {text}{_ADVICE}"
-            )
-        self.skipped += new_steps
-        if self.skipped > self.max_skipped:
-            raise NonFiniteError(
-                f"{pluralize(self.skipped, 'step was', 'steps were')} skipped "
-                "for a gradient that is NaN or infinite, "
-                f"{self.max_skipped} are allowed. {_ADVICE}"
-            )
+        batch = self._batch - steps_since
+        steps = self.params.get("steps")  # None if unknown
+        text = self.describe(self._epoch * steps + batch) if steps else ""
+        raise NonFiniteError(
+            "The gradient has been NaN or infinite since epoch "
+            f"{self._epoch + 1}, batch {batch + 1}"
+            f"{f' of {steps}' if steps else ''}. {text}{_ADVICE}"
+        )
 
 
 _ADVICE = (
     "The last snapshot is from before that. Lower the learning rate or the "
-    "clip norm, check the text of that batch, or skip some of these steps "
-    "(training.max_skipped=100)."
+    "clip norm, or check the text of that batch."
 )
 
 

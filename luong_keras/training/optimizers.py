@@ -68,7 +68,7 @@ class _Clipped:
         on_nonfinite=None,
         **kwargs,
     ):
-        check_choice((None, "note", "skip"), on_nonfinite=on_nonfinite)
+        check_choice((None, "note"), on_nonfinite=on_nonfinite)
         check_positive_or_none(clip_norm=clip_norm)
         super().__init__(*args, **kwargs)
         if self.gradient_accumulation_steps:
@@ -118,9 +118,8 @@ class _Clipped:
             )
         self.build(variables)  # It returns if it is built.
         norm = gradient_norm(grads, variables, self.count_embeddings)
-        is_finite = None
         if self.on_nonfinite is not None:
-            is_finite = self._count_nonfinite(norm, grads)
+            self._count_nonfinite(norm, grads)
         if self.clip_norm is not None:
             # Keras divides the gradients by the factor afterwards.
             limit = self.clip_norm * (self.loss_scale_factor or 1.0)
@@ -132,12 +131,10 @@ class _Clipped:
                 else _scale_gradient(gradient, scale)
                 for gradient, variable in zip(grads, variables, strict=True)
             ]
-        if self.on_nonfinite == "skip":
-            return self._apply_where(is_finite, grads, list(variables))
         return super().apply(grads, trainable_variables)
 
     def _count_nonfinite(self, norm, grads):
-        """Count the step if it is not finite; return whether it is finite."""
+        """Count the step if it is not finite."""
         finite = ops.isfinite(norm)
         if not self.count_embeddings:  # The norm does not include them.
             finite = ops.logical_and(finite, _all_finite(grads))
@@ -147,26 +144,6 @@ class _Clipped:
         first = ops.where(is_first > 0, iteration, self.first_nonfinite.value)
         self.first_nonfinite.assign(first)
         self.nonfinite_steps.assign_add(is_bad)
-        return finite
-
-    def _apply_where(self, finite, grads, trainable_variables):
-        """Apply a finite gradient; otherwise only count the iteration."""
-        apply = super().apply
-        if keras.backend.backend() != "jax":
-            # A branch needs no copies of the variables. Torch requires it,
-            # because variables change in place.
-            def skip():
-                self.iterations.assign_add(1)
-
-            return ops.cond(
-                finite, lambda: apply(grads, trainable_variables), skip
-            )
-        variables = [*trainable_variables, *self.variables]
-        variables = [v for v in variables if v is not self.iterations]
-        old_values = [variable.value for variable in variables]
-        apply(grads, trainable_variables)
-        for variable, old in zip(variables, old_values, strict=True):
-            variable.assign(ops.where(finite, variable.value, old))
 
     def get_config(self):
         return {
@@ -219,7 +196,7 @@ class ClippedSGD(_Clipped, keras.optimizers.SGD):
         count_embeddings: Whether the norm includes the embeddings' gradients.
         on_nonfinite: The treatment of steps whose gradient is not finite:
             `None` applies the gradient, `"note"` applies it and counts the
-            step, `"skip"` counts the step and changes no weights.
+            step.
         **kwargs: Arguments of `keras.optimizers.SGD`.
     """
 
@@ -233,7 +210,7 @@ class ClippedAdam(_Clipped, keras.optimizers.Adam):
         count_embeddings: Whether the norm includes the embeddings' gradients.
         on_nonfinite: The treatment of steps whose gradient is not finite:
             `None` applies the gradient, `"note"` applies it and counts the
-            step, `"skip"` counts the step and changes no weights.
+            step.
         **kwargs: Arguments of `keras.optimizers.Adam`.
     """
 
@@ -268,7 +245,7 @@ def make_optimizer(
             in the authors' program it does not.
         on_nonfinite: The treatment of steps whose gradient is not finite:
             `None` applies the gradient, `"note"` applies it and counts the
-            step, `"skip"` counts the step and changes no weights.
+            step.
 
     Returns:
         The optimizer.

@@ -80,7 +80,6 @@ def test_resumed_runs_keep_the_loss_scale(tmp_path):
         (expected, found),
     ):
         assert snapshot.position == 2 * STEPS
-        assert snapshot.callbacks["StopOnNonFinite"] == {"skipped": 0}
         assert arrays.keys() == other_arrays.keys()
         for name, array in arrays.items():
             np.testing.assert_array_equal(array, other_arrays[name], name)

@@ -47,7 +47,6 @@ def write_log(run, epochs):
         "training.gradient_accumulation_steps=2",
         "training.parallel_microbatches=2",
         "training.snapshot_steps=7",
-        "training.max_skipped=1",
         "data.max_skipped=0.5",
         "data.processes=2",
         "training.samples=1",

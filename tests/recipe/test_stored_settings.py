@@ -21,7 +21,10 @@ from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
 
 # Settings of version 0.3.0: a value without effect, and another one.
-REMOVED = [("training.average_epochs", None, 3)]
+REMOVED = [
+    ("training.average_epochs", None, 3),
+    ("training.max_skipped", 0, 100),
+]
 LINES = "door Tor 0.2\ndoor Tür 0.7\n"
 
 

@@ -233,7 +233,7 @@ ARGUMENTS = {
         {
             "clip_norm": 4.0,
             "count_embeddings": False,
-            "on_nonfinite": "skip",
+            "on_nonfinite": "note",
             "learning_rate": 0.25,
             "momentum": 0.5,
         }

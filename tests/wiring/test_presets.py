@@ -118,7 +118,6 @@ DEFAULTS = {
         "seed": 1,
         "snapshot_steps": 1000,
         "samples": 5,
-        "max_skipped": 0,
         "keep": 0,
         "metric": "auto",
         "patience": None,

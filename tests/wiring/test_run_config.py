@@ -146,7 +146,6 @@ EXPECTED = {
     "optimizer.clip_norm": 5.0,
     "optimizer.count_embeddings": True,
     "optimizer.on_nonfinite": "note",
-    "nonfinite.max_skipped": 0,
     "loss.normalization": "sentence",
     "loss.nominal_batch_size": None,
     "jit_compile": False,
@@ -227,10 +226,6 @@ TRAINING_ROWS = {
     "seed": ({"seed": 5}, {"data.seed": 5}),
     "snapshot_steps": ({"snapshot_steps": 17}, {"options.snapshot_steps": 17}),
     "samples": ({"samples": 2}, {"validation.samples": 2}),
-    "max_skipped": (
-        {"max_skipped": 7},
-        {"nonfinite.max_skipped": 7, "optimizer.on_nonfinite": "skip"},
-    ),
     "keep": ({"keep": 3}, {"epochs.keep": 3}),
     "metric": (
         {"metric": "ter"},
