@@ -37,7 +37,6 @@ WITH_TENSORFLOW = (
     *("with_tensorflow", "text", "data", "inference", "serving"),
     *("ops.loops", "ops.backends", "ops.devices"),
     *("models.microbatches", "recipe.devices"),
-    "recipe.validation_callbacks",
 )
 # Features that Keras lacks: gradients inside a loop, float64, programs per
 # device, the processes of a run, compilation outside `fit`, and the abilities

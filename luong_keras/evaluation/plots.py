@@ -80,39 +80,6 @@ def plot_alignment(
     return _finish_figure(ax, path)
 
 
-def alignment_image(
-    source_tokens: Sequence[str],
-    target_tokens: Sequence[str],
-    weights: np.ndarray,
-    title: str | None = None,
-) -> np.ndarray:
-    """Draw attention weights like `plot_alignment`, but return an image.
-
-    Args:
-        source_tokens: As in `plot_alignment`.
-        target_tokens: As in `plot_alignment`.
-        weights: As in `plot_alignment`.
-        title: As in `plot_alignment`.
-
-    Returns:
-        (height, width, 4) red, green, blue and opacity, 0 to 255.
-
-    Example:
-        >>> alignment_image(["door"], ["Tür"], [[1.0]]).shape
-        (240, 300, 4)
-    """
-    ax = _new_axes(*_figure_size(len(target_tokens), len(source_tokens)))
-    plot_alignment(source_tokens, target_tokens, weights, title=title, ax=ax)
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    figure: Any = ax.figure
-    figure.set_dpi(100)
-    canvas = FigureCanvasAgg(figure)
-    with _suppress_glyph_warnings():
-        canvas.draw()
-    return np.asarray(canvas.buffer_rgba())
-
-
 def plot_length_analysis(
     systems: Mapping[str, Sequence[LengthGroup]],
     path: str | os.PathLike[str] | None = None,

@@ -187,8 +187,6 @@ class TranslationValidation(keras.callbacks.Callback):
         self.name = name
         self.samples = samples
         self.agree = agree
-        #: The translations of the last epoch.
-        self.translations: list[str] = []
         self.output_folder = (
             None if output_folder is None else Path(output_folder)
         )
@@ -203,7 +201,6 @@ class TranslationValidation(keras.callbacks.Callback):
                 "`translate` must return one translation a source. Received: "
                 f"{len(translations)} for {len(self.sources)} sources."
             )
-        self.translations = translations
         result = self.scorer(translations, self.references)
         score = float(getattr(result, "score", result))
         if self.agree is not None:
@@ -214,13 +211,10 @@ class TranslationValidation(keras.callbacks.Callback):
         self._print_samples(translations)
         self._write_translations(epoch, translations)
 
-    def sample_indices(self) -> list[int]:
-        """Return the indices of the sentences to print."""
-        count = min(self.samples, len(self.sources))
-        return [number * len(self.sources) // count for number in range(count)]
-
     def _print_samples(self, translations: list[str]) -> None:
-        for index in self.sample_indices():
+        count = min(self.samples, len(self.sources))
+        for number in range(count):
+            index = number * len(self.sources) // count
             sample = sample_table(
                 self.sources[index], self.references[index], translations[index]
             )

@@ -1,15 +1,10 @@
 """Fonts of alignment plots: choice, fallback and missing characters."""
 
-import numpy as np
 import pytest
 from matplotlib import font_manager
 
 from luong_keras.evaluation import plots
-from luong_keras.evaluation.plots import (
-    alignment_image,
-    fonts_for,
-    plot_alignment,
-)
+from luong_keras.evaluation.plots import fonts_for, plot_alignment
 
 # A character that the default font lacks and another font of Matplotlib has.
 RARE_CHARACTER = next(
@@ -44,8 +39,9 @@ def test_missing_characters_cause_one_warning(monkeypatch, tmp_path):
     monkeypatch.setattr(plots, "_fallback_fonts", lambda: [])
     monkeypatch.setattr(plots, "_reported_scripts", set())
     with pytest.warns(UserWarning, match="No font .*猫.* drawing") as warned:
-        alignment_image(["猫"], ["x"], [[1.0]])
-        alignment_image(["犬"], ["x"], [[1.0]])
+        for word in "猫犬":
+            axes = plots._new_axes(3, 3)
+            plot_alignment([word], ["x"], [[1.0]], ax=axes)
     assert len(warned) == 1
     monkeypatch.setattr(plots, "_reported_scripts", set())
     with pytest.warns(UserWarning, match="No font .*猫.*here.png"):
@@ -59,9 +55,3 @@ def test_labels_use_fonts_that_have_their_characters(tmp_path):
     assert axes.get_title() and axes.get_xlabel() and axes.get_ylabel()
     (label,) = axes.get_xticklabels()
     assert label.get_fontfamily() == fonts_for(RARE_CHARACTER)[0]
-
-
-def test_alignment_image_is_rgba_with_contrast():
-    image = alignment_image(["a"], ["b"], [[0.5]])
-    assert image.dtype == np.uint8 and image.shape[2] == 4
-    assert image.min() < 50 and image.max() == 255

@@ -1491,13 +1491,6 @@ MUTATIONS = [
         "goes_through_the_host",
     ),
     Mutation(
-        "the last epoch has no pictures",
-        "recipe/validation_callbacks.py",
-        "number == last or self.model.stop_training",
-        "self.model.stop_training",
-        ("tests/recipe/test_tensorboard_samples.py",),
-    ),
-    Mutation(
         "a length that is known only in the graph as a condition",
         "layers/rnn/attention_cell.py",
         "if memory is not None and memory.shape[1] == 0:",

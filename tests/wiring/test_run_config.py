@@ -306,7 +306,6 @@ def test_default_training(run_of):
         "StopOnPlateau",
         "JsonLinesLog",
         "TensorBoard",
-        "TensorBoardSamples",
         "TrainingProgress",
         "LambdaCallback",  # records this call in the sessions
         "StopOnSignal",
