@@ -5,6 +5,7 @@ import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from luong_keras.config import DataConfig, FilterConfig
@@ -32,9 +33,6 @@ from luong_keras.text.preprocessing import preprocessors
 Pairs = list[tuple[str, str]]
 
 _PARTS = ("train", "dev", "test")
-# In the key of a text whose held-out pairs were chosen by hashes of prepared
-# text. Version 0.3.0 hashed the text before the preparation.
-_PREPARED = ", prepared"
 
 
 @dataclass(frozen=True)
@@ -237,7 +235,7 @@ def _held_out_parts(config: DataConfig) -> list[str]:
 
 
 def pairs_key(config: DataConfig) -> str:
-    """Return a key of the files of the training pairs, without reading them.
+    """Return a key of the training pairs and all files, without reading them.
 
     Raises:
         FileNotFoundError: If a file is missing.
@@ -248,47 +246,62 @@ def pairs_key(config: DataConfig) -> str:
         return f"phrasebook {size} {languages}"
     if config.dataset != "files" or config.train is None:
         return f"{config.dataset} {languages}"
-    stamps = [
-        [
-            [str(path), path.stat().st_size, path.stat().st_mtime_ns]
-            for path in text_files(files, languages)
+    stamps = {
+        f"data.{part}": [
+            [_stamp(path) for path in text_files(files, languages)]
+            for files in list_sources(
+                names, part == "train" and config.weights is not None
+            )
         ]
-        for files in list_sources(config.train, config.weights is not None)
-    ]
-    held_out = _held_out_parts(config)
-    if config.lowercase or config.normalize_punctuation or config.tokenize:
-        held_out = [part + _PREPARED for part in held_out]
-    return json.dumps([stamps, languages, config.columns, held_out])
+        for part in _PARTS
+        if (names := getattr(config, part)) is not None
+    }
+    return json.dumps(
+        [stamps, languages, config.columns, _held_out_parts(config)]
+    )
 
 
-def corpus_key(datasets: Datasets | None, config: DataConfig) -> str:
-    """Return a key of the corpus of a run: its pairs and their preparation.
+def _stamp(path: Path) -> list[str | int]:
+    """Return the name, size and time of a file; the name if it is missing."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return [str(path)]
+    return [str(path), stat.st_size, stat.st_mtime_ns]
 
-    Args:
-        datasets: The pairs; by default those that the settings name.
-        config: The settings.
 
-    Raises:
-        FileNotFoundError: If a file is missing and `datasets` is None.
+def changed_settings(key: str) -> list[str]:
+    """Return the settings whose files are not those of a corpus's key.
+
+    The files may be missing.
     """
-    key = pairs_key(config) if datasets is None else datasets.train_key
+    pairs, _ = json.loads(key)
+    if not pairs.startswith("["):
+        return []  # not of files
+    stamps, *_ = json.loads(pairs)
+    if isinstance(stamps, list):
+        stamps = {"data.train": stamps}  # of version 0.3.0
+    return [
+        name
+        for name, sources in stamps.items()
+        if any(
+            stamp != _stamp(Path(stamp[0]))
+            for files in sources
+            for stamp in files
+        )
+    ]
+
+
+def corpus_key(datasets: Datasets, config: DataConfig) -> str:
+    """Return a key of the corpus of a run: its pairs and their preparation."""
     settings = dataclasses.asdict(config)
     names = ["lowercase", "normalize_punctuation", "tokenize", "filters"]
     if config.normalize_punctuation or config.tokenize:
         # Not `languages`: an unknown language has the rules of English.
         names += ["source_language", "target_language"]
-    return json.dumps([key, {name: settings[name] for name in names}])
-
-
-def corpus_key_of_0_3(key: str) -> str:
-    """Return the key that version 0.3.0 gave the corpus of a key."""
-    pairs, settings = json.loads(key)
-    if pairs.startswith("["):
-        stamps, _, columns, held_out = json.loads(pairs)
-        held_out = [part.removesuffix(_PREPARED) for part in held_out]
-        pairs = json.dumps([stamps, columns, held_out])
-    names = [name for name in settings if not name.endswith("_language")]
-    return json.dumps([pairs, {name: settings[name] for name in names}])
+    return json.dumps(
+        [datasets.train_key, {name: settings[name] for name in names}]
+    )
 
 
 SHARE = 0.02

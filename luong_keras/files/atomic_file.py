@@ -111,12 +111,12 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 
 def partial_name(name: str) -> str:
-    """Return the name of a temporary file or folder of this process."""
+    """Return the name of a temporary file of this process."""
     return f"{_PREFIX}{socket.gethostname()}@{os.getpid()}-{name}"
 
 
 def remove_partial_files(folder: Path, name: str | None = None) -> None:
-    """Remove temporary files and folders of killed processes of this machine.
+    """Remove temporary files of killed processes of this machine.
 
     Args:
         folder: The folder of the files.
@@ -130,10 +130,7 @@ def remove_partial_files(folder: Path, name: str | None = None) -> None:
         number = partial.name.removeprefix(prefix).partition("-")[0]
         if not number.isdecimal() or is_running(int(number)):
             continue
-        if partial.is_dir():
-            shutil.rmtree(partial, ignore_errors=True)
-        else:
-            partial.unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
 
 
 def is_running(process: int) -> bool:

@@ -2,7 +2,6 @@
 
 import functools
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,38 +11,40 @@ from luong_keras.data.corpus import Corpus
 from luong_keras.data.corpus_writer import open_or_write_corpus
 from luong_keras.data.datasets import (
     Datasets,
+    changed_settings,
     corpus_key,
-    corpus_key_of_0_3,
     load_datasets,
     pairs_key,
-    read_evaluation_pairs,
 )
 from luong_keras.data.pair_checks import FILTERED, REASONS, check_pair
-from luong_keras.data.text_files import requested_columns, text_sources
-from luong_keras.files.atomic_file import partial_name
 from luong_keras.files.json_lines import read_json_lines, write_json_lines
 from luong_keras.progress import progress_bar, with_bar
 from luong_keras.tables import pluralize
 from luong_keras.text.preprocessing import preprocessors
-from luong_keras.training.run_folder import OTHER_TEXT, RunFolder
+from luong_keras.training.run_folder import RunFolder
 
 
 def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
     """Return the pairs of a run and its checked training text.
 
     A run that has begun continues with the text in its folder, even if the
-    original files have moved.
+    original files have changed or moved.
 
     Raises:
-        ValueError: If the files exist and hold another text. The run folder
-            is then left unchanged. Also if they change while they are read.
+        ValueError: If the files change while they are read, or a lost copy
+            cannot be made again because they hold another text.
     """
     has_begun = run.data.exists()
     has_pairs = has_begun and run.dev.exists() and run.test.exists()
-    corpus = _open_kept_corpus(config, run) if has_begun else None
+    corpus = _open_kept_corpus(run) if has_begun else None
     if has_pairs and corpus is not None:
         datasets = _read_datasets(corpus, run)
-        _check_same_pairs(datasets, config.data, run)
+        if changed := changed_settings(datasets.train_key):
+            print(
+                f"{', '.join(changed)}: changed or moved since the run began; "
+                "the run keeps the text that it began with. A new run (another "
+                "--run-dir) reads the new text."
+            )
     else:
         datasets = load_datasets(
             config.data,
@@ -184,54 +185,13 @@ def _read_pairs(run: RunFolder) -> dict[str, Any]:
     }
 
 
-def _open_kept_corpus(config: RunConfig, run: RunFolder) -> Corpus | None:
+def _open_kept_corpus(run: RunFolder) -> Corpus | None:
     """Open the training text of a run; None if it is missing or damaged."""
     try:
-        corpus = Corpus.open(run.corpus)
+        return Corpus.open(run.corpus)
     except (FileNotFoundError, ValueError) as error:
         print(f"{error} The training text is read again.")
         return None
-    try:
-        key = corpus_key(None, config.data)
-        # A run that version 0.3.0 began keeps the pairs that it held out.
-        if corpus.description["key"] not in (key, corpus_key_of_0_3(key)):
-            _check_same_text(corpus, config, run)
-    except FileNotFoundError as error:
-        print(f"{error} The run continues with the text that it keeps.")
-    return corpus
-
-
-def _check_same_text(corpus: Corpus, config: RunConfig, run: RunFolder):
-    """Check that changed files still hold the training text of the run."""
-    print("The files of the text have changed since; comparing them.")
-    prefix = partial_name("corpus-")
-    with tempfile.TemporaryDirectory(prefix=prefix, dir=run.path) as folder:
-        new_corpus = prepare_corpus(
-            load_datasets(config.data), config, Path(folder)
-        )
-        if new_corpus.fingerprint != corpus.fingerprint:
-            raise ValueError(OTHER_TEXT.format(run.path))
-
-
-def _check_same_pairs(datasets: Datasets, config: DataConfig, run: RunFolder):
-    """Check that changed files still hold the pairs that a run keeps."""
-    if config.dataset != "files":
-        return
-    for part in ("dev", "test"):
-        if (setting := getattr(config, part)) is None:
-            continue
-        try:
-            sources = text_sources(setting, requested_columns(config))
-            pairs = read_evaluation_pairs(sources, part)
-        except FileNotFoundError:
-            continue  # The run has its own copy.
-        if pairs != getattr(datasets, part):
-            raise ValueError(
-                "Expected: the pairs that the run began with, as in "
-                f"{getattr(run, part)}. Received: other pairs, in data.{part}="
-                f"{getattr(config, part)}. Put the old text back, or use a new "
-                "folder for a new run."
-            )
 
 
 def _read_rows(path: Path, columns: int) -> list[list[str]]:
