@@ -5,8 +5,8 @@ r"""Time of beam and greedy search against other programs, by turns.
 Every program translates random sentences of `--length` words into exactly as
 many words: no sentence may end earlier. Ours returns words, scores and the
 attention weights of every hypothesis, the peers return words and scores.
-"folded" is ours with a folded embedding, "shortlist" ours with 2,000 words,
-including the gather of their weights, "before" ours of another checkout:
+"shortlist" is ours with 2,000 words, including the gather of their weights,
+"before" ours of another checkout:
 
     python benchmarks/decode.py --before ../luong-keras-0.1 \
         --programs ours --reference "before float32"
@@ -20,7 +20,6 @@ from speed.configurations import CONFIGURATIONS
 OURS = driver.Program("ours", "ours_model:decoding")
 PROGRAMS = driver.by_name(
     OURS,
-    driver.Program("folded", OURS.make, {"folded": True}),
     driver.Program("shortlist", OURS.make, {"shortlist": 2000}),
     driver.Program("torch", "torch_model:decoding", python="torch"),
     driver.Program("addons", "addons_model:decoding", python="addons"),

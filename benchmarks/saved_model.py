@@ -5,8 +5,7 @@
 A TensorFlow session in a separate process runs each export, without XLA as in
 the stock server. Its translations are compared with the translations of the
 model. A different translation is a near-tie if both scores differ by less than
-1e-4. Weights rounded to 16 bits are exported as well, to show the saved bytes
-and the cost in BLEU.
+1e-4.
 """
 
 import dataclasses
@@ -27,16 +26,10 @@ from luong_keras.serving.saved_model_session import read_meta_graph
 
 
 def main() -> None:
-    """Print one line per export."""
+    """Print the results of the model and of its export."""
     parser = make_parser(__doc__)
     parser.add_argument("--run-dir", required=True)
     parser.add_argument("--beam-size", type=int, help="default: the run's")
-    parser.add_argument(
-        "--weights-dtype",
-        nargs="*",
-        default=["float32", "bfloat16", "float16"],
-        choices=["float32", "bfloat16", "float16"],
-    )
     arguments = parser.parse_args()
     config = run_config(arguments.run_dir)
     decoding = config.decoding
@@ -61,30 +54,25 @@ def main() -> None:
         return f"BLEU {found.score:.2f} ({found.signature})"
 
     print(f"the model itself: {bleu(texts)}")
-    for dtype in arguments.weights_dtype:
-        with tempfile.TemporaryDirectory() as folder:
-            exported = export_saved_model(
-                translator,
-                Path(folder) / "1",
-                None if dtype == "float32" else dtype,
-            )
-            files = [f for f in exported.rglob("*") if f.is_file()]
-            size = sum(f.stat().st_size for f in files)
-            began = time.perf_counter()
-            served, served_scores = translate(
-                exported, sources, decoding.batch_size
-            )
-            seconds = time.perf_counter() - began
-        different = np.array(served) != np.array(texts)
-        near = different & (np.abs(served_scores - scores) < NEAR_TIE)
-        print(
-            f"export in {dtype}: {size / 1e6:.1f} MB, {bleu(served)}; of "
-            f"{len(texts)} translations {np.sum(~different)} equal the "
-            f"model's, {np.sum(near)} are near-ties and "
-            f"{np.sum(different & ~near)} differ; largest difference of a "
-            f"score {np.abs(served_scores - scores)[~different].max():.1e}; "
-            f"{seconds:.0f} s"
+    with tempfile.TemporaryDirectory() as folder:
+        exported = export_saved_model(translator, Path(folder) / "1")
+        files = [f for f in exported.rglob("*") if f.is_file()]
+        size = sum(f.stat().st_size for f in files)
+        began = time.perf_counter()
+        served, served_scores = translate(
+            exported, sources, decoding.batch_size
         )
+        seconds = time.perf_counter() - began
+    different = np.array(served) != np.array(texts)
+    near = different & (np.abs(served_scores - scores) < NEAR_TIE)
+    print(
+        f"export: {size / 1e6:.1f} MB, {bleu(served)}; of "
+        f"{len(texts)} translations {np.sum(~different)} equal the "
+        f"model's, {np.sum(near)} are near-ties and "
+        f"{np.sum(different & ~near)} differ; largest difference of a "
+        f"score {np.abs(served_scores - scores)[~different].max():.1e}; "
+        f"{seconds:.0f} s"
+    )
 
 
 def translate(folder, lines, batch_size):

@@ -70,7 +70,6 @@ class Translator(TextTranslator):
         weights: str | None = None,
         decoding: DecodingConfig | None = None,
         precision: Precision | None = None,
-        fold_embedding: bool = False,
         strategy: DecodingStrategy | None = None,
         scorers: Sequence[Scorer] = (),
     ) -> Translator:
@@ -90,11 +89,6 @@ class Translator(TextTranslator):
                 occasionally a word differs. A greedy search of single
                 sentences is slower, because each call rounds the weights.
                 `"auto"` times a product in both and takes the faster.
-            fold_embedding: Whether to store the product of the target
-                embedding and the decoder's input weights. Translation is a
-                few percent faster, for V more rows of 4 U numbers: 16,000 of
-                2,048 in a decoder of 512 units. After loading weights, call
-                `translation_model.fold_embedding()` again.
             strategy: The decoding strategy, as in `TextTranslator`; an export
                 has it too.
             scorers: Additional scorers, likewise.
@@ -108,9 +102,7 @@ class Translator(TextTranslator):
         translator = cls(*parts, strategy=strategy, scorers=scorers)
         if isinstance(run_folder, str | Path):
             run_folder = [run_folder]
-        if fold_embedding:
-            translator.translation_model.fold_embedding()
-        elif len(run_folder) == 1:
+        if len(run_folder) == 1:
             translator._run = run_folder[0]
         return translator
 
@@ -245,7 +237,6 @@ class Translator(TextTranslator):
     def export(
         self,
         folder: str | Path,
-        weights_dtype: str | None = None,
         say: Callable[[str], None] | None = None,
         limits: ServingLimits | None = None,
     ) -> Path:
@@ -256,7 +247,6 @@ class Translator(TextTranslator):
 
         Args:
             folder: The folder to write; its name is the version, a number.
-            weights_dtype: `"bfloat16"` or `"float16"` for rounded weights.
             say: Function called with one line per check, such as `print`.
             limits: The limits of one batch of the server.
 
@@ -266,6 +256,4 @@ class Translator(TextTranslator):
         files = None
         if self._run is not None:
             files = parent_files(self._run, self.translation_model)
-        return export_saved_model(
-            self, folder, weights_dtype, say, limits, files
-        )
+        return export_saved_model(self, folder, say, limits, files)

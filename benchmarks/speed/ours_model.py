@@ -149,7 +149,6 @@ def decoding(
     length,
     precision="float32",
     attention="global",
-    folded=False,
     shortlist=None,
     compiled=ON_JAX,
 ):
@@ -159,8 +158,6 @@ def decoding(
     `compiled` tells whether XLA compiles the search, as it does on JAX.
     """
     model = translation_model(configuration, precision, attention)
-    if folded:
-        model.fold_embedding()
     size = CONFIGURATIONS[configuration]
     source = ops.convert_to_tensor(random_words(size, batch_size, length))
 

@@ -7,12 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
-from tyro.conf import (
-    FlagCreatePairsOff,
-    OmitArgPrefixes,
-    UseAppendAction,
-    arg,
-)
+from tyro.conf import OmitArgPrefixes, UseAppendAction, arg
 
 from luong_keras.cli.parsing import Option, check_run_dirs
 from luong_keras.cli.settings_flags import ExportFlags, override_search
@@ -49,11 +44,6 @@ class Export:
     precision: Option[
         Literal["float32", "mixed_bfloat16", "mixed_float16"] | None
     ] = None
-    # write weights rounded to this type, of half the size
-    weights_dtype: Option[Literal["bfloat16", "float16"] | None] = None
-    # write the product of the target embedding and the decoder's input weights:
-    # the export is larger and a few percent faster; not with --weights-dtype
-    fold_embedding: FlagCreatePairsOff[bool] = False
 
 
 def run(arguments: Export) -> int:
@@ -73,12 +63,10 @@ def run(arguments: Export) -> int:
         arguments.weights,
         decoding,
         precision=arguments.precision,
-        fold_embedding=arguments.fold_embedding,
     )
     try:
         folder = translator.export(
             arguments.output,
-            arguments.weights_dtype,
             say=print,
             limits=ServingLimits(arguments.max_rows),
         )
@@ -97,9 +85,4 @@ def _check_arguments(arguments: Export) -> None:
             "Expected: --output with a version number as its last part, as in "
             "models/translator/1; a server loads only such folders. Received: "
             f"{arguments.output}."
-        )
-    if arguments.weights_dtype is not None and arguments.fold_embedding:
-        raise ValueError(
-            "Expected: one of --weights-dtype, which makes a model smaller, "
-            "and --fold-embedding, which makes it larger. Received: both."
         )

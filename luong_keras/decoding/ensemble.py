@@ -146,11 +146,6 @@ class ModelEnsemble:
         """True if any decoder has attention, which gives alignments."""
         return any(model.has_attention for model in self.models)
 
-    def fold_embedding(self) -> None:
-        """Call `TranslationModel.fold_embedding` of all models."""
-        for model in self.models:
-            model.fold_embedding()
-
     def encode(self, *source):
         """Return lists of all memories, masks and first states."""
         encoded = [model.encode(*source) for model in self.models]

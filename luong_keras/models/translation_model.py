@@ -21,9 +21,7 @@ from luong_keras.layers import (
     OutputProjection,
     WordLosses,
 )
-from luong_keras.layers.embedding import embedding_table
 from luong_keras.models.training_model import TrainingModel, named_outputs
-from luong_keras.ops.backends import rows
 from luong_keras.ops.batch_compaction import PerSentence
 from luong_keras.ops.devices import resolve_precision
 
@@ -62,7 +60,6 @@ class TranslationModel:
             `target_out` (B, T), to the loss and hit of each word, both
             (B, T). Fit this model.
         encoder, decoder, projection, …: the shared layers.
-        folded_embedding: The table made by `fold_embedding`, or None.
 
     Example:
     >>> import numpy as np
@@ -88,7 +85,6 @@ class TranslationModel:
         )
         self.label_smoothing = label_smoothing
         self.sampled_softmax = sampled_softmax
-        self.folded_embedding = None
         self._make_layers()
         self._make_models()
 
@@ -308,33 +304,6 @@ class TranslationModel:
         states = self.decoder.initial_states(states[0], states)
         return memory, mask, states
 
-    def fold_embedding(self) -> None:
-        """Multiply the target embedding by the decoder's input weights.
-
-        The table of W x + b of all words, V times the width of the gates in
-        at least float32, saves this product in each decoding step. It is valid
-        for the present weights: call this again when they have changed. A
-        translator looks for the table in its first translation.
-        """
-        embeddings = embedding_table(self.target_embedding)
-        table = self.decoder.cell.project_inputs(embeddings)
-        if self.folded_embedding is None:
-            self.folded_embedding = keras.Variable(
-                table,
-                trainable=False,
-                dtype=table.dtype,
-                name="folded_embedding",
-            )
-        else:
-            # The same variable, because traced functions read it.
-            self.folded_embedding.assign(table)
-
-    def project_words(self, ids):
-        """Return the words' share of the gates of the first decoder layer."""
-        if self.folded_embedding is not None:
-            return rows(self.folded_embedding, ids)
-        return self.decoder.cell.project_inputs(self.target_embedding(ids))
-
     def decoding_step(self, memory, mask, words=None):
         """Return a function of one decoding step over this memory.
 
@@ -379,7 +348,8 @@ class DecodingStep(PerSentence):
             ids = ops.take(self.words, ids)
         states, alignments = model.decoder.cell.step(
             self.weights,
-            model.project_words(ids),
+            # The words' share of the gates of the first layer.
+            model.decoder.cell.project_inputs(model.target_embedding(ids)),
             states,
             (*self.projected_memory, *self.value_kernel) or None,
             self.mask,

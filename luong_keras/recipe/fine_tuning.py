@@ -288,8 +288,8 @@ def _find_parent(init_from: str | Path) -> tuple[RunFolder, Path]:
                 "training.init_from is the folder of a training run, a file "
                 "of its weights, or an export of one run. Received: "
                 f"{str(path)!r}, an export without its settings: that of an "
-                "ensemble, of a folded embedding or of an older version. "
-                "Name the run that was exported."
+                "ensemble or of an older version. Name the run that was "
+                "exported."
             )
         return run, path / "variables" / "variables.data-00000-of-00001"
     if not path.name.endswith(".weights.h5"):

@@ -5,10 +5,9 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import keras
 import numpy as np
 
 from luong_keras.files.atomic_file import explain_disk_errors, sync, sync_tree
@@ -18,12 +17,7 @@ from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.inference.translation import in_order, sentences_by_place
 from luong_keras.serving.limits import TEXT_TOO_LONG, ServingLimits
 from luong_keras.serving.saved_model_checks import check_saved_model
-from luong_keras.serving.signatures import (
-    identity,
-    probes,
-    signatures,
-    specs,
-)
+from luong_keras.serving.signatures import probes, signatures, specs
 from luong_keras.serving.warmup import write_warmup
 from luong_keras.special_tokens import SPECIAL_TOKENS
 from luong_keras.with_tensorflow import tf
@@ -36,7 +30,6 @@ STRANGE_TEXTS = [b"", b" \t", b"caf\xe9 \xff\xfe", "\u00df \U0001f600".encode()]
 def export_saved_model(
     translator: TextTranslator,
     folder: str | Path,
-    weights_dtype: str | None = None,
     say: Callable[[str], None] | None = None,
     limits: ServingLimits | None = None,
     extra_files: Mapping[str, bytes] | None = None,
@@ -57,8 +50,6 @@ def export_saved_model(
         translator: The translator to export.
         folder: The folder to write, which must not exist. TensorFlow Serving
             expects a number as its name, the version.
-        weights_dtype: `"bfloat16"` or `"float16"` writes rounded weights of
-            half the size; every call still computes in float32.
         say: Function, such as `print`, called with one line per check.
         limits: The limits of one batch of the server; the default limits
             when None.
@@ -72,9 +63,8 @@ def export_saved_model(
         FileExistsError: If the folder exists: an exported version never
             changes while a server uses it.
         ValueError: For a folder on another machine, such as `gs://bucket/1`;
-            for `*`, `?` or brackets in its path, which TensorFlow takes for a
-            pattern; and for rounded weights of a model with a folded
-            embedding.
+            and for `*`, `?` or brackets in its path, which TensorFlow takes for
+            a pattern.
         SavedModelError: If a check fails; no files are left then.
     """
     folder, limits = no_pattern(local_path(folder)), limits or ServingLimits()
@@ -96,7 +86,7 @@ def export_saved_model(
         lock_folder(temporary),
     ):
         model = Path(temporary, "model")
-        functions = _write_saved_model(translator, model, weights_dtype, limits)
+        functions = _write_saved_model(translator, model, limits)
         for name, content in (extra_files or {}).items():
             path = model / "assets.extra" / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -135,28 +125,15 @@ def probe_sentences(translator: TextTranslator) -> list[bytes]:
     return [*tokenizer.join(words).numpy(), *STRANGE_TEXTS]
 
 
-def _write_saved_model(translator, folder, weights_dtype, limits):
+def _write_saved_model(translator, folder, limits):
     """Write the SavedModel; return the functions of its signatures."""
-    model = translator.translation_model
-    models = getattr(model, "models", [model])  # of an ensemble
-    wrap: Callable[[Callable], Callable] = identity
-    if weights_dtype is not None:
-        if any(member.folded_embedding is not None for member in models):
-            raise ValueError(
-                "`weights_dtype` makes a model smaller, and a folded "
-                "embedding larger. Expected: one of them. Received: "
-                f"weights_dtype={weights_dtype!r} and a model whose "
-                "embedding is folded. Leave one out."
-            )
-        variables = (v for member in models for v in member.model.variables)
-        wrap = RoundedWeights(variables, weights_dtype).wrap
     # Traced here: saving traces a `tf.function` once more, and
     # `keras.export.ExportArchive` takes nothing else.
     functions = {
         name: tf.function(
             function, input_signature=specs(name), autograph=False
         ).get_concrete_function()
-        for name, function in signatures(translator, limits, wrap).items()
+        for name, function in signatures(translator, limits).items()
     }
     saved = tf.Module()
     saved.tables = [
@@ -174,7 +151,7 @@ def _write_saved_model(translator, folder, weights_dtype, limits):
         tf.saved_model.save(saved, str(folder), signatures=functions)
     finally:
         logger.setLevel(level)
-    return signatures(translator, limits, wrap, traced=False)
+    return signatures(translator, limits, traced=False)
 
 
 def _expected_answers(functions, inputs):
@@ -250,55 +227,3 @@ def exported_weights(folder: str | Path) -> dict[str, np.ndarray]:
         variable.name.removesuffix(":0"): tf.cast(variable, "float32").numpy()
         for variable in variables
     }
-
-
-DTYPES = ("bfloat16", "float16")
-
-
-class RoundedWeights:
-    """Rounded copies of variables, with half the size of float32.
-
-    Each call casts the copies back once, before its loops; sums and products
-    keep their precision.
-
-    Args:
-        variables: Keras variables; integer variables are not rounded.
-        dtype: `"bfloat16"`, with the range of float32 and two to three digits,
-            or `"float16"`, with three to four digits up to 65,504.
-
-    Raises:
-        ValueError: For another dtype, or if a weight is out of its range.
-    """
-
-    def __init__(self, variables: Iterable[keras.Variable], dtype: str) -> None:
-        if dtype not in DTYPES:
-            raise ValueError(
-                f"Weights are rounded to one of {DTYPES}. Received: {dtype!r}."
-            )
-        self._variables = [v for v in variables if v.dtype.startswith("float")]
-        self.rounded = []
-        for variable in self._variables:
-            rounded = tf.cast(variable.value, dtype)
-            if not bool(tf.reduce_all(tf.math.is_finite(rounded))):
-                raise ValueError(
-                    f"A weight of {variable.path} is outside of the range of "
-                    f"{dtype}. Use 'bfloat16', which has float32's range."
-                )
-            self.rounded.append(
-                tf.Variable(rounded, trainable=False, name=variable.path)
-            )
-
-    def wrap(self, function: Callable) -> Callable:
-        """Wrap a function so that it uses the rounded weights."""
-
-        def with_rounded_weights(*arguments):
-            mapping = [
-                (variable, tf.cast(rounded, variable.dtype))
-                for variable, rounded in zip(
-                    self._variables, self.rounded, strict=True
-                )
-            ]
-            with keras.StatelessScope(state_mapping=mapping):
-                return function(*arguments)
-
-        return with_rounded_weights

@@ -53,15 +53,9 @@ _ALIGNMENT = ("alignments", "source_tokens", "source_lengths")
 _OF_A_RANK = ("translations", "scores", "tokens", "lengths", "alignments")
 
 
-def identity(function: Callable) -> Callable:
-    """Return the function unchanged."""
-    return function
-
-
 def signatures(
     graph: TranslationGraph,
     limits: ServingLimits | None = None,
-    wrap: Callable[[Callable], Callable] = identity,
     traced: bool = True,
 ) -> dict[str, Callable]:
     """Create a function for each name of `INPUTS`, in the same order.
@@ -69,15 +63,12 @@ def signatures(
     Args:
         graph: The graph that computes the results.
         limits: The limits of a batch; the default limits when None.
-        wrap: Wrapper of each function of the graph, for weights that are
-            converted when they are read.
         traced: Whether to trace the functions here. Otherwise TensorFlow would
             trace each function several times for the signatures.
     """
     numbers = contract_numbers(graph, limits or ServingLimits())
 
     def trace(function, name, *more):
-        function = wrap(function)
         if not traced:
             return function
         return tf.function(

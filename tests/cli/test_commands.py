@@ -819,22 +819,22 @@ def test_exports_have_the_requested_search(
 ):
     exports, precisions = [], []
 
-    def export(translator, folder, weights_dtype, say, limits, extra_files):
+    def export(translator, folder, say, limits, extra_files):
         assert "parent/config.json" in extra_files
         precisions.append(translator.translation_model.config.precision)
-        exports.append((translator.decoding, folder, weights_dtype, limits))
+        exports.append((translator.decoding, folder, limits))
         return folder
 
     monkeypatch.setattr("luong_keras.translator.export_saved_model", export)
     output = tmp_path / "1"
-    options = ("--weights-dtype", "bfloat16", "--max-beam-size", 7)
-    options += ("--max-rows", 5, "--max-source-length", 6)
+    options = ("--max-beam-size", 7, "--max-rows", 5)
+    options += ("--max-source-length", 6)
     lines = call("export", "--output", output, *options)
     assert lines[-1] == f"exported to {output}"
     ((decoding, *rest),) = exports
     assert (decoding.max_beam_size, decoding.stack_size) == (7, 4)
     assert decoding.max_source_length == 6
-    assert rest == [output, "bfloat16", ServingLimits(5)]
+    assert rest == [output, ServingLimits(5)]
     options = ("--beam-size", 3, "--precision", "mixed_float16")
     call("export", "--output", output, *options)
     assert precisions == ["float32", "mixed_float16"]

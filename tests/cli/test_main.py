@@ -148,11 +148,6 @@ def working_folder(tmp_path, monkeypatch):
         ("align --run-dir begun a.txt", ["both sides", "Received: a.txt"]),
         ("align --run-dir old a b --symmetrize un", ["grow-diag", "un"]),
         ("export --run-dir old --output first", ["a version number", "first"]),
-        (
-            "export --run-dir old --output 1 --weights-dtype float16 "
-            "--fold-embedding",
-            ["one of --weights-dtype", "Received: both"],
-        ),
     ],
 )
 def test_errors_are_one_line_and_write_nothing(

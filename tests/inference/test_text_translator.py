@@ -232,23 +232,6 @@ def test_translators_are_loaded_from_runs(tmp_path, translator):
     again = Translator.from_run(run.path)
     assert again.decoding == translator.decoding
     check_equal(again.nbest(SENTENCES), translator.nbest(SENTENCES))
-    folded = Translator.from_run(run.path, fold_embedding=True)
-    assert folded.translation_model.folded_embedding is not None
-    check_equal(folded.nbest(SENTENCES), translator.nbest(SENTENCES))
-    # New weights, folded again, reach the graph that was traced before.
-    model = folded.translation_model
-    for variable in model.model.trainable_variables:
-        variable.assign(variable.value[::-1])
-    model.fold_embedding()
-    changed = folded.nbest(SENTENCES)
-    model.folded_embedding = None
-    expected = Translator(
-        model,
-        folded.source_tokenizer,
-        folded.target_tokenizer,
-        folded.decoding,
-    ).nbest(SENTENCES)
-    check_equal(changed, expected)
     halved = Translator.from_run(run.path, precision="mixed_bfloat16")
     assert halved.translation_model.projection.compute_dtype == "bfloat16"
     for one, other in zip(

@@ -153,38 +153,6 @@ def test_half_precision_projects_the_same_keys_in_a_step(score_mode):
     assert keras.backend.standardize_dtype(keys.dtype) == "bfloat16"
 
 
-@pytest.mark.slow_on_jax
-@pytest.mark.parametrize(
-    "attention, changes",
-    [
-        ({"kind": "global"}, {}),
-        ({"kind": "none"}, {"recurrence": "gru", "decoder_layers": 2}),
-        ({"kind": "global"}, {"decoder": "bahdanau", "use_bias": False}),
-        ({"kind": "local"}, {"precision": "mixed_bfloat16"}),
-    ],
-)
-def test_folded_embedding_gives_the_same_logits(attention, changes):
-    translation_model = make(attention, **changes)
-    memory, mask, states = translation_model.encode(SOURCE)
-    states = [state[:, None] for state in states]
-    ids = ops.cast(TARGET_IN[:, :1], "int32")
-
-    def logits():
-        return to_numpy(
-            translation_model.decoding_step(memory, mask)(ids, states, 0)[0]
-        )
-
-    expected = logits()
-    translation_model.fold_embedding()
-    np.testing.assert_allclose(logits(), expected, atol=1e-6)
-    embeddings = translation_model.target_embedding.embeddings
-    embeddings.assign(np.zeros(embeddings.shape))
-    # The folded table stays until it is folded again.
-    np.testing.assert_allclose(logits(), expected, atol=1e-6)
-    translation_model.fold_embedding()
-    assert np.abs(logits() - expected).max() > 1e-3
-
-
 @pytest.mark.slow_after_first
 @tensorflow
 @pytest.mark.parametrize("attention, changes", COMBINATIONS[:2])
@@ -376,20 +344,17 @@ def check_altered(model, expected, source):
     )
     np.testing.assert_allclose(found, losses, atol=1e-5)
     shortlist, first = np.array([2, 4, 5, 8]), TARGET_IN[:, :1]
-    for folded in (False, True):
-        if folded:
-            model.fold_embedding()
-        for words, ids, first_logits in (
-            (None, first, expected_logits[:, 0]),
-            (shortlist, 0 * first, expected_logits[:, 0, shortlist]),
-        ):
-            memory, mask, states = model.encode(source)
-            step = model.decoding_step(memory, mask, words)
-            states = [ops.expand_dims(state, 1) for state in states]
-            logits, *_ = step(ids, states, 0)
-            np.testing.assert_allclose(
-                to_numpy(logits)[:, 0], first_logits, atol=1e-5
-            )
+    for words, ids, first_logits in (
+        (None, first, expected_logits[:, 0]),
+        (shortlist, 0 * first, expected_logits[:, 0, shortlist]),
+    ):
+        memory, mask, states = model.encode(source)
+        step = model.decoding_step(memory, mask, words)
+        states = [ops.expand_dims(state, 1) for state in states]
+        logits, *_ = step(ids, states, 0)
+        np.testing.assert_allclose(
+            to_numpy(logits)[:, 0], first_logits, atol=1e-5
+        )
 
 
 @pytest.mark.slow

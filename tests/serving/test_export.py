@@ -11,20 +11,17 @@ import sys
 import time
 from pathlib import Path
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from luong_keras.config import RunConfig
-from luong_keras.config.values import config_from_dict
 from luong_keras.files.folder_lock import lock_folder
 from luong_keras.inference import word_lists
 from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.recipe.stages import run_recipe
 from luong_keras.serving.export import (
-    RoundedWeights,
     export_saved_model,
     exported_translations,
     newest_version,
@@ -41,7 +38,6 @@ from luong_keras.serving.saved_model_session import (
 from luong_keras.serving.signatures import INPUTS, probes, signatures, specs
 from luong_keras.serving.warmup import read_warmup, write_warmup
 from luong_keras.special_tokens import SPECIAL_TOKENS
-from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator
 from tests.serving.linux import needs_linux
 from tests.serving.tiny_translator import (
@@ -467,61 +463,6 @@ def test_exported_answers_are_compared_with_the_model(exported):
         check_saved_model(exported, [(call, other)], lambda line: None)
 
 
-def file_sizes(folder):
-    return sum(path.stat().st_size for path in folder.glob("variables/*data*"))
-
-
-@pytest.mark.slow
-@needs_linux
-def test_bfloat16_weights_take_half_the_space(exported, translator, tmp_path):
-    folder = export_saved_model(translator, tmp_path / "1", "bfloat16")
-    model = translator.translation_model.model
-    saved = 2 * sum(np.prod(v.shape) for v in model.trainable_variables)
-    assert file_sizes(exported) - file_sizes(folder) > 0.95 * saved
-    inputs = probes([b"the cat sees a dog ."])["score"]
-    (answer,) = answers_of_runtime(folder, ("score", inputs))
-    # The output of the model with rounded weights.
-    kept = model.get_weights()
-    for variable in model.trainable_variables:
-        rounded = tf.cast(variable.value, "bfloat16")
-        variable.assign(tf.cast(rounded, "float32"))
-    expected = translator.score_batch(**inputs)["log_probability"]
-    model.set_weights(kept)
-    np.testing.assert_allclose(answer["log_probability"], expected, rtol=1e-5)
-    exact = translator.score_batch(**inputs)["log_probability"]
-    assert np.abs(exact - answer["log_probability"]) > 1e-6
-
-
-@pytest.mark.slow
-@needs_linux
-def test_folded_embedding_is_exported(exported, translator, tmp_path):
-    model = translator.translation_model
-    model.fold_embedding()
-    try:
-        folder = export_saved_model(translator, tmp_path / "1")
-        with pytest.raises(ValueError, match="weights_dtype.*folded"):
-            export_saved_model(translator, tmp_path / "2", "bfloat16")
-    finally:
-        model.folded_embedding = None
-    assert file_sizes(folder) > file_sizes(exported)
-    inputs = probes([b"the cat sees a dog ."])["translate"]
-    ((found,), (expected,)) = (
-        answers_of_runtime(path, ("translate", inputs))
-        for path in (folder, exported)
-    )
-    assert found["translations"].tolist() == expected["translations"].tolist()
-    np.testing.assert_allclose(found["scores"], expected["scores"], rtol=1e-5)
-
-
-def test_weights_out_of_range_are_refused():
-    variable = keras.Variable([1.0, 1e5], name="large")
-    with pytest.raises(ValueError, match="large is outside .* float16"):
-        RoundedWeights([variable], "float16")
-    assert len(RoundedWeights([variable], "bfloat16").rounded) == 1
-    with pytest.raises(ValueError, match="bfloat16"):
-        RoundedWeights([variable], "int8")
-
-
 def run_exporter(monkeypatch, *arguments):
     monkeypatch.setenv("PYTHONSAFEPATH", "1")  # The command sets it for good.
     monkeypatch.setattr(sys, "argv", [str(EXPORTER), *map(str, arguments)])
@@ -542,7 +483,7 @@ def test_command_exports_a_run(trained, tmp_path, monkeypatch, capsys):
     run_exporter(
         monkeypatch,
         *("--run-dir", trained, trained),
-        *("--output", output, "--max-beam-size", 5, "--fold-embedding"),
+        *("--output", output, "--max-beam-size", 5),
     )
     printed = capsys.readouterr().out
     assert printed.count("checked: ") == 3
@@ -551,15 +492,6 @@ def test_command_exports_a_run(trained, tmp_path, monkeypatch, capsys):
     inputs["beam_size"] = tf.constant([5])
     (found,) = answers_of_runtime(output, ("translate_with_options", inputs))
     assert found["translations"].shape == (1, 5)
-    # Each model has a folded embedding instead of an embedding.
-    variables = tf.train.list_variables(output / "variables" / "variables")
-    config = config_from_dict(RunFolder(trained).read_config()).model
-    tables = [
-        shape[1]
-        for _, shape in variables
-        if len(shape) == 2 and shape[0] == config.target_vocabulary_size
-    ]
-    assert tables == [4 * config.units] * 2
 
 
 @pytest.mark.parametrize(
