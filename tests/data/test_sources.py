@@ -213,7 +213,7 @@ def test_all_registered_kinds_are_tested(tmp_path):
     assert set(FILE_KINDS) <= set(SOURCES)
     readers = {
         object_reader(SOURCES[name](tmp_path))
-        for name in ("list", "data_frame", "hugging_face", "tf_data")
+        for name in ("list", "data_frame", "tf_data")
     }
     assert readers == {*OBJECT_READERS.values(), read_iterable}
 
@@ -673,9 +673,8 @@ def test_file_kind_depends_on_the_suffix(tmp_path):
 
 
 def test_dataset_dicts_are_refused(tmp_path):
-    datasets = pytest.importorskip("datasets")
-    splits = datasets.DatasetDict(train=hugging_face(None))
-    with pytest.raises(ValueError, match=r"such as dataset\['train'\]"):
+    splits = {"train": PAIRS}
+    with pytest.raises(ValueError, match=r"such as data\['train'\]"):
         text_settings(RunFolder(tmp_path), splits)
 
 

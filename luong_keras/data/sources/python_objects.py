@@ -27,41 +27,6 @@ def read_frame(
 _ROWS_PER_CALL = 1000
 
 
-def read_hugging_face(
-    dataset: Any, requested: RequestedColumns
-) -> tuple[Iterable[tuple[Any, Any]], Columns]:
-    """Return the pairs of two columns, or of a column of both languages."""
-    if isinstance(dataset, dict):
-        raise ValueError(
-            "Expected: one split of a data set of Hugging Face. Received: "
-            f"a DatasetDict of {', '.join(map(repr, dataset))}. Give one of "
-            f"them, such as dataset[{next(iter(dataset), 'train')!r}]."
-        )
-    first = next(iter(dataset), None)
-    if first is None:
-        raise ValueError(
-            "Expected: a data set of sentence pairs. Received: one without "
-            "rows."
-        )
-    fields = choose_fields(first, requested, "the Dataset")
-    return _pairs_of_hugging_face(dataset, fields), fields
-
-
-def _pairs_of_hugging_face(
-    dataset: Any, fields: Columns
-) -> Iterator[tuple[Any, Any]]:
-    sides = fields.source, fields.target
-    dataset = dataset.select_columns(list(dict.fromkeys(s[0] for s in sides)))
-    for batch in dataset.iter(batch_size=_ROWS_PER_CALL):
-        yield from zip(
-            *(
-                [field(value, side[1:]) for value in batch[side[0]]]
-                for side in sides
-            ),
-            strict=True,
-        )
-
-
 def read_tensorflow(
     dataset: Any, requested: RequestedColumns
 ) -> tuple[Iterable[tuple[Any, Any]], Columns]:
@@ -114,6 +79,13 @@ def read_iterable(
     pairs: Iterable[Any], requested: RequestedColumns
 ) -> tuple[Iterable[tuple[Any, Any]], Columns]:
     """Return the pairs, in the form of the first pair or record."""
+    if isinstance(pairs, Mapping):
+        raise ValueError(
+            "Expected: pairs or records, such as one split of a DatasetDict. "
+            f"Received: a {type(pairs).__name__} of "
+            f"{', '.join(map(repr, pairs))}. Give one of them, such as "
+            f"data[{next(iter(pairs), 'train')!r}]."
+        )
     rows = iter(pairs)
     first = list(itertools.islice(rows, 1))
     rows = itertools.chain(first, rows)

@@ -26,15 +26,6 @@ FILE_KINDS: dict[str, FileKind] = {
 # passes such an object has imported it.
 OBJECT_READERS: dict[tuple[str, str], ObjectReader] = {
     ("pandas", "DataFrame"): python_objects.read_frame,
-    **dict.fromkeys(
-        [
-            ("datasets", "Dataset"),
-            ("datasets", "IterableDataset"),
-            ("datasets", "DatasetDict"),
-            ("datasets", "IterableDatasetDict"),
-        ],
-        python_objects.read_hugging_face,
-    ),
     ("tensorflow", "DatasetV2"): python_objects.read_tensorflow,
 }
 # For messages and help texts.
