@@ -57,8 +57,6 @@ class Evaluate:
     metric: Option[UseAppendAction[tuple[tuple[str, ...], ...]]] = ()
     # pairs of the run to score
     part: Literal["dev", "test"] = "test"
-    # for runs on WMT text: sacreBLEU's name of another test set, such as wmt15
-    test_set: Option[str | None] = None
     # settings of the search, also that of a baseline run; default: each run's
     search: OmitArgPrefixes[SearchFlags] = field(default_factory=SearchFlags)
     # print a line of JSON instead of the table, with BLEU by length and the
@@ -74,7 +72,6 @@ def run(arguments: Evaluate) -> int:
     if arguments.run_dir is not None:
         config = run_config(arguments.run_dir)
         data, metrics = config.data, metrics or [config.training.metric]
-    _check_pairs(arguments, data)
     from luong_keras.recipe.evaluation import (
         Evaluation,
         format_results,
@@ -135,27 +132,19 @@ def _load_pairs(
     arguments: Evaluate, data: DataConfig
 ) -> tuple[str, Sequence[Any], Sequence[str] | None]:
     """Return the name of the pairs, the pairs, and the links of the words."""
-    from luong_keras.data.datasets import check_evaluation_pair, load_datasets
-
     if arguments.files:
+        from luong_keras.data.datasets import check_evaluation_pair
+
         name = " ".join(map(str, arguments.files))
         pairs = read_given_pairs(arguments.files, data)
         return name, list(map(check_evaluation_pair, pairs)), None
     from luong_keras.recipe.preparation import evaluation_pairs
 
     assert arguments.run_dir is not None
-    test_set = arguments.test_set
-    if test_set is not None:
-        data = dataclasses.replace(data, test=test_set)
-    # The run keeps only its own test set.
-    datasets = (
-        load_datasets(data)
-        if test_set
-        else evaluation_pairs(data, RunFolder(arguments.run_dir))
-    )
+    datasets = evaluation_pairs(data, RunFolder(arguments.run_dir))
     if arguments.part == "dev":
         return "dev", datasets.dev, None
-    return test_set or "test", datasets.test, datasets.test_links
+    return "test", datasets.test, datasets.test_links
 
 
 def _join_references(targets: Sequence[str], files: Sequence[Path]) -> Any:
@@ -208,7 +197,7 @@ def _read_baseline(baseline: Path | None, count: int) -> list[str] | None:
 
 
 def _check_system(arguments: Evaluate) -> None:
-    """Check that the command line names either a run or translations."""
+    """Check that the command line names one system and one set of pairs."""
     run, file = arguments.run_dir, arguments.translations
     if run is None and (file is None or not arguments.files):
         raise ValueError(
@@ -226,6 +215,11 @@ def _check_system(arguments: Evaluate) -> None:
                 f"flags beside --translations. Received: {' '.join(flags)}. "
                 "Leave it out."
             )
+    if arguments.files and arguments.part == "dev":
+        raise ValueError(
+            "Expected: either files or the run's validation pairs. Received: "
+            "--part dev and files. Leave one of them out."
+        )
 
 
 def _check_metrics(arguments: Evaluate, data: DataConfig) -> None:
@@ -239,25 +233,3 @@ def _check_metrics(arguments: Evaluate, data: DataConfig) -> None:
                 "--metric is a score of translations, such as chrf. Received: "
                 f"{setting}, which has none."
             )
-
-
-def _check_pairs(arguments: Evaluate, data: DataConfig) -> None:
-    """Check that the command line names one set of pairs."""
-    name = arguments.test_set
-    flags = [f"--test-set {name}"] if name else []
-    flags += ["--part dev"] if arguments.part == "dev" else []
-    if len(flags) > (not arguments.files):
-        raise ValueError(
-            "Files, the run's validation pairs and another test set exclude "
-            f"each other. Received: {' '.join(flags)}"
-            f"{' and files' if arguments.files else ''}. Leave all but one out."
-        )
-    if name is not None and data.dataset in ("phrasebook", "files"):
-        languages = "-".join(data.languages)
-        raise ValueError(
-            "--test-set is another test set of a run on WMT text. Expected: "
-            "a run whose data.dataset is a builder of tensorflow_datasets. "
-            f"Received: --test-set {name} for a run with data.dataset="
-            f"{data.dataset}. Leave it out, or give `luong-keras translate` "
-            f"what `sacrebleu -t {name} -l {languages} --echo src` prints."
-        )

@@ -506,9 +506,8 @@ def test_pairs_of_a_file_are_scored(call, run, tmp_path):
     assert json.loads(run.results.read_text().splitlines()[-1])["set"] == (
         str(path)
     )
-    for flags in (["--part", "dev"], ["--test-set", "x"]):
-        error = "\n".join(call("evaluate", path, *flags, status=2))
-        assert f"Received: {' '.join(flags)} and files. Leave" in error
+    error = "\n".join(call("evaluate", path, "--part", "dev", status=2))
+    assert "Received: --part dev and files. Leave" in error
     error = "\n".join(call("evaluate", "--metric", "loss", status=2))
     assert "Received: loss, which has none." in error
 
@@ -662,44 +661,19 @@ def test_wrong_comparisons_are_refused(
     assert all("so its first line is a pair" in note for note in notes)
 
 
-def test_test_sets_exclude_development_text(call, searches):
-    error = call("evaluate", "--part", "dev", "--test-set", "wmt15", status=2)
-    assert "Received: --test-set wmt15 --part dev." in "\n".join(error)
-
-
-def test_test_sets_are_refused_for_other_datasets(call, searches):
-    error = "\n".join(call("evaluate", "--test-set", "wmt15", status=2))
-    assert "Received: --test-set wmt15" in error
-    assert "data.dataset=files" in error and "Leave it out" in error
-    assert not searches
-
-
-def test_another_test_set_is_not_read_from_the_run(
-    run, tmp_path, monkeypatch, capsys
-):
-    copy = RunFolder(shutil.copytree(run.path, tmp_path / "copy"))
-    settings = copy.read_config() | {"data": {"dataset": "wmt14_translate"}}
-    copy.config.write_text(json.dumps(settings))
-    monkeypatch.setattr(
-        "luong_keras.data.datasets.load_datasets",
-        lambda data: Datasets(list, "", [], [("a", f"of {data.test}")]),
-    )
+def test_each_part_of_a_run_is_scored(run, tmp_path, monkeypatch, capsys):
     sets = [("a", "of development")], [("a", "of the run")]
     monkeypatch.setattr(
         "luong_keras.recipe.preparation.evaluation_pairs",
         lambda data, folder: Datasets(list, "", *sets),
     )
-    for flags, name, reference in (
-        ([], "test", "of the run"),
-        (["--part", "dev"], "dev", "of development"),
-        (["--test-set", "wmt15"], "wmt15", "of wmt15"),
-    ):
+    for name, reference in (("test", "of the run"), ("dev", "of development")):
         (tmp_path / "text").write_text(f"{reference}\n")
         found = json.loads(
             evaluate(
                 capsys,
-                *("--run-dir", copy.path, "--translations", tmp_path / "text"),
-                *("--metric", "chrf", "--json", *flags),
+                *("--run-dir", run.path, "--translations", tmp_path / "text"),
+                *("--metric", "chrf", "--json", "--part", name),
             ).out
         )
         assert found["set"] == name
