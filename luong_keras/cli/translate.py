@@ -4,9 +4,9 @@ import itertools
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from tyro.conf import (
     FlagCreatePairsOff,
@@ -30,7 +30,6 @@ from luong_keras.text.threads import share_cores
 from luong_keras.truncation import TruncationInParts
 
 BATCHES = 32  # number of batches sorted by length and printed together
-SAMPLES = 30  # number of samples for minimum Bayes risk
 
 
 @dataclass(frozen=True)
@@ -59,9 +58,6 @@ class Translate:
     required: Option[Path | None] = None
     # a file of phrases that translations must not have, likewise
     forbidden: Option[Path | None] = None
-    # of 30 samples, or of the hypotheses of --search beam if given, print the
-    # one that is most similar to the others by this measure
-    minimum_bayes_risk: Option[Literal["chrf", "bleu"] | None] = None
     # translations per sentence; without --beam-size also the number of samples
     # of --search sampling
     n_best: int = 1
@@ -78,11 +74,9 @@ def run(arguments: Translate) -> int:
     at_least(1, **{"--n-best": arguments.n_best})
     _check_ignored_arguments(arguments)
     config = run_config(arguments.run_dir[0])
-    flags = arguments.search
-    if arguments.minimum_bayes_risk is not None and flags.search != "beam":
-        size = flags.beam_size or SAMPLES
-        flags = replace(flags, search="sampling", beam_size=size)
-    decoding = override_search(config.decoding, flags, n_best=arguments.n_best)
+    decoding = override_search(
+        config.decoding, arguments.search, n_best=arguments.n_best
+    )
     if arguments.required is not None and decoding.search == "sampling":
         raise ValueError(
             "--required: phrases of a beam search. Expected: no samples, which "
@@ -132,25 +126,20 @@ def run(arguments: Translate) -> int:
 
 
 def _check_ignored_arguments(arguments: Translate) -> None:
-    """Check that no argument is given that would be ignored."""
-    names: tuple[str, ...] = ("n_best", "alignments")
-    if arguments.check_export:
-        flag = "--check-export"
-        names += ("files", "required", "forbidden", "minimum_bayes_risk")
-    elif arguments.minimum_bayes_risk is not None:
-        flag = "--minimum-bayes-risk"
-    else:
+    """Check that no argument is given that `--check-export` would ignore."""
+    if not arguments.check_export:
         return
     ignored = [
         "files" if name == "files" else f"--{name.replace('_', '-')}"
-        for name in names
+        for name in ("n_best", "alignments", "files", "required", "forbidden")
         if getattr(arguments, name) != getattr(Translate, name)
     ]
-    if arguments.check_export and len(arguments.run_dir) > 1:
+    if len(arguments.run_dir) > 1:
         ignored.append("more than one --run-dir")
     if ignored:
         raise ValueError(
-            f"{flag} does not read {', '.join(ignored)}. Leave one of them out."
+            f"--check-export does not read {', '.join(ignored)}. Leave one of "
+            "them out."
         )
 
 
@@ -158,10 +147,7 @@ def _translate_lines(
     translator, lines, options, arguments: Translate
 ) -> Iterator[str]:
     """Yield the output for each line."""
-    if arguments.minimum_bayes_risk is not None:
-        utility = arguments.minimum_bayes_risk
-        yield from translator.minimum_bayes_risk(lines, utility, **options)
-    elif arguments.n_best == 1 and not arguments.alignments:
+    if arguments.n_best == 1 and not arguments.alignments:
         yield from translator.translate(lines, **options)
     else:
         for nbest in translator.nbest(lines, **options):

@@ -1,9 +1,8 @@
 """Scores of translations, and plots of scores and alignments.
 
 `translation_scores` scores a corpus, `length_analysis` groups the score by
-sentence length, `metrics` selects the best epoch of a training run,
-`minimum_bayes_risk` chooses among samples, and `plots` draws alignments and
-length analyses.
+sentence length, `metrics` selects the best epoch of a training run, and `plots`
+draws alignments and length analyses.
 """
 
 from luong_keras.lazy_names import attach_stub

@@ -11,10 +11,6 @@ from luong_keras.config import DecodingConfig
 from luong_keras.decoding.ensemble import ModelEnsemble
 from luong_keras.decoding.scorers import Scorer
 from luong_keras.decoding.strategy import DecodingStrategy
-from luong_keras.evaluation.minimum_bayes_risk import (
-    check_utility,
-    minimum_bayes_risk,
-)
 from luong_keras.inference.line_search import LineSearch
 from luong_keras.inference.search_options import (
     NbestSettings,
@@ -256,44 +252,16 @@ class TextTranslator(TranslationGraph):
                 translations to return; all that the search keeps by default.
         """
         cuts = self._truncated_places()
-        results = self._nbest_translations(lines, options, cuts, advance)
-        cuts.warn(stacklevel=2)
-        return results
-
-    def _nbest_translations(self, lines, options, cuts, advance=None):
-        lines = text_column(lines, "lines")
-        sentences = self._line_search.sentences(lines, options, cuts, advance)
+        texts = text_column(lines, "lines")
+        sentences = self._line_search.sentences(texts, options, cuts, advance)
         step = self.decoding.alignment_step
-        return NBest(
+        results = NBest(
             in_order(
                 (place, translations_of(s, step)) for place, s in sentences
             )
         )
-
-    def minimum_bayes_risk(
-        self,
-        lines: Sequence[str],
-        utility: str = "chrf",
-        **options: Unpack[NbestSettings],
-    ) -> list[str]:
-        """Return the translation of minimum Bayes risk of each line.
-
-        It is the most central of all translations that the search finds: of
-        samples, with `DecodingConfig(search="sampling", beam_size=30)` or
-        with the options.
-
-        Args:
-            lines: The sentences.
-            utility: `"chrf"` or `"bleu"`.
-            **options: As in `nbest`.
-        """
-        check_utility(utility)
-        choices, cuts = [], self._truncated_places()
-        for nbest in self._nbest_translations(lines, options, cuts):
-            texts = [translation.text for translation in nbest] or [""]
-            choices.append(texts[minimum_bayes_risk(texts, utility)])
         cuts.warn(stacklevel=2)
-        return choices
+        return results
 
     def score(
         self,

@@ -437,18 +437,6 @@ def test_phrases_are_read_from_files(call, text, tmp_path):
     assert "1 line in" in error
 
 
-def test_minimum_bayes_risk_samples_by_default(call, text, searches):
-    for flags in ([], ["--search=sampling"]):
-        found = call("translate", text, "--minimum-bayes-risk=chrf", *flags)
-        assert len(found) == 3 and searches[-1].search == "sampling"
-        assert searches[-1].beam_size == 30
-    found = call(
-        *("translate", text, "--minimum-bayes-risk=bleu"),
-        *("--search=beam", "--beam-size=4"),
-    )
-    assert len(found) == 3 and searches[-1].search == "beam"
-
-
 @pytest.mark.slow
 def test_scores_of_a_run_are_printed_and_recorded(call, run, searches):
     (line,) = call(

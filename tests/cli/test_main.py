@@ -93,28 +93,16 @@ def working_folder(tmp_path, monkeypatch):
         *(
             (f"translate --run-dir {flags}", [f"does not read {named}."])
             for flags, named in (
-                ("begun --minimum-bayes-risk=chrf --n-best=3", "--n-best"),
-                (
-                    "begun --minimum-bayes-risk=chrf --alignments",
-                    "--alignments",
-                ),
                 ("begun --check-export text --n-best=3", "--n-best, files"),
                 (
                     "begun --run-dir old --check-export",
                     "more than one --run-dir",
                 ),
-                (
-                    "begun --check-export --minimum-bayes-risk=bleu",
-                    "--minimum-bayes-risk",
-                ),
             )
         ),
-        *(
-            (
-                f"translate --run-dir begun --required pairs.tsv {samples}",
-                ["--required", "give --search beam."],
-            )
-            for samples in ("--search=sampling", "--minimum-bayes-risk=chrf")
+        (
+            "translate --run-dir begun --required pairs.tsv --search=sampling",
+            ["--required", "give --search beam."],
         ),
         # Flags without the one that they belong to.
         (

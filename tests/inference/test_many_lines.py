@@ -204,7 +204,6 @@ def test_calls_warn_once_of_lines_that_were_cut(translator, monkeypatch):
     calls = [
         lambda: short.translate(LINES),
         best_of_each,
-        lambda: short.minimum_bayes_risk(LINES),
         lambda: list(short.translate_lines(iter(LINES))),
     ]
     for call in calls:

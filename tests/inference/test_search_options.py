@@ -8,7 +8,6 @@ from luong_keras.config import DecodingConfig
 from luong_keras.data.sources.source_kinds import one_line
 from luong_keras.decoding import DecodingStrategy, Scorer
 from luong_keras.decoding.greedy import Greedy
-from luong_keras.evaluation.minimum_bayes_risk import minimum_bayes_risk
 from luong_keras.inference import text_translator
 from luong_keras.inference.search_options import SEARCH_OPTIONS
 from luong_keras.translator import Translator
@@ -194,7 +193,6 @@ def test_wrong_lines_are_named_by_their_place(
     for answer in (
         translator.translate,
         translator.nbest,
-        translator.minimum_bayes_risk,
         lambda lines: translator.score(lines, ["x"] * 3),
         lambda lines: translator.score(["x"] * 3, lines),
         lambda lines: translator.links(["x"] * 3, lines),
@@ -391,23 +389,6 @@ def test_probabilities_that_are_not_finite_are_reported():
     for options in ({}, {"beam_size": 1}, {"temperature": 1.0}):
         with pytest.warns(TruncationWarning, match="Without.*: 3 lines.*finit"):
             assert translator.translate(SENTENCES, **options) == [""] * 4
-
-
-def test_wrong_utility_is_refused_before_the_search(translator):
-    for lines in (SENTENCES, []):
-        with pytest.raises(ValueError, match="utility='chrF'"):
-            translator.minimum_bayes_risk(lines, "chrF")
-
-
-@pytest.mark.slow
-def test_minimum_bayes_risk(sampling):
-    found = sampling.minimum_bayes_risk(SENTENCES, "bleu", temperature=2.0)
-    candidates = sampling.nbest(SENTENCES, temperature=2.0)
-    assert found[3] == ""
-    texts = [[t.text for t in row] for row in candidates]
-    expected = [row[minimum_bayes_risk(row, "bleu")] for row in texts]
-    assert found == expected != [row[0] for row in texts]
-    assert found != [row[minimum_bayes_risk(row)] for row in texts]
 
 
 def test_samples_have_no_padding_and_no_beginning(translator, sampling):

@@ -473,13 +473,6 @@ MUTATIONS = [
         ("tests/inference/test_search_options.py",),
     ),
     Mutation(
-        "the least probable agreement",
-        "evaluation/minimum_bayes_risk.py",
-        "count * metric.sentence_score(text, [other]).score",
-        "metric.sentence_score(text, [other]).score",
-        ("tests/evaluation/test_minimum_bayes_risk.py",),
-    ),
-    Mutation(
         "ensembles average probabilities",
         "decoding/ensemble.py",
         'if average == "logits":',
