@@ -1,10 +1,7 @@
 """Locks that let one process at a time write into a folder or a file."""
 
 import contextlib
-import datetime
-import json
 import os
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,13 +9,8 @@ import filelock
 
 from luong_keras.files.atomic_file import (
     explain_disk_errors,
-    is_running,
     remove_partial_files,
 )
-from luong_keras.files.path_checks import no_link
-
-_LOCK = ".lock"
-_OWNER = ".lock-owner.json"
 
 
 class FolderInUseError(OSError):
@@ -43,11 +35,8 @@ def lock_folder(
             of the file and the lock of the folder are independent.
 
     Raises:
-        FolderInUseError: If a process has the lock, with the number and machine
-            of the process and the time of locking.
+        FolderInUseError: If a process has the lock.
         FileExistsError: If the folder is a file.
-        ValueError: If the file that names the process is a link, or of another
-            user.
 
     Example:
         >>> import tempfile
@@ -57,7 +46,7 @@ def lock_folder(
         Traceback (most recent call last):
           ...
         luong_keras.files.folder_lock.FolderInUseError: ... is in use by \
-process ... on ... since ...
+another process. ...
     """
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
@@ -65,44 +54,22 @@ process ... on ... since ...
             f"Expected: the path of a folder. Received: {folder}, which is a "
             "file. Choose another path."
         )
-    what, begin = folder, ""
+    what, path = folder, folder / ".lock"
     if name is not None:
-        what, begin = folder / name, f".{name}"
-    path, owner_path = folder / (begin + _LOCK), folder / (begin + _OWNER)
-    no_link(owner_path, in_place=True)
+        what, path = folder / name, folder / f".{name}.lock"
     lock = filelock.FileLock(path, is_singleton=False)
     try:
         with explain_disk_errors(path):
             folder.mkdir(parents=True, exist_ok=True)
             lock.acquire(blocking=False)
     except filelock.Timeout as error:
-        raise _in_use_error(what, path, owner_path) from error
+        raise FolderInUseError(
+            f"{what} is in use by another process. Wait until it ends, end it, "
+            "or use another path. If no such process runs, as can happen on a "
+            f"network file system without locks, remove {path}."
+        ) from error
     try:
-        owner = {
-            "process": os.getpid(),
-            "host": socket.gethostname(),
-            "since": datetime.datetime.now().isoformat(" ", "seconds"),
-        }
-        with explain_disk_errors(owner_path):
-            owner_path.write_text(json.dumps(owner), encoding="utf-8")
         remove_partial_files(folder, name)
         yield
     finally:
-        with contextlib.suppress(OSError):
-            owner_path.unlink(missing_ok=True)
         lock.release()
-
-
-def _in_use_error(what: Path, lock: Path, owner_path: Path) -> FolderInUseError:
-    who = "another process"
-    # The file may not be written yet, or be of a killed process.
-    with contextlib.suppress(OSError, ValueError, KeyError):
-        owner = json.loads(owner_path.read_text(encoding="utf-8"))
-        elsewhere = owner["host"] != socket.gethostname()
-        if elsewhere or is_running(owner["process"]):
-            who = "process {process} on {host} since {since}".format(**owner)
-    return FolderInUseError(
-        f"{what} is in use by {who}. Wait until the process ends, end it, or "
-        "use another path. If no such process runs, as can happen on a "
-        f"network file system without locks, remove {lock}."
-    )

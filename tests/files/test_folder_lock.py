@@ -1,7 +1,5 @@
 import errno
-import json
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -38,16 +36,15 @@ def holder(tmp_path):
         stream.close()
 
 
-def test_errors_of_a_locked_folder_name_the_owner(tmp_path, holder):
-    who = f"process {holder.pid} on {re.escape(socket.gethostname())} since 2"
-    with pytest.raises(FolderInUseError, match=who), lock_folder(tmp_path):
+def test_folders_locked_by_another_process_are_refused(tmp_path, holder):
+    message = f"{tmp_path} is in use by another .* remove {tmp_path}/.lock"
+    with pytest.raises(FolderInUseError, match=message), lock_folder(tmp_path):
         pass
     holder.stdin.write("\n")
     holder.stdin.flush()
     assert holder.wait(30) == 0
     with lock_folder(tmp_path):
-        owner = json.loads((tmp_path / ".lock-owner.json").read_text())
-        assert owner["process"] == os.getpid()
+        pass
 
 
 def test_locks_of_killed_processes_are_released(tmp_path, holder):
@@ -57,17 +54,6 @@ def test_locks_of_killed_processes_are_released(tmp_path, holder):
     with lock_folder(tmp_path):
         assert not list(tmp_path.glob(".partial-*"))
     assert [path.name for path in tmp_path.iterdir()] == [".lock"]
-
-
-def test_owners_without_a_valid_record_are_another_process(tmp_path, holder):
-    (tmp_path / ".lock-owner.json").write_text('{"process"')
-    with pytest.raises(FolderInUseError, match="another process"):
-        lock_folder(tmp_path).__enter__()
-    # The record of an ended process does not name the present owner.
-    gone = {"process": 2**22 + 1, "host": socket.gethostname(), "since": "x"}
-    (tmp_path / ".lock-owner.json").write_text(json.dumps(gone))
-    with pytest.raises(FolderInUseError, match="another process"):
-        lock_folder(tmp_path).__enter__()
 
 
 def test_errors_release_the_lock(tmp_path):
@@ -88,7 +74,7 @@ def test_files_are_locked_separately(tmp_path):
         (tmp_path / (prefix + one.name)).touch()
         with lock_folder(tmp_path, other.name):
             assert (tmp_path / (prefix + one.name)).exists()
-        message = f"{one} is in use by process {os.getpid()} .*one.npz.lock"
+        message = f"{one} is in use by another process.*one.npz.lock"
         with pytest.raises(FolderInUseError, match=message):
             lock_folder(tmp_path, one.name).__enter__()
     with lock_folder(tmp_path, one.name):

@@ -70,7 +70,6 @@ USES = [
     ("snapshot.npz", lambda run: write_arrays(run.snapshot, {}, {})),
     ("initial.weights.h5", lambda run: load_initial_weights(None, run)),
     (".lock", lock),
-    (".lock-owner.json", lock),
     ("report.html", write_page),
     *(
         (f"{name}.weights.h5", lambda run, name=name: run.weights(name))
@@ -138,12 +137,11 @@ def test_links_in_place_of_token_ids_are_refused(tmp_path, kind):
     assert secret.read_bytes() == b"secret"
 
 
-@pytest.mark.parametrize("use", [write_session, lock, write_log])
+@pytest.mark.parametrize("use", [write_session, write_log])
 def test_files_of_other_users_are_not_changed_in_place(
     tmp_path, monkeypatch, use
 ):
     run = made_up_run(tmp_path / "run")
-    (run.path / ".lock-owner.json").write_text("{}")
     before = run.sessions.read_text()
     user = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: user + 1)
