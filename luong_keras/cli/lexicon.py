@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from tyro.conf import Positional
-
 from luong_keras.cli.parsing import Option
 from luong_keras.config.checks import at_least
 from luong_keras.files.path_checks import output_file
@@ -19,16 +17,11 @@ class Lexicon:
     The file is for `--shortlist` of other commands and for the setting
     decoding.shortlist: a search then multiplies only with the weights of these
     words. The words are counted in the training text of the run, which the
-    trained model aligns, or in a text with user-defined links.
+    trained model aligns.
     """
 
     # the folder of the run
     run_dir: Path
-    # with --links: a source and a target file, prepared as the run prepares
-    # its text
-    files: Option[Positional[tuple[Path, ...]]] = ()
-    # links of each line of the files, such as 0-0 1-2
-    links: Option[Path | None] = None
     # the file to write; default: shortlist.txt in the folder of the run
     output: Option[Path | None] = None
     # maximum number of training pairs to count in, spread over the text
@@ -42,19 +35,6 @@ class Lexicon:
 
 def run(arguments: Lexicon) -> int:
     """Count aligned words, write the file, and print its path."""
-    if (arguments.links is None) != (len(arguments.files) == 0) or len(
-        arguments.files
-    ) not in (0, 2):
-        raise ValueError(
-            "Expected: --links with a source and a target file, or neither. "
-            f"Received: links={arguments.links} and {len(arguments.files)} "
-            "files."
-        )
-    if arguments.links is not None and arguments.pairs != Lexicon.pairs:
-        raise ValueError(
-            "--pairs limits the training pairs that the model aligns. "
-            "Received: --pairs with --links. Leave one out."
-        )
     at_least(
         1,
         **{"--pairs": arguments.pairs, "--min-count": arguments.min_count},
@@ -62,19 +42,14 @@ def run(arguments: Lexicon) -> int:
     from luong_keras.alignment.dictionary import write_dictionary
     from luong_keras.alignment.word_pairs import aligned_word_pairs
     from luong_keras.data.corpus import Corpus
-    from luong_keras.recipe.aligned_text import file_links, model_links
+    from luong_keras.recipe.aligned_text import model_links
     from luong_keras.translator import Translator
 
     folder = RunFolder(arguments.run_dir)
     output = output_file(arguments.output or folder.shortlist)
     translator = Translator.from_run(arguments.run_dir, arguments.weights)
-    if arguments.links is None:
-        corpus = Corpus.open(folder.corpus)
-        sentences = model_links(translator, corpus, arguments.pairs)
-    else:
-        tokenizers = translator.source_tokenizer, translator.target_tokenizer
-        source, target = arguments.files
-        sentences = file_links(tokenizers, source, target, arguments.links)
+    corpus = Corpus.open(folder.corpus)
+    sentences = model_links(translator, corpus, arguments.pairs)
     pairs = aligned_word_pairs(sentences, min_count=arguments.min_count)
     if not pairs:
         raise ValueError(

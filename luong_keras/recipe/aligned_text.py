@@ -8,27 +8,19 @@ from typing import NamedTuple
 import numpy as np
 
 from luong_keras.alignment.aer import LinkScores, parse_alignments
-from luong_keras.alignment.links import Link, check_links, parse_links
+from luong_keras.alignment.links import Link, check_links
 from luong_keras.alignment.symmetrization import METHODS, symmetrize
 from luong_keras.alignment.word_pairs import AlignedSentences
 from luong_keras.data.corpus import Corpus
 from luong_keras.data.sources.source_kinds import PlacedPair
-from luong_keras.files.text_lines import read_lines, read_lines_beside
+from luong_keras.files.text_lines import read_lines
 from luong_keras.inference.text_translator import TextTranslator
-from luong_keras.inference.word_links import (
-    AlignedPair,
-    aligned_pairs,
-    nearest_word_positions,
-)
+from luong_keras.inference.word_links import AlignedPair, aligned_pairs
 from luong_keras.progress import progress_bar
 from luong_keras.special_tokens import UNK
 from luong_keras.tables import pluralize
 from luong_keras.text.threads import batches_of
-from luong_keras.text.tokenizer import (
-    Tokenizer,
-    map_lines,
-    vocabulary_of,
-)
+from luong_keras.text.tokenizer import vocabulary_of
 
 CHUNK = 1024  # pairs that are read, sorted by length and aligned at a time
 
@@ -196,9 +188,9 @@ def model_links(
     )
     if not translator.translation_model.has_attention:
         raise ValueError(
-            "A model without attention has no links. Expected: links of "
-            "another program, by --links. Received: "
-            "config.attention.kind='none'."
+            "A model without attention has no links. Expected: a run with "
+            "attention. Received: config.attention.kind='none'. The shortlist "
+            "of another run with the same vocabularies serves this one too."
         )
     vocabularies = [
         set(vocabulary_of(tokenizer))
@@ -229,65 +221,6 @@ def model_links(
         )
 
 
-def file_links(
-    tokenizers: Sequence[Tokenizer], source: Path, target: Path, links: Path
-) -> Iterator[AlignedSentences]:
-    """Convert the word links of files to links of tokens.
-
-    Args:
-        tokenizers: The source and the target tokenizer.
-        source: A file with one sentence per line, words separated by spaces.
-        target: Likewise.
-        links: A file with one pair per line, positions of words: `0-0 1-2`.
-
-    Yields:
-        Source tokens, target tokens and links of each pair.
-
-    Raises:
-        ValueError: If the numbers of lines differ; if a link is malformed or
-            outside its sentences, with the number of its line.
-    """
-    source_lines = list(read_lines(source))
-    target_lines = read_lines_beside(target, len(source_lines))
-    word_links = parse_links(read_lines_beside(links, len(source_lines)))
-    sides = source_lines, target_lines
-    tokens = [
-        _tokenize(tokenizer, lines)
-        for tokenizer, lines in zip(tokenizers, sides, strict=True)
-    ]
-    vocabularies = [set(vocabulary_of(tokenizer)) for tokenizer in tokenizers]
-    pairs = zip(*sides, *tokens, word_links, strict=True)
-    for number, (*lines, source_tokens, target_tokens, pair_links) in enumerate(
-        pairs, start=1
-    ):
-        words = [line.split() for line in lines]
-        lengths = len(words[0]), len(words[1])
-        check_links(pair_links, lengths, f"line {number} of {links}")
-        positions = [
-            nearest_word_positions(*pair)
-            for pair in ((source_tokens, words[0]), (target_tokens, words[1]))
-        ]
-        linked_words = set(pair_links)
-        yield (
-            _replace_unknown(source_tokens, vocabularies[0]),
-            _replace_unknown(target_tokens, vocabularies[1]),
-            [
-                (i, j)
-                for i, first in enumerate(positions[0])
-                for j, second in enumerate(positions[1])
-                if (first, second) in linked_words
-            ],
-        )
-
-
 def _replace_unknown(tokens: list[str], vocabulary: set[str]) -> list[str]:
     """Replace unknown tokens by `<unk>`."""
     return [token if token in vocabulary else UNK for token in tokens]
-
-
-def _tokenize(tokenizer: Tokenizer, lines: list[str]) -> list[list[str]]:
-    return [
-        [token.decode() for token in row]
-        for batch in map_lines(tokenizer.tokens, lines)
-        for row in batch.to_list()
-    ]

@@ -20,10 +20,8 @@ from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.data.datasets import Datasets
 from luong_keras.evaluation.translation_scores import paired_test
 from luong_keras.recipe import aligned_text
-from luong_keras.recipe.aligned_text import file_links
 from luong_keras.recipe.loading import load_run
 from luong_keras.serving.limits import ServingLimits
-from luong_keras.special_tokens import SPECIAL_TOKENS
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator
@@ -372,54 +370,11 @@ def test_lexicon_of_the_alignments_of_the_model(
     for output in (run.path, "-"):
         (error,) = call("lexicon", "--output", output, status=2)
         assert "Expected: the path of a file to write" in error
-    assert not searches
-
-
-def test_lexicon_of_given_links(call, tmp_path):
-    (tmp_path / "en").write_text("the cat\na house\n")
-    (tmp_path / "de").write_text("die Katze\ndas Haus\n")
-    (tmp_path / "links").write_text("0-0 1-1\n0-0 1-1 1-0\n")
-    given = ["lexicon", tmp_path / "en", tmp_path / "de", "--links"]
-    output = tmp_path / "out"
-    call(*given, tmp_path / "links", "--output", output)
-    assert entries(output) == {
-        ("the", "die"): 1,
-        ("cat", "Katze"): 1,
-        ("a", "das"): 1,
-        ("house", "Haus"): 0.5,
-        ("house", "das"): 0.5,
-    }
-    (error,) = call(*given, tmp_path / "links", "--min-count", 2, status=2)
-    assert "linked at least 2 times" in error
-    (tmp_path / "links").write_text("0-0\n2-0\n")
-    (error,) = call(*given, tmp_path / "links", status=2)
-    assert (
-        "A link in line 2" in error and "up to 1 and 1. Received: 2-0" in error
-    )
-    (tmp_path / "links").write_text("0-0\n")
-    (error,) = call(*given, tmp_path / "links", status=2)
-    assert "each of the 2 sentences" in error and "1 line in" in error
-    (error,) = call("lexicon", tmp_path / "en", status=2)
-    assert "--links with a source and a target file, or neither" in error
     (error,) = call("lexicon", "--min-count", 0, status=2)
     assert "--min-count must be at least 1" in error
-
-
-def test_given_links_of_words_that_a_tokenizer_lower_cases(tmp_path):
-    (tmp_path / "en").write_text("The CAT!\n")
-    (tmp_path / "de").write_text("Die Katze!\n")
-    (tmp_path / "links").write_text("0-0 1-1\n")
-    words = ["the", "cat", "!"], ["die", "katze", "!"]
-    tokenizers = []
-    for name, side in zip(("source", "target"), words, strict=True):
-        vocabulary = tmp_path / name
-        vocabulary.write_text("\n".join([*SPECIAL_TOKENS, *side]) + "\n")
-        tokenizers.append(WordTokenizer(vocabulary, lowercase=True))
-    paths = (tmp_path / name for name in ("en", "de", "links"))
-    (found,) = file_links(tokenizers, *paths)
-    # "CAT!" and "Katze!" are one word each.
-    links = [(0, 0), (1, 1), (1, 2), (2, 1), (2, 2)]
-    assert found == (*words, links)
+    assert not searches
+    (error,) = call("lexicon", "--min-count", 99, status=2)
+    assert "linked at least 99 times" in error
 
 
 def test_phrases_are_read_from_files(call, text, tmp_path):

@@ -115,10 +115,6 @@ def working_folder(tmp_path, monkeypatch):
             ["error: --temperature: settings", "--search sampling as well"],
         ),
         ("align --run-dir begun pairs.tsv --gold-one-based", ["--gold as"]),
-        (
-            "lexicon --run-dir begun a b --links c --pairs 3",
-            ["Received: --pairs with --links"],
-        ),
         ("translate", ["--run-dir", "required"]),
         ("export --output 1", ["--run-dir is required"]),
         ("export --run-dir --output 1", ["--run-dir is required"]),
