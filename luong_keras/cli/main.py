@@ -1,17 +1,14 @@
 """Entry point of the command line, with errors in one line."""
 
-import _thread
 import contextlib
-import functools
 import importlib
 import io
 import os
 import re
 import signal
 import sys
-import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import luong_keras
@@ -77,7 +74,6 @@ def _main(argv: Sequence[str] | None) -> int:
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     own_process = argv is None
     if own_process:
-        sys.unraisablehook = _repeat_interrupt
         # Streams that the caller has closed, as by `>&-`.
         sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115
         sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
@@ -102,23 +98,6 @@ def _main(argv: Sequence[str] | None) -> int:
         return _run_command(name, argv)
     with without_startup_noise(argv):
         return _run_command(name, argv)
-
-
-def _repeat_interrupt(unraisable: "sys.UnraisableHookArgs") -> None:
-    """Repeat a Ctrl-C that arrived in a callback, where Python ignores it.
-
-    JAX has such a callback of the garbage collection.
-    """
-    if unraisable.exc_type is not KeyboardInterrupt:
-        sys.__unraisablehook__(unraisable)
-        return
-    # A moment later, because the callback is still running.
-    repeat: Callable[[], None] = _thread.interrupt_main
-    if os.name != "nt":  # where `os.kill` ends the process
-        repeat = functools.partial(os.kill, os.getpid(), signal.SIGINT)
-    timer = threading.Timer(0.1, repeat)
-    timer.daemon = True
-    timer.start()
 
 
 def usage() -> str:

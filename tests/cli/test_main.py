@@ -333,36 +333,6 @@ def test_a_missing_package_of_other_code_is_named(
     assert "luong-keras[" not in line
 
 
-def test_an_interrupt_in_a_callback_is_not_lost(working_folder):
-    program = """
-import os, signal, sys, time
-import luong_keras.cli.report
-from luong_keras.cli.main import main
-
-class Interrupted:
-    def __del__(self):  # Python ignores exceptions here.
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.1)
-
-def run(arguments):
-    # Ignored in a background process of a shell.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    Interrupted()
-    time.sleep(30)
-
-luong_keras.cli.report.run = run
-sys.argv = ["luong-keras", "report", "begun"]
-sys.exit(main())
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 130, done.stderr
-
-
 @pytest.mark.tensorflow
 def test_a_missing_tensorflow_is_named_with_its_extra(working_folder):
     program = (
