@@ -21,19 +21,15 @@ from tyro.conf import (
 from luong_keras.cli.parsing import Option, given_flags, parse_arguments
 from luong_keras.config import AlignmentStep
 from luong_keras.config.checks import at_least
-from luong_keras.evaluation.plots import plot_alignment
-from luong_keras.files.text_lines import read_all_lines, read_input_parts
+from luong_keras.files.text_lines import read_input_parts
 from luong_keras.inference.search_options import BEAM_OPTIONS, SEARCH_OPTIONS
 from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.missing_package import needs
 from luong_keras.progress import output_bar
-from luong_keras.tables import pluralize
 
 with needs("luong-keras-client", "client"):
     from luong_keras_client import (
-        ScoredTranslation,
         TextTooLongError,
-        Translation,
         TranslationClient,
         TranslationServerError,
         TruncationWarning,
@@ -52,17 +48,16 @@ _CLIENT_ARGUMENTS = [
     "batch_size", "concurrency", "alignment_step", "ca_certificate",
     "client_certificate", "client_key",
 ]  # fmt: skip
-Pairs = Iterator[tuple[str, str]]
 
 
 @dataclass(frozen=True)
 class Ask:
     """Translate text through a server, as it arrives, to standard output.
 
-    With `--n-best` or `--alignments` the output is JSON lines instead of text,
-    with `--score` log-probabilities. A token for the server is read from the
-    environment variable LUONG_KERAS_TOKEN, because the command line would show
-    it to everybody on this machine.
+    With `--n-best` or `--alignments` the output is JSON lines instead of text.
+    A token for the server is read from the environment variable
+    LUONG_KERAS_TOKEN, because the command line would show it to everybody on
+    this machine.
     """
 
     # sentences, one per argument; default: the lines of standard input
@@ -101,10 +96,6 @@ class Ask:
     n_best: int = 1
     # also print the links [source position, target position] of each word
     alignments: FlagCreatePairsOff[bool] = False
-    # file for a picture of the attention weights of the first sentence
-    plot: Option[Path | None] = None
-    # a file of translations to score, with one line per sentence
-    score: Option[Path | None] = None
     # decoder step whose weights make the links of a word, as
     # decoding.alignment_step of the run
     alignment_step: AlignmentStep = "produces"
@@ -161,21 +152,15 @@ def run(arguments: Ask) -> int:
 
 def _check_options(arguments: Ask) -> None:
     """Check that no option is given that would be ignored."""
-    if arguments.score is not None:
-        expected = "--score: no option of a search"
-        ignored = [*_OPTIONS, "n_best", "alignments"]
-    elif arguments.alignments or arguments.plot:
-        expected = (
-            "--alignments or --plot: a beam search with no option but "
-            "--beam-size, --length-penalty and --prefix"
-        )
-        ignored = [name for name in _OPTIONS if name not in BEAM_OPTIONS]
-    else:
+    if not arguments.alignments:
         return
+    ignored = [name for name in _OPTIONS if name not in BEAM_OPTIONS]
     flags = given_flags(arguments, ignored)
     if flags:
         raise ValueError(
-            f"Expected with {expected}. Received: {', '.join(flags)}."
+            "Expected with --alignments: a beam search with no option but "
+            "--beam-size, --length-penalty and --prefix. Received: "
+            f"{', '.join(flags)}."
         )
 
 
@@ -189,30 +174,7 @@ def _ask_server(arguments: Ask) -> None:
             **{name: getattr(arguments, name) for name in _CLIENT_ARGUMENTS},
         ) as client,
     ):
-        pairs = _pair_with_targets(lines, arguments.score)
-        if arguments.plot is not None:
-            pairs = _draw_first(client, pairs, arguments)
-        _print_answers(client, pairs, arguments)
-
-
-def _pair_with_targets(lines: Iterator[str], file: Path | None) -> Pairs:
-    """Yield each sentence with the translation to score, or "" without file."""
-    if file is None:
-        yield from ((line, "") for line in lines)
-        return
-    pairs = itertools.zip_longest(lines, read_all_lines(file))
-    for count, (line, target) in enumerate(pairs):
-        if line is None or target is None:
-            sentences = pluralize(count, "sentence")
-            received = f"{sentences}, and more lines in {file}"
-            if target is None:
-                target_lines = pluralize(count, "line")
-                received = f"{target_lines} in {file}, and more sentences"
-            raise ValueError(
-                "Expected: a translation of each sentence. Received: "
-                f"{received}."
-            )
-        yield line, target
+        _print_answers(client, lines, arguments)
 
 
 def _parse_headers(texts: Sequence[str]) -> dict[str, str]:
@@ -249,17 +211,15 @@ def _show_warning(message: Any, *_: Any, **__: Any) -> None:
 
 
 def _print_answers(
-    client: TranslationClient, pairs: Pairs, arguments: Ask
+    client: TranslationClient, lines: Iterator[str], arguments: Ask
 ) -> None:
     """Print a line per sentence, in order, also of those before an error."""
     errors: list[Exception] = []
-    prints_json = arguments.n_best != 1 or arguments.alignments
-    if arguments.score is None and not prints_json:
-        sources = (source for source, _ in pairs)
-        answers = client.translate_lines(sources, **_search_options(arguments))
+    if arguments.n_best == 1 and not arguments.alignments:
+        answers = client.translate_lines(lines, **_search_options(arguments))
     else:
         size = arguments.batch_size * arguments.concurrency
-        read = _until_error(pairs, errors)
+        read = _until_error(lines, errors)
         parts = iter(lambda: list(itertools.islice(read, size)), [])
         answers = _answer_parts(client, parts, arguments)
     with output_bar("asking") as advance:
@@ -270,51 +230,19 @@ def _print_answers(
         raise errors[0]
 
 
-def _until_error(pairs: Pairs, errors: list[Exception]) -> Pairs:
-    """Yield the pairs until an error, which is appended to `errors`."""
+def _until_error(
+    lines: Iterator[str], errors: list[Exception]
+) -> Iterator[str]:
+    """Yield the lines until an error, which is appended to `errors`."""
     try:
-        yield from pairs
+        yield from lines
     except (OSError, ValueError) as error:
         errors.append(error)
 
 
-def _draw_first(
-    client: TranslationClient, pairs: Pairs, arguments: Ask
-) -> Pairs:
-    """Draw the attention of the first pair, and return all pairs."""
-    first = next(pairs, None)
-    if first is None:
-        return pairs
-    translation: Translation | ScoredTranslation
-    if arguments.score is not None:
-        (translation,) = client.align_pairs(first[:1], first[1:])
-    else:
-        # The answers warn of cut sentences.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TruncationWarning)
-            options = _search_options(arguments)
-            (translation,) = client.align(first[:1], **options)
-    assert arguments.plot is not None
-    if translation.alignments.any():
-        plot_alignment(
-            translation.source_tokens,
-            translation.tokens,
-            translation.alignments,
-            arguments.plot,
-        )
-    else:
-        print(
-            f"{PROGRAM}: warning: {arguments.plot} was not written. Expected: "
-            "a first sentence and a translation with words, and a model with "
-            "attention. Received: no attention weights.",
-            file=sys.stderr,
-        )
-    return itertools.chain([first], pairs)
-
-
 def _answer_parts(
     client: TranslationClient,
-    parts: Iterator[list[tuple[str, str]]],
+    parts: Iterator[list[str]],
     arguments: Ask,
 ) -> Iterator[str]:
     """Yield the answers; errors and warnings count places over all lines."""
@@ -340,23 +268,16 @@ def _answer_parts(
 
 def _answer_part(
     client: TranslationClient,
-    part: list[tuple[str, str]],
+    sources: list[str],
     arguments: Ask,
     failures: list[TranslationServerError],
 ) -> list[tuple[str, bool]]:
-    """Return the line to print per pair, and whether the pair was cut.
+    """Return the line to print per sentence, and whether it was cut.
 
     There is none from the first failed pair on, whose error is the last one of
     `failures`.
     """
     results_of = functools.partial(_results_until_failure, failures)
-    sources, targets = map(list, zip(*part, strict=True))
-    if arguments.score is not None:
-        scored = results_of(client.score, sources, targets)
-        return [
-            (f"{translation.log_probability:.6f}", translation.truncated)
-            for translation in scored
-        ]
     options = _search_options(arguments)
     nbest_lists: list[list[Any]]
     if arguments.alignments:

@@ -83,23 +83,8 @@ def read_lines_beside(path: Path, count: int) -> list[str]:
 
     Raises:
         FileNotFoundError: If the file is missing.
-        ValueError: If it has another number of lines, or `read_lines` would
-            return only a part of it.
-    """
-    lines = list(read_all_lines(path))
-    if len(lines) != count:
-        raise ValueError(
-            f"Expected: a line for each of the {count} sentences. Received: "
-            f"{pluralize(len(lines), 'line')} in {path}."
-        )
-    return lines
-
-
-def read_all_lines(path: Path) -> Iterator[str]:
-    """Read the lines of a file that `read_lines` would not read in part.
-
-    Raises:
-        ValueError: For a test set of WMT, of which only sources are lines.
+        ValueError: If it has another number of lines, or is a test set of WMT,
+            of which `read_lines` returns only the sources.
     """
     if without_compression(path).lower().endswith(".xml"):
         raise ValueError(
@@ -107,7 +92,13 @@ def read_all_lines(path: Path) -> Iterator[str]:
             f"{path}; only the sources of such a file are read. Write the "
             "lines into a text file."
         )
-    return read_lines(path)
+    lines = list(read_lines(path))
+    if len(lines) != count:
+        raise ValueError(
+            f"Expected: a line for each of the {count} sentences. Received: "
+            f"{pluralize(len(lines), 'line')} in {path}."
+        )
+    return lines
 
 
 def _raw_lines(path: Path) -> Iterator[bytes]:

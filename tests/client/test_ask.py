@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
 from luong_keras.cli.ask import Ask
@@ -20,7 +19,7 @@ from tests.client.fake_servers import (
     shout_with,
 )
 from tests.client.test_answers import LINES, answer_by_hand
-from tests.serving.answered_arrays import SCORES, TEXTS, translations
+from tests.serving.answered_arrays import TEXTS, translations
 
 SCRIPT = str(ROOT / "export" / "client.py")
 
@@ -120,58 +119,11 @@ def test_alignments_are_printed_as_json(ask, model):
     assert status == 2 and "--n-best of at most 3" in "".join(errors)
 
 
-def test_scores_and_a_plot(ask, model, tmp_path):
-    model.answer = answer_by_hand
-    targets, picture = tmp_path / "targets", tmp_path / "plots" / "first.png"
-    targets.write_text("\ufeffTür\n\nÄ z\n", encoding="utf-8")
-    arguments = f"--score={targets}", f"--plot={picture}"
-    _, printed, _ = ask(*arguments, lines=LINES)
-    assert {row["target"] for _, rows in model.requests for row in rows} == {
-        *("Tür", "", "Ä z")
-    }
-    assert printed == [f"{one.log_probability:.6f}" for one in SCORES]
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    picture.unlink()
-    _, printed, warned = ask(f"--plot={picture}", LINES[2])
-    assert printed == ["Ä <unk> z ."] and picture.exists()
-    assert len(warned) == 1 and "(number 1)" in warned[0]
-
-
-def test_a_picture_without_weights_is_not_written(ask, model, tmp_path):
-    def without_attention(signature, rows):
-        found = answer_by_hand(signature, rows)
-        for one in found:
-            if "alignments" in one:
-                one["alignments"] = np.zeros_like(one["alignments"]).tolist()
-        return found
-
-    picture = tmp_path / "first.png"
-    model.answer = answer_by_hand
-    status, printed, warned = ask(f"--plot={picture}", lines=["", LINES[2]])
-    assert status == 0 and len(printed) == 2
-    assert f"{picture} was not written." in warned[0]
-    model.answer = without_attention
-    _, _, warned = ask(f"--plot={picture}", LINES[2])
-    assert f"{picture} was not written." in warned[0]
-    assert not picture.exists()
-
-
-@pytest.mark.parametrize("flag", ["--alignments", "--plot=x.png"])
-def test_sampling_options_exclude_alignments(ask, flag):
-    status, printed, errors = ask(flag, "--temperature=1", "--top-k=3", "Tür")
+def test_sampling_options_exclude_alignments(ask):
+    options = "--temperature=1", "--top-k=3"
+    status, printed, errors = ask("--alignments", *options, "Tür")
     assert status == 2 and not printed
     assert "Received: --temperature, --top-k." in errors[-1]
-
-
-def test_number_of_targets_must_equal_number_of_sentences(ask, model, tmp_path):
-    model.answer = answer_by_hand
-    (tmp_path / "two").write_text("x\ny\n")
-    for count, message in ((1, "1 sentence, and more"), (3, "2 lines in")):
-        given = f"--score={tmp_path / 'two'}", *LINES[:count]
-        status, printed, (line,) = ask(*given)
-        assert status == 2 and message in line
-        # Sentences with a translation are answered.
-        assert len(printed) == min(count, 2)
 
 
 @pytest.mark.parametrize("size", [1, 3])
@@ -239,10 +191,6 @@ UNREACHABLE = "http://bob:hunter2@127.0.0.1:1"
         (["--n-best", "0"], "--n-best must be at least 1"),
         (["--timeout", "0"], "`timeout`"),
         (["--batch-size", "0"], "`batch_size`"),
-        (["--score", "no such file"], "no such file"),
-        (["--score", "set.XML.gz"], "only the sources of such a file"),
-        (["--score=x", "--n-best=2", "--alignments"], "--n-best, --alignments"),
-        (["--score=x", "--prefix=y", "--plot=z"], "Received: --prefix."),
         *(
             ([f"--{name}", "x.pem"], "https")
             for name in ("ca-certificate", "client-certificate", "client-key")
