@@ -130,7 +130,10 @@ def remove_partial_files(folder: Path, name: str | None = None) -> None:
         number = partial.name.removeprefix(prefix).partition("-")[0]
         if not number.isdecimal() or is_running(int(number)):
             continue
-        partial.unlink(missing_ok=True)
+        if partial.is_dir():  # of an earlier version
+            shutil.rmtree(partial, ignore_errors=True)
+        else:
+            partial.unlink(missing_ok=True)
 
 
 def is_running(process: int) -> bool:

@@ -1,6 +1,7 @@
 """Locks that let one process at a time write into a folder or a file."""
 
 import contextlib
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,9 +26,9 @@ def lock_folder(
 
     The lock is one of the operating system (`flock`). It always ends with its
     process, so a killed process leaves no lock. Network file systems pass the
-    lock to their server. On file systems without such locks, the existence of a
-    file is the lock; the lock of a killed process of this machine is taken
-    over.
+    lock to their server. On file systems without such locks, and with filelock
+    3.24 or later, the existence of a file is the lock; the lock of a killed
+    process of this machine is taken over.
 
     Args:
         folder: The folder; made if needed.
@@ -37,6 +38,8 @@ def lock_folder(
     Raises:
         FolderInUseError: If a process has the lock.
         FileExistsError: If the folder is a file.
+        OSError: If the file system has no locks, or the folder cannot be
+            written.
 
     Example:
         >>> import tempfile
@@ -61,7 +64,10 @@ another process. ...
     try:
         with explain_disk_errors(path):
             folder.mkdir(parents=True, exist_ok=True)
-            lock.acquire(blocking=False)
+            try:
+                lock.acquire(blocking=False)
+            except NotImplementedError as error:  # filelock before 3.24
+                raise OSError(errno.ENOSYS, str(error)) from error
     except filelock.Timeout as error:
         raise FolderInUseError(
             f"{what} is in use by another process. Wait until it ends, end it, "

@@ -72,6 +72,8 @@ def test_temporary_files_of_killed_processes_are_removed(tmp_path):
     }
     for name in keeps:
         (tmp_path / name).write_text("half")
+    folder = tmp_path / f".partial-{host}@{ended.pid}-b-a [1].txt"
+    (folder / "of an earlier version").mkdir(parents=True)
     write_text(tmp_path / "a [1].txt", "whole")
     kept = {name for name, keep in keeps.items() if keep}
     assert set(file_names(tmp_path)) == kept | {"a [1].txt"}

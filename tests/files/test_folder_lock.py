@@ -4,7 +4,9 @@ import signal
 import socket
 import subprocess
 import sys
+from unittest import mock
 
+import filelock
 import pytest
 
 from luong_keras.files.folder_lock import FolderInUseError, lock_folder
@@ -54,6 +56,19 @@ def test_locks_of_killed_processes_are_released(tmp_path, holder):
     with lock_folder(tmp_path):
         assert not list(tmp_path.glob(".partial-*"))
     assert [path.name for path in tmp_path.iterdir()] == [".lock"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [NotImplementedError("flock"), OSError(errno.ENOLCK, "No locks available")],
+    ids=["older filelock", "system"],
+)
+def test_file_systems_without_locks_are_explained(tmp_path, monkeypatch, error):
+    acquire = mock.Mock(side_effect=error)
+    monkeypatch.setattr(filelock.FileLock, "acquire", acquire)
+    message = f"{tmp_path}.* cannot lock or replace files. .* local disk"
+    with pytest.raises(OSError, match=message):
+        lock_folder(tmp_path).__enter__()
 
 
 def test_errors_release_the_lock(tmp_path):
