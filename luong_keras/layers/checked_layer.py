@@ -139,7 +139,7 @@ class CheckedLayer(keras.layers.Layer):
     """Keras layer that refuses wrong arguments before it is built.
 
     Argument names of other libraries, float64 if the backend rounds it, and
-    ragged, sparse or nested values instead of a tensor raise a `ValueError`.
+    ragged or nested values instead of a tensor raise a `ValueError`.
     Subclasses check the rest in `_check_call`, which receives the arguments of
     a call by name, also those that a user's subclass adds. Variables are
     replaced by their values.
@@ -331,19 +331,14 @@ def _check_tensors(name, value):
         )
     kind = type(value).__name__
     fix = None
-    if kind == "RaggedTensor" or getattr(value, "ragged", False):
+    if kind == "RaggedTensor" or any(
+        getattr(value, flag, False) is True for flag in ("ragged", "is_nested")
+    ):
         fix = (
             "Pad it, `x.to_tensor()`, and pass a mask, "
             "`tf.sequence_mask(x.row_lengths())`."
         )
         kind = "a ragged tensor"
-    elif (
-        kind in ("SparseTensor", "IndexedSlices")
-        or hasattr(value, "todense")
-        or _is_marked_sparse(value)
-    ):
-        fix = "Make it dense, for example by `tf.sparse.to_dense(x)`."
-        kind = "a sparse tensor"
     elif getattr(getattr(value, "dtype", None), "kind", "f") in "OSU":
         fix = (
             "Rows of different lengths are padded, for example by "
@@ -357,21 +352,12 @@ def _check_tensors(name, value):
         )
 
 
-def _is_marked_sparse(value):
-    """Test whether a tensor has the flag of a sparse tensor.
-
-    Keras also marks the symbolic product of a dense tensor and a number, so of
-    symbolic tensors only inputs count (see `_as_dense_spec`).
-    """
-    if isinstance(value, keras.KerasTensor):
-        operation, *_ = getattr(value, "_keras_history", (None,))
-        return value.sparse and isinstance(operation, keras.layers.InputLayer)
-    flags = ("sparse", "is_sparse", "is_nested")
-    return any(getattr(value, flag, False) is True for flag in flags)
-
-
 def _as_dense_spec(x):
-    """Return a symbolic tensor without the flag, which Keras on JAX obeys."""
+    """Return a symbolic tensor without the flag `sparse`.
+
+    Keras also marks the product of a dense tensor and a number, and obeys on
+    JAX.
+    """
     if isinstance(x, keras.KerasTensor) and x.sparse:
         return keras.KerasTensor(x.shape, x.dtype)
     return x
