@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Unpack
 
 import keras
-import numpy as np
 
 from luong_keras.alignment.links import Link
 from luong_keras.config import DecodingConfig
@@ -30,11 +29,7 @@ from luong_keras.inference.translation import (
     translations_of,
 )
 from luong_keras.inference.translation_graph import TranslationGraph
-from luong_keras.inference.word_links import (
-    aligned_pairs,
-    check_coverage,
-    refuse_without_attention,
-)
+from luong_keras.inference.word_links import aligned_pairs, check_coverage
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.progress import Advance
 from luong_keras.tables import html_table
@@ -296,30 +291,6 @@ class TextTranslator(TranslationGraph):
             score_pairs, targets, self.decoding.batch_size, advance
         ):
             yield place, scored_translation_of(sentence)
-
-    def alignments(
-        self,
-        sources: Sequence[str],
-        targets: Sequence[str],
-        with_end: bool = False,
-        *,
-        advance: Advance | None = None,
-    ) -> list[np.ndarray]:
-        """Return the attention weights (T, S) of given translations.
-
-        Row t has the weights of the step that produces word t of a target,
-        from `score`. `with_end` adds the row of the step that reads the last
-        word and produces `</s>`. One `TruncationWarning` per call reports the
-        pairs that were cut. `advance` is as in `translate`.
-
-        Raises:
-            ValueError: For a model without attention.
-        """
-        refuse_without_attention(self.translation_model)
-        end = None if with_end else -1
-        scored = self.score(sources, targets, advance=advance)
-        cut_pairs(scored).warn(stacklevel=2)
-        return [pair.alignments[:end] for pair in scored]
 
     def links(
         self,

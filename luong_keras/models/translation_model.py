@@ -1,7 +1,7 @@
 """A sequence-to-sequence model with attention, from a configuration."""
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 from keras import ops
@@ -87,18 +87,6 @@ class TranslationModel:
         self.sampled_softmax = sampled_softmax
         self._make_layers()
         self._make_models()
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name):
-            """Raise an error, which names the Keras models if they have it."""
-            hint = ""
-            if hasattr(keras.Model, name):
-                hint = (
-                    " Keras models are its `model`, which gives logits, and "
-                    "its `training_model`, which is trained."
-                )
-            raise AttributeError(f"A TranslationModel has no {name!r}.{hint}")
 
     # Layers.
 

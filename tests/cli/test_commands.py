@@ -344,9 +344,10 @@ def test_lexicon_of_the_alignments_of_the_model(
     (line,) = call("lexicon")
     links = []
     for source, target in pairs:
-        (weights,) = translator.alignments([source], [target])
+        (scored,) = translator.score([source], [target])
         target = [word if word != "der" else "<unk>" for word in target.split()]
-        best = [source.split()[row.argmax()] for row in weights]
+        rows = scored.alignments[:-1]
+        best = [source.split()[row.argmax()] for row in rows]
         links.append([*zip(best, target, strict=True)])
     counts = collections.Counter(itertools.chain(*links))
     of_source = collections.Counter()

@@ -167,7 +167,7 @@ def test_unknown_words_remain_without_attention(eager):
     (best, *_) = translator.nbest(["the cat"])[0]
     assert "<unk>" in best.tokens and best.links == []
     with pytest.raises(ValueError, match="has no alignments"):
-        translator.alignments(["the cat"], ["die"])
+        translator.links(["the cat"], ["die"])
 
 
 @pytest.mark.slow
@@ -184,8 +184,9 @@ def test_batches_equal_single_sentences_for_other_attentions(eager, attention):
 @pytest.mark.slow
 def test_alignments_of_given_translations(translator):
     targets = ["die Katze sieht einen Hund .", "Haus", ""]
-    found = translator.alignments(SENTENCES, targets)
-    assert [weights.shape for weights in found] == [(6, 6), (1, 3), (0, 5)]
+    found = translator.score(SENTENCES, targets)
+    # With the step that produces the end of sentence.
+    assert [one.alignments.shape for one in found] == [(7, 6), (2, 3), (1, 5)]
     # The best translation is aligned as the search saw it.
     best = [nbest[0] for nbest in translator.nbest(SENTENCES)]
     known = [
@@ -194,12 +195,13 @@ def test_alignments_of_given_translations(translator):
         if set(t.tokens) <= {*TARGET_WORDS}
     ]
     assert known
-    forced = translator.alignments(
+    forced = translator.score(
         [sentence for sentence, _ in known],
         [" ".join(t.tokens) for _, t in known],
     )
-    for weights, (_, t) in zip(forced, known, strict=True):
+    for one, (_, t) in zip(forced, known, strict=True):
         # A forced target is cut, as a source is.
+        weights = one.alignments[:-1]
         np.testing.assert_allclose(weights, t.alignments[:9], atol=1e-5)
 
 

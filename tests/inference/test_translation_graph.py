@@ -336,8 +336,6 @@ def test_scores_are_in_the_order_of_the_pairs(eager):
         rtol=1e-5,
     )
     assert found[0].source_tokens == sources[0].split()
-    weights = translator().alignments(sources, targets)
-    ended = translator().alignments(sources, targets, with_end=True)
-    np.testing.assert_allclose(weights[2], [[0.8, 0.2]], rtol=1e-5)
-    np.testing.assert_allclose(ended[2], [[0.8, 0.2], [0.3, 0.7]], rtol=1e-5)
-    assert [len(w) for w in weights] == [1, 3, 1]
+    weights = [scored.alignments for scored in found]
+    np.testing.assert_allclose(weights[2], [[0.8, 0.2], [0.3, 0.7]], rtol=1e-5)
+    assert [len(w) for w in weights] == [2, 4, 2]

@@ -33,8 +33,9 @@ def translator():
 @pytest.mark.parametrize("step", ["produces", "reads"])
 def test_links_of_word_tokens(translator, step):
     found = translator.links(SOURCES, TARGETS, step)
-    weights = translator.alignments(SOURCES, TARGETS, with_end=True)
-    for links, matrix in zip(found, weights, strict=True):
+    scored = translator.score(SOURCES, TARGETS)
+    for links, one in zip(found, scored, strict=True):
+        matrix = one.alignments
         best = best_links(matrix, matrix.shape[1], len(matrix) - 1, step)
         assert links == sorted(best) and links
     one = tiny_translator(alignment_step=step)
@@ -109,10 +110,8 @@ def test_words_beyond_the_limit_have_no_links():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["links", "alignments"])
-def test_calls_warn_once_of_pairs_that_were_cut(method):
-    translator = tiny_translator(max_source_length=2, batch_size=1)
-    align = getattr(translator, method)
+def test_calls_warn_once_of_pairs_that_were_cut():
+    align = tiny_translator(max_source_length=2, batch_size=1).links
     expected = "2 pairs .place 0, 2. were cut"
     with pytest.warns(TruncationWarning, match=expected) as caught:
         align(["the cat sees", "a", "a"], ["die Katze", "das", "das Haus ist"])
@@ -130,9 +129,8 @@ def test_empty_texts_have_no_links(translator):
 
 def test_models_without_attention_are_refused():
     translator = tiny_translator(attention=AttentionConfig(kind="none"))
-    for method in (translator.links, translator.alignments):
-        with pytest.raises(ValueError, match="without attention"):
-            method(["a"], ["das"])
+    with pytest.raises(ValueError, match="without attention"):
+        translator.links(["a"], ["das"])
     message = "without attention has no alignments, which `coverage_penalty`"
     with pytest.raises(ValueError, match=message):
         translator.translate(["a"], coverage_penalty=[0.2])

@@ -713,12 +713,3 @@ def test_all_kinds_of_models_learn(changes):
     # All words are learned by heart; the first depends only on the source.
     np.testing.assert_array_equal(to_numpy(outputs["hits"]), REAL)
     assert to_numpy(outputs["word"]).max() < 0.5
-
-
-@pytest.mark.parametrize("name", ["fit", "compile", "summary", "predict"])
-def test_attributes_of_keras_models_name_the_model_to_use(name):
-    translation_model = make()
-    with pytest.raises(AttributeError, match=f"no '{name}'.*`training_model`"):
-        getattr(translation_model, name)
-    with pytest.raises(AttributeError, match="no 'xyz'.$"):
-        translation_model.xyz  # noqa: B018
