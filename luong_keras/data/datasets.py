@@ -247,7 +247,7 @@ def pairs_key(config: DataConfig) -> str:
     if config.dataset != "files" or config.train is None:
         return f"{config.dataset} {languages}"
     stamps = {
-        f"data.{part}": [
+        part: [
             [_stamp(path) for path in text_files(files, languages)]
             for files in list_sources(
                 names, part == "train" and config.weights is not None
@@ -256,9 +256,7 @@ def pairs_key(config: DataConfig) -> str:
         for part in _PARTS
         if (names := getattr(config, part)) is not None
     }
-    return json.dumps(
-        [stamps, languages, config.columns, _held_out_parts(config)]
-    )
+    return json.dumps([stamps, languages, config.columns])
 
 
 def _stamp(path: Path) -> list[str | int]:
@@ -270,26 +268,21 @@ def _stamp(path: Path) -> list[str | int]:
     return [str(path), stat.st_size, stat.st_mtime_ns]
 
 
-def changed_settings(key: str) -> list[str]:
-    """Return the settings whose files are not those of a corpus's key.
+def changed_settings(key: str, config: DataConfig) -> str:
+    """Return the settings whose files differ from those of a `pairs_key`.
 
-    The files may be missing.
+    A file that is missing differs, too.
     """
-    pairs, _ = json.loads(key)
-    if not pairs.startswith("["):
-        return []  # not of files
-    stamps, *_ = json.loads(pairs)
+    if not key.startswith("["):
+        return ""  # not of files
+    stamps, *_ = json.loads(key)
     if isinstance(stamps, list):
-        stamps = {"data.train": stamps}  # of version 0.3.0
-    return [
-        name
-        for name, sources in stamps.items()
-        if any(
-            stamp != _stamp(Path(stamp[0]))
-            for files in sources
-            for stamp in files
-        )
-    ]
+        stamps = {"train": stamps}  # of version 0.3.0
+    return ", ".join(
+        f"data.{part}={getattr(config, part)}"
+        for part, sources in stamps.items()
+        if any(x != _stamp(Path(x[0])) for files in sources for x in files)
+    )
 
 
 def corpus_key(datasets: Datasets, config: DataConfig) -> str:

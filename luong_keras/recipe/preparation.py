@@ -1,6 +1,7 @@
 """Preparation of the checked text of a run."""
 
 import functools
+import json
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,7 +15,6 @@ from luong_keras.data.datasets import (
     changed_settings,
     corpus_key,
     load_datasets,
-    pairs_key,
 )
 from luong_keras.data.pair_checks import FILTERED, REASONS, check_pair
 from luong_keras.files.json_lines import read_json_lines, write_json_lines
@@ -39,10 +39,11 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
     corpus = _open_kept_corpus(run) if has_begun else None
     if has_pairs and corpus is not None:
         datasets = _read_datasets(corpus, run)
-        if changed := changed_settings(datasets.train_key):
+        key, _ = json.loads(corpus.description["key"])
+        if changed := changed_settings(key, config.data):
             print(
-                f"{', '.join(changed)}: changed or moved since the run began; "
-                "the run keeps the text that it began with. A new run (another "
+                f"{changed}: changed or moved since the run began; the run "
+                "keeps the text that it began with. A new run (another "
                 "--run-dir) reads the new text."
             )
     else:
@@ -58,11 +59,11 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
                 except ValueError:  # The next call must not take it.
                     shutil.rmtree(run.corpus)
                     raise
-        if pairs_key(config.data) != datasets.train_key:
+        if changed := changed_settings(datasets.train_key, config.data):
             raise ValueError(
-                "Expected: training text that no other process writes. "
-                f"Received: {config.data.train}, which changed while it was "
-                "read. Start the same call again when it is complete."
+                "Expected: text that no other process writes. Received: "
+                f"{changed}, which changed while it was read. Start the same "
+                "call again when it is complete."
             )
         if has_pairs:
             datasets = _read_datasets(corpus, run)

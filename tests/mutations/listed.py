@@ -970,7 +970,7 @@ MUTATIONS = [
     Mutation(
         "changed files of a continued run not reported",
         "data/datasets.py",
-        "stamp != _stamp(Path(stamp[0]))",
+        "any(x != _stamp(Path(x[0])) for files in sources for x in files)",
         "False",
         ("tests/recipe/test_preparation.py",),
     ),
@@ -1527,7 +1527,7 @@ MUTATIONS = [
     Mutation(
         "text that grows while it is read",
         "recipe/preparation.py",
-        "if pairs_key(config.data) != datasets.train_key:",
+        "if changed := changed_settings(datasets.train_key, config.data):",
         "if False:",
         ("tests/recipe/test_preparation.py",),
         "grows_while_it_is_read",
