@@ -398,7 +398,8 @@ def rates(training, epochs=4, steps=4):
     schedule = training_part.learning_rate_schedule(
         training, find_metric(training.metric)
     )
-    schedule.set_model(types.SimpleNamespace(optimizer=holder))
+    model = types.SimpleNamespace(optimizer=holder, steps_per_execution=1)
+    schedule.set_model(model)
     schedule.set_params({"steps": steps})
     schedule.on_train_begin()
     found = []
