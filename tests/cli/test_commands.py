@@ -70,9 +70,9 @@ def test_weights_are_chosen_by_name(
     monkeypatch.chdir(run.path.parent)
     (run.path.parent / "pairs.tsv").write_text("a\tb\n")
     argv = [command, "--run-dir", str(run.path), *arguments]
-    assert main([*argv, "--weights", "avrage"]) == 2
+    assert main([*argv, "--weights", "bset"]) == 2
     error = capsys.readouterr().err
-    assert "Received: avrage. Did you mean average?" in error
+    assert "Received: bset. Did you mean best?" in error
     assert "has best." in error
     names = []
 
