@@ -282,7 +282,10 @@ def _answer_part(
     nbest_lists: list[list[Any]]
     if arguments.alignments:
         if arguments.n_best > (most := client.contract().n_best):
-            raise ValueError(f"Expected: --n-best of at most {most}.")
+            raise ValueError(
+                f"Expected: --n-best of at most {most}, as exported. Received: "
+                f"{arguments.n_best}."
+            )
         aligned: list[list[Any]] = []
         for rank in range(arguments.n_best):
             aligned.append(results_of(client.align, sources, rank, **options))

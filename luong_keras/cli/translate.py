@@ -102,26 +102,25 @@ def run(arguments: Translate) -> int:
     )
     if arguments.check_export:
         return check_export(translator, arguments.run_dir[0], config)
-    start = 0
-    with (
-        output_bar("translating", total) as advance,
-        TruncationInParts() as cut,
-    ):
-        for lines in itertools.chain([first], parts):
-            cut.part = range(start, start + len(lines))
-            part = slice(start, start + len(lines))
-            part_options = {
-                name: column[part] for name, column in options.items()
-            }
-            for answer in _translate_lines(
-                translator, lines, part_options, arguments
-            ):
-                print(answer)
-                advance(1)
-            # Keep these translations, even if later ones fail.
-            sys.stdout.flush()
-            start += len(lines)
-    cut.places.print("luong-keras translate: warning")
+    start, cut = 0, TruncationInParts()
+    try:
+        with output_bar("translating", total) as advance, cut:
+            for lines in itertools.chain([first], parts):
+                cut.part = range(start, start + len(lines))
+                part = slice(start, start + len(lines))
+                part_options = {
+                    name: column[part] for name, column in options.items()
+                }
+                for answer in _translate_lines(
+                    translator, lines, part_options, arguments
+                ):
+                    print(answer)
+                    advance(1)
+                # Keep these translations, even if later ones fail.
+                sys.stdout.flush()
+                start += len(lines)
+    finally:
+        cut.places.print("luong-keras translate: warning")
     return 0
 
 

@@ -221,12 +221,16 @@ class TextTranslator(TranslationGraph):
     def _translate_in_parts(self, lines, options):
         size = _BATCHES_AHEAD * self.decoding.batch_size
         first, all_cuts = 0, self._truncated_places()
-        for part in batches_of(lines, size):
-            cuts = self._truncated_places()
-            yield from self._best_translations(part, options, cuts, first=first)
-            all_cuts.extend(cuts, range(first, first + len(part)))
-            first += len(part)
-        all_cuts.warn(stacklevel=2)
+        try:
+            for part in batches_of(lines, size):
+                cuts = self._truncated_places()
+                yield from self._best_translations(
+                    part, options, cuts, first=first
+                )
+                all_cuts.extend(cuts, range(first, first + len(part)))
+                first += len(part)
+        finally:
+            all_cuts.warn(stacklevel=2)
 
     def nbest(
         self,

@@ -293,6 +293,11 @@ class TranslationGraph(tf.Module):
             options["forbidden"], known_only=False
         )
         request = request._replace(required=required, forbidden=forbidden)
+        resolved = self.search_runner.resolve_options(options)
+        # Samples have no required phrases.
+        required_cut |= (resolved["temperature"] > 0) & (
+            options["required"] != ""
+        )
         return request, prefix.truncated | required_cut | forbidden_cut
 
     def _read_phrases(self, text, known_only):
@@ -300,6 +305,8 @@ class TranslationGraph(tf.Module):
 
         With `known_only`, phrases with unknown words are left out.
         """
+        text = tf.strings.regex_replace(text, "\t+", "\t")
+        text = tf.strings.regex_replace(text, "^\t|\t$", "")
         phrases = tf.strings.split(text, "\t")
         cut = phrases.row_lengths() > MAX_PHRASES
         phrases = phrases[:, :MAX_PHRASES]

@@ -1,6 +1,7 @@
 """Export of a translator as a SavedModel for TensorFlow Serving."""
 
 import contextlib
+import glob
 import os
 import shutil
 import tempfile
@@ -75,7 +76,7 @@ def export_saved_model(
         )
     with explain_disk_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
-    _remove_unfinished(folder.parent)
+    _remove_unfinished(folder)
     with (
         explain_disk_errors(folder),
         tempfile.TemporaryDirectory(
@@ -105,8 +106,10 @@ def export_saved_model(
 
 
 def _remove_unfinished(folder: Path) -> None:
-    """Remove the exports of processes that were killed."""
-    for lock in folder.glob(".[0-9]*-*/.lock"):
+    """Remove the exports of killed processes, of this name or a version."""
+    parent, name = folder.parent, glob.escape(folder.name)
+    locks = *parent.glob(".[0-9]*-*/.lock"), *parent.glob(f".{name}-*/.lock")
+    for lock in locks:
         with contextlib.suppress(FolderInUseError), lock_folder(lock.parent):
             shutil.rmtree(lock.parent, ignore_errors=True)
 

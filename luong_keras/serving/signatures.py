@@ -154,6 +154,9 @@ def contract_numbers(
         "max_beam_size": maximum,
         # Without `stack_size`, a sentence has as many as its beam.
         "n_best": decoding.stack_size or maximum,
+        "beam_size": decoding.beam_size,
+        "stack_size": decoding.stack_size or 0,
+        "samples": int(decoding.search == "sampling"),
     }
 
 
@@ -213,9 +216,9 @@ def _select_rank(outputs, rank):
         "alignments": selected["alignments"][:, :steps],
         "source_tokens": outputs["source_tokens"],
         "source_lengths": outputs["source_lengths"],
-        "truncated": tf.gather(
-            _truncation_mask(outputs), selected_rank, axis=1, batch_dims=1
-        ),
+        "truncated": outputs["truncated"]
+        | tf.gather(outputs["unfinished"], selected_rank, batch_dims=1)
+        & (rank <= last),
     }
 
 

@@ -3,7 +3,6 @@
 TensorFlow's operations let other Python threads run at the same time.
 """
 
-import itertools
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -83,14 +82,25 @@ def batches_of(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
         size: The number of items per group; the last group may be smaller.
 
     Yields:
-        The groups, none of them empty.
+        The groups, none of them empty. An error of the items is raised after
+        those before it.
 
     Example:
         >>> list(batches_of("abc", 2))
         [['a', 'b'], ['c']]
     """
-    items = iter(items)
-    while batch := list(itertools.islice(items, size)):
+    batch: list[Item] = []
+    try:
+        for item in items:
+            batch.append(item)
+            if len(batch) == size:
+                yield batch
+                batch = []
+    except Exception:
+        if batch:
+            yield batch
+        raise
+    if batch:
         yield batch
 
 

@@ -236,6 +236,9 @@ def test_long_texts_are_printed_in_parts(
     assert call.printed.out.splitlines() == (expected * size)[: 2 * size]
     assert "no more" in error
     assert counts == [size] * 3
+    counts.clear()
+    call("translate", tmp_path / "text", "--max-source-length", 1, status=2)
+    assert f"{2 * size} of the lines" in call.printed.err
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """Streams of any number of lines, translated in bounded memory."""
 
 import asyncio
+import contextlib
 import itertools
 import threading
 import time
@@ -61,7 +62,7 @@ class AsyncLines(Lines):
 @pytest.fixture
 def without_server(monkeypatch):
     """Answer without a server."""
-    contract = Contract(3, 64, 1000, 50, 10, 3)
+    contract = Contract(3, 64, 1000, 50, 10, 3, 10, 3, 0)
 
     async def run(self, batches, deadline, slots):
         await self._mode.sleep(0)
@@ -222,16 +223,22 @@ def test_places_of_errors_count_the_whole_stream(rest, model):
 
 def test_streams_warn_once_of_all_lines_that_were_cut(rest, model):
     model.answer = shout_with(lambda text: {"truncated": int(text) >= 80})
-    lines = [f"{number:03}" for number in range(100)]
-    with (
-        TranslationClient(rest.url, batch_size=4) as client,
-        pytest.warns(
-            TruncationWarning, match="20 of .*80, 81.*89, …"
-        ) as caught,
-    ):
-        list(client.translate_lines(lines))
-    (warning,) = caught
-    assert warning.filename == __file__
+
+    def lines(fails):
+        yield from (f"{number:03}" for number in range(100))
+        if fails:
+            raise OSError("disk")
+
+    message = "20 of .*80, 81.*89, …"
+    for fails in (False, True):
+        with (
+            TranslationClient(rest.url, batch_size=4) as client,
+            pytest.warns(TruncationWarning, match=message) as caught,
+            pytest.raises(OSError) if fails else contextlib.nullcontext(),
+        ):
+            list(client.translate_lines(lines(fails)))
+        (warning,) = caught
+        assert warning.filename == __file__
 
 
 def late_from_4(model):

@@ -4,10 +4,12 @@ import asyncio
 import pickle
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import tenacity
 import tensorflow as tf
 
 from luong_keras_client import (
@@ -341,6 +343,25 @@ def test_rows_that_never_fit_are_an_error(connect, model):
     assert model.texts == [TEXTS[:1]] * 3
 
 
+def test_waits_end_with_the_time_of_the_call(rest, model, monkeypatch):
+    waits = []
+    monkeypatch.setattr(tenacity.nap, "sleep", waits.append)
+    model.answer = lambda signature, rows: too_many(signature, [*rows] * 2)[1:]
+    with TranslationClient(rest.url, timeout=3, attempts=20) as client:
+        with pytest.raises(TranslationServerError, match="max_batch_size"):
+            client.translate(TEXTS[:1])
+        assert len(waits) == 19 and 1 < max(waits) <= 3
+        # The time to wait for the contract of another call counts.
+        other = TranslationClient(rest.url, timeout=0.1)
+        other._contract_lock.acquire()
+        with ThreadPoolExecutor() as pool:
+            call = pool.submit(other.translate, TEXTS)
+            time.sleep(0.3)
+            other._contract_lock.release()
+            error = call.exception()
+    assert error.code == "DEADLINE_EXCEEDED"
+
+
 def test_texts_that_are_too_long_are_an_error(connect, model):
     model.answer = refuse_longer_than(4)
     model.limits["max_text_bytes"] = 4
@@ -498,7 +519,7 @@ def test_malformed_tensors_are_refused(model, monkeypatch):
     ("name", "value"),
     [
         ("timeout", 0),
-        ("timeout", float("inf")),
+        *(("timeout", x) for x in (float("inf"), 1e10)),
         ("timeout", None),
         ("timeout", "30"),
         ("request_timeout", -1),

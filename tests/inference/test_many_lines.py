@@ -201,10 +201,17 @@ def test_calls_warn_once_of_lines_that_were_cut(translator, monkeypatch):
     assert len(cut) > 10
     first = ", ".join(map(str, cut[:10]))
     expected = f"8 tokens .* {len(cut)} of the lines .place {first}, …"
+
+    def lines_before_an_error():
+        lines = itertools.chain(LINES, map(int, ["no number"]))
+        with pytest.raises(ValueError, match="no number"):
+            list(short.translate_lines(lines))
+
     calls = [
         lambda: short.translate(LINES),
         best_of_each,
         lambda: list(short.translate_lines(iter(LINES))),
+        lines_before_an_error,
     ]
     for call in calls:
         with pytest.warns(TruncationWarning, match=expected) as caught:

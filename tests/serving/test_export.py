@@ -187,12 +187,15 @@ def test_failed_export_leaves_no_files(
 
     monkeypatch.setattr(tf.saved_model, "save", fail)
     # One folder is of a killed process, the other one is being written.
-    killed, writing = (tmp_path / "models" / name for name in (".1-a", ".1-b"))
-    with lock_folder(killed):
-        (killed / "model").mkdir()
+    names = ".1-a", ".mine-a", ".1-b"
+    *killed, writing = (tmp_path / "models" / name for name in names)
+    for folder in killed:
+        with lock_folder(folder):
+            (folder / "model").mkdir()
     with lock_folder(writing):
-        with pytest.raises(OSError, match="disk full"):
-            export_saved_model(translator, tmp_path / "models" / "2")
+        for name in ("2", "mine"):
+            with pytest.raises(OSError, match="disk full"):
+                export_saved_model(translator, tmp_path / "models" / name)
         assert list((tmp_path / "models").iterdir()) == [writing]
 
 

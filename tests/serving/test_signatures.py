@@ -83,6 +83,9 @@ def test_unfinished_translations_are_truncated():
     for name in ("serving_default", "translate", "align"):
         found = run(name, rank=[0] * 3, **columns)
         assert values(found, "truncated") == [True, False, False], name
+    columns["settings"] = settings | {"max_beam_size": 2}
+    missing = run("align", rank=[1, 0, 0], beam_size=[1] * 3, **columns)
+    assert values(missing, "truncated") == [False, False, False]
     # Each translation has its own flag.
     found = run("translate", settings={"beam_size": 3, "max_length_ratio": 0.5})
     flags = [
@@ -157,6 +160,16 @@ def test_phrases_and_sampling_apply_per_sentence():
     )
     # The same sentence and seed in another batch.
     assert ranks(again)[1] == ranks(found)[1]
+    required = run(
+        "search",
+        text=["a b"] * 3,
+        required=["y", "y", "\t" * 8 + "y"],
+        temperature=[0.0, 1.0, 0.0],
+    )
+    assert values(required, "truncated") == [False, True, False]
+    for place in (0, 2):
+        (best, *_) = ranks(required)[place]
+        assert "y" in best[0].split()
 
 
 @pytest.mark.slow
@@ -296,6 +309,9 @@ def test_contract_returns_its_limits():
         "max_source_tokens": 8,
         "max_beam_size": 4,
         "n_best": 3,
+        "beam_size": 2,
+        "stack_size": 3,
+        "samples": 0,
     }
     check_arrays(found, {key: [value] * 2 for key, value in expected.items()})
     assert values(run("contract"), "max_beam_size") == [2] * 3
@@ -303,6 +319,9 @@ def test_contract_returns_its_limits():
     # By default the size of the largest beam.
     wide = run("contract", settings={"max_beam_size": 4})
     assert values(wide, "n_best") == [4] * 3
+    sampling = run("contract", settings={"search": "sampling"})
+    assert values(sampling, "samples") == [1] * 3
+    assert values(sampling, "stack_size") == [0] * 3
 
 
 def test_too_long_text_does_not_change_other_rows():

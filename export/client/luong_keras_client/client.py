@@ -81,8 +81,9 @@ class _Client:
         if request_timeout is not None:
             seconds["request_timeout"] = request_timeout
         for name, value in seconds.items():
-            if not isinstance(value, Real) or not 0 < value < float("inf"):
-                expected = f"`{name}`, a finite number of seconds above 0"
+            most = threading.TIMEOUT_MAX
+            if not isinstance(value, Real) or not 0 < value <= most:
+                expected = f"`{name}`, seconds above 0, at most {most:g}"
                 raise argument_error(expected, repr(value))
         numbers = {"attempts": attempts, "batch_size": batch_size}
         for name, number in {**numbers, "concurrency": concurrency}.items():
@@ -225,38 +226,21 @@ class _Client:
                     yield text
             if failure:
                 raise failure
-        except errors.TranslationServerError:
-            places.warn(stacklevel=2 if self._mode.is_async else 4)
-            raise
         finally:
             for batches, _ in sent:
                 batches.failure = GeneratorExit()
             await self._mode.stop([work for _, work in sent])
-        places.warn(stacklevel=2 if self._mode.is_async else 4)
+            places.warn(stacklevel=2 if self._mode.is_async else 4)
 
     async def _make_batches(
         self, request: Request, deadline: float | None = None
     ) -> Batches:
         contract = await self._agree_on_contract(deadline)
-        columns = {"beam_size": np.zeros(1), "temperature": np.zeros(1)}
-        columns |= {"n_best": np.zeros(1), "rank": np.zeros(1)}
-        columns |= request.columns
-        for name, limit in {
-            "rank": contract.n_best - 1,
-            "n_best": contract.n_best,
-            "beam_size": contract.max_beam_size,
-        }.items():
-            if (columns[name] > limit).any():
-                self._known_contract = None  # The next call asks again.
-                expected = f"`{name}` from 0 to {limit}, as exported"
-                raise argument_error(expected, columns[name])
-        beams, counts = columns["beam_size"], columns["n_best"]
-        is_cut = (beams > 0) & (beams < counts) & ~(columns["temperature"] > 0)
-        # With a stack of its own, an export keeps more than a beam.
-        if contract.n_best == contract.max_beam_size and is_cut.any():
-            self._known_contract = None
-            expected = "`n_best` of at most `beam_size`"
-            raise argument_error(expected, f"{counts} with {beams}")
+        try:
+            contract.check(request.columns)
+        except ValueError:
+            self._known_contract = None  # The next call asks again.
+            raise
         return Batches(request, contract, self._batch_size, self._attempts)
 
     async def _send_batches(
@@ -286,7 +270,10 @@ class _Client:
         try:
             for places, refusals in batches:
                 if refusals:
-                    await self._mode.sleep(_backoff_seconds(refusals))
+                    seconds = _backoff_seconds(refusals)
+                    if deadline is not None:
+                        seconds = min(seconds, deadline - time.monotonic())
+                    await self._mode.sleep(max(seconds, 0))
                 columns = {
                     name: column[places]
                     for name, column in request.columns.items()
@@ -305,6 +292,8 @@ class _Client:
         self, deadline: float | None = None
     ) -> responses.Contract:
         self._open_connection()
+        # The wait for the answer to another call counts, too.
+        deadline = deadline or time.monotonic() + self._timeout
         async with self._contract_lock:
             contract = self._known_contract
             if contract is None:

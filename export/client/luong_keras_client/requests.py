@@ -175,14 +175,8 @@ def check_stream(lines: Any, options: Mapping[str, Any]) -> None:
 def _choose_signature(text, options):
     """Return the smallest signature with these options, and its columns."""
     if any(options[name] is not None for name in {*options} - {*_BEAM}):
-        columns = _add_options(text, options, _ALL)
-        is_sampled = columns["temperature"] > 0
-        if (is_sampled & columns["required"].astype(bool)).any():
-            expected = "`required` phrases in a beam search; samples have none"
-            raise argument_error(expected, "a temperature, too")
-        return "search", columns
-    columns = _add_options(text, options, _BEAM)
-    return "translate_with_options", columns
+        return "search", _add_options(text, options, _ALL)
+    return "translate_with_options", _add_options(text, options, _BEAM)
 
 
 def _add_options(text, options, names) -> dict[str, np.ndarray]:
@@ -245,6 +239,8 @@ def _option_column(name: str, value: Option, count: int) -> np.ndarray:
             fits = values.dtype.kind in "biuf" and np.isfinite(array).all()
             fits = fits and np.allclose(array, values, rtol=1e-6)
             inside = (array >= 0) & (array <= high) | (array == unset)
+            if name == "top_p":
+                inside &= array != 0
             fits = fits and inside.all()
     except (TypeError, ValueError, OverflowError):
         fits = False

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from luong_keras_client.errors import TranslationServerError
+from luong_keras_client.errors import TranslationServerError, argument_error
 
 Arrays = Mapping[str, np.ndarray]
 CONTRACT = 3
@@ -31,7 +31,11 @@ OUTPUTS = {
 
 @dataclass(frozen=True)
 class Contract:
-    """Version of the contract, and the limits of a server."""
+    """Version of the contract, limits of a server, and its exported search.
+
+    `stack_size` is 0 if a sentence keeps as many translations as its beam;
+    `samples` is 1 if the export draws samples, and -1 if it does not tell.
+    """
 
     version: int
     max_rows: int
@@ -39,6 +43,43 @@ class Contract:
     max_source_tokens: int
     max_beam_size: int
     n_best: int
+    beam_size: int
+    stack_size: int
+    samples: int
+
+    def check(self, columns: Arrays) -> None:
+        """Refuse options that the server would cut or ignore."""
+        unset = dict.fromkeys(("temperature", "seed", "top_k", "top_p"), -1)
+        unset |= dict.fromkeys(("beam_size", "n_best", "rank", "required"), 0)
+        given = {name: np.array([value]) for name, value in unset.items()}
+        given |= columns
+        for name, limit in {
+            "rank": self.n_best - 1,
+            "n_best": self.n_best,
+            "beam_size": self.max_beam_size,
+        }.items():
+            if (given[name] > limit).any():
+                expected = f"`{name}` from 0 to {limit}, as exported"
+                raise argument_error(expected, given[name])
+        beams, temperature = given["beam_size"], given["temperature"]
+        is_sampled = (temperature > 0) | (temperature < 0) & (self.samples > 0)
+        beams = np.where(beams > 0, beams, self.beam_size)
+        kept = np.where(is_sampled, self.max_beam_size, beams)
+        if self.stack_size:
+            kept = np.array([self.stack_size])
+        for name, first in {"n_best": 1, "rank": 0}.items():
+            most = kept - 1 + first
+            if (given[name] > most).any():
+                expected = f"`{name}` of at most {most}, as the beam keeps them"
+                raise argument_error(expected, given[name])
+        if (is_sampled & given["required"].astype(bool)).any():
+            expected = "`required` phrases in a beam search; samples have none"
+            raise argument_error(expected, "samples")
+        names = "seed", "top_k", "top_p"
+        unread = [name for name in names if (given[name] >= 0).any()]
+        if unread and self.samples >= 0 and not is_sampled.any():
+            received = f"{', '.join(unread)} in a beam search"
+            raise argument_error("a `temperature` with these", received)
 
 
 @dataclass(frozen=True)
@@ -102,10 +143,15 @@ def contract_of(arrays: Arrays) -> Contract:
     version = int(arrays["version"][0])
     if version != CONTRACT:
         raise TranslationServerError(f"contract {version}", "CONTRACT")
-    limits = {x.name: int(arrays[x.name][0]) for x in fields(Contract)}
-    if min(limits.values()) < 1:
-        raise ValueError(f"limits of at least 1 expected, not {limits}")
-    return Contract(**limits)
+    names = [x.name for x in fields(Contract)]
+    numbers = {x: int(arrays[x][0]) for x in names if x in arrays}
+    if min(numbers[name] for name in names[:6]) < 1:
+        raise ValueError(f"limits of at least 1 expected, not {numbers}")
+    # Exports of 0.3.0 do not tell these.
+    beam, n_best = numbers["max_beam_size"], numbers["n_best"]
+    stack = 0 if n_best == beam else n_best
+    older = {"beam_size": beam, "stack_size": stack, "samples": -1}
+    return Contract(**older | numbers)
 
 
 def rows_of(
