@@ -753,6 +753,26 @@ def test_whole_numbers_are_text(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "record, chosen, pair",
+    [
+        ('{"id": "", "source": 5, "target": "f"}', "source target", ("5", "f")),
+        ('{"id": "x", "en": 5, "de": "f"}', "en de", ("5", "f")),
+        ('{"src": 5, "tgt": "f", "note": null}', "src tgt", ("5", "f")),
+        ('{"id": "x", "en": "a", "de": ["b"]}', "en de", ("a", None)),
+        ('{"id": "x", "en": true, "de": "b"}', "en de", (None, "b")),
+        # Names do not tell: texts, before integers.
+        ('{"id": 7, "fr": "a", "en": "b"}', "fr en", ("a", "b")),
+        ('{"n": 7, "words": "b", "all": [1]}', "n words", ("7", "b")),
+        ('{"en": "a", "de": "b", "en_text": []}', "en de", ("a", "b")),
+    ],
+)
+def test_fields_are_guessed_by_name_before_type(tmp_path, record, chosen, pair):
+    note, found = read(tmp_path / "a.jsonl", record.encode(), skip=True)
+    assert re.findall("'(.*?)'", note) == chosen.split()
+    assert tuple(found[0]) == pair
+
+
+@pytest.mark.parametrize(
     "name, content",
     [
         ("a.csv", b""),

@@ -298,22 +298,14 @@ def choose_fields(
             f"Expected: in {origin}, records with named fields, or pairs of "
             f"source and target. Received: {record!r:.80}."
         )
-    paths = list(_key_paths(record, str | bytes | None))
-    try:
-        return _choose_among_fields(paths, requested, origin)
-    except ValueError:
-        # Integers count as sentences only if text fields do not suffice.
-        return _choose_among_fields(
-            list(_key_paths(record, str | bytes | None | int)),
-            requested,
-            origin,
-        )
-
-
-def _choose_among_fields(
-    paths: Sequence[tuple[str, ...]], requested: RequestedColumns, origin: str
-) -> Columns:
-    names = [".".join(map(str, path)) for path in paths]
+    # Names come before types; integers count if text alone does not suffice.
+    for types in (object, str | bytes | None, str | bytes | None | int):
+        paths = list(_key_paths(record, types))
+        names = [".".join(map(str, path)) for path in paths]
+        if requested.columns or guess_columns(names, requested.languages):
+            break
+        if types is not object and len(paths) == 2:
+            break
     columns = choose_columns(names, requested, origin)
     source, target = paths[columns.source], paths[columns.target]
     return replace(columns, source=source, target=target)
@@ -348,5 +340,7 @@ def _key_paths(record: Mapping, types: Any):
     for name, value in record.items():
         if isinstance(value, Mapping):
             yield from ((name, *inner) for inner in _key_paths(value, types))
-        elif isinstance(value, types) and not isinstance(value, bool):
+        elif types is object or (
+            isinstance(value, types) and not isinstance(value, bool)
+        ):
             yield (name,)
