@@ -567,6 +567,33 @@ def test_variants_of_a_language_are_not_mixed(tmp_path):
     assert [pair[1] for pair in found] == ["中1", "中2", "台3"]
 
 
+@pytest.mark.parametrize("first", ["en", "en-GB"])
+def test_no_side_takes_the_variant_of_the_other(tmp_path, first):
+    units = (
+        {first: first, **{name: name for name in ("en", "en-GB")}},
+        {"en-gb": "lift"},
+        {"EN-GB": "lift", "en-US": "elevator"},
+    )
+    content = "".join(
+        "<tu>"
+        + "".join(
+            f"<tuv xml:lang='{name}'><seg>{text}</seg></tuv>"
+            for name, text in unit.items()
+        )
+        + "</tu>"
+        for unit in units
+    )
+    content = f"<tmx version='1.4'><body>{content}</body></tmx>".encode()
+    expected = [("en", "en-GB"), (None, "lift"), ("elevator", "lift")]
+    for names, step in ((("en", "en-GB"), 1), (("en-GB", "en"), -1)):
+        for requested in (
+            RequestedColumns(names),
+            RequestedColumns(columns=names),
+        ):
+            _, found = read(tmp_path / "a.tmx", content, requested, skip=True)
+            assert [pair[::step] for pair in found] == expected
+
+
 def test_named_html_entities_of_tmx_files_are_read(tmp_path):
     """Check entities that an external `DOCTYPE` may declare."""
     content = file_content([("a&b", "c")], ".tmx").replace(b"amp;", b"nbsp;")

@@ -9,7 +9,7 @@ import functools
 import html
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +41,8 @@ def open_tmx(path: Path, requested: RequestedColumns) -> TextSource:
     reason = "by the languages"
     if requested.columns is not None:
         languages, reason = requested.columns, "as data.columns says"
-    codes = [
-        name
-        for language in languages
-        for name in [n for n in names if _matches_language(n, language)][:1]
-    ]
+    sides = (languages, languages[::-1])
+    codes = [name for side in sides for name in _side_names(names, *side)[:1]]
     if len({*codes}) < 2:
         raise ValueError(
             f"{path} lacks one of the languages in its first {_UNITS_SEARCHED} "
@@ -55,9 +52,8 @@ def open_tmx(path: Path, requested: RequestedColumns) -> TextSource:
         )
     indices = names.index(codes[0]), names.index(codes[1])
     columns = describe_columns(names, indices, path.name, reason)
-    sides = [*zip(codes, languages, strict=True)]
     return TextSource(
-        functools.partial(_read_tmx, path, sides),
+        functools.partial(_read_tmx, path, [*zip(codes, sides, strict=True)]),
         columns.note,
         columns.languages,
     )
@@ -79,24 +75,19 @@ def _complete_languages(
 
 
 def _read_tmx(
-    path: Path, sides: Sequence[tuple[str, str]], skip_bad_lines: bool
+    path: Path,
+    sides: Sequence[tuple[str, tuple[str, str]]],
+    skip_bad_lines: bool,
 ) -> Iterator[PlacedPair]:
-    """Read the pairs of a file; `sides` are codes with their languages.
+    """Read the pairs of a file; `sides` are codes with both languages.
 
-    A unit without the code has another variant of the language.
+    A unit without the code has another variant of the first language.
     """
     for number, (line, unit) in enumerate(_read_units(path), start=1):
         source, target = (
             unit.get(code)
-            or next(
-                (
-                    text
-                    for name, text in unit.items()
-                    if _matches_language(name, language)
-                ),
-                None,
-            )
-            for code, language in sides
+            or next((unit[name] for name in _side_names(unit, *side)), None)
+            for code, side in sides
         )
         yield make_pair(
             source,
@@ -105,6 +96,20 @@ def _read_tmx(
             not skip_bad_lines,
             f"Unit {number} of {path}, line {line},",
         )
+
+
+def _side_names(names: Iterable[str], language: str, other: str) -> list[str]:
+    """Return the codes of a side, that of the language itself first.
+
+    Codes of a variant that the other side requests are not of this side.
+    """
+    found = [
+        name
+        for name in names
+        if _matches_language(name, language)
+        and (len(other) <= len(language) or not _matches_language(name, other))
+    ]
+    return sorted(found, key=lambda name: len(name) > len(language))
 
 
 def _matches_language(name: str, language: str) -> bool:
