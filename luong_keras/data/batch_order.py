@@ -1,5 +1,6 @@
 """Orders that are pure functions of their seeds."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -24,7 +25,7 @@ class Mixture:
 
     Raises:
         ValueError: If the numbers of counts and weights differ, a weight is
-            not positive, or a source has no pair.
+            not positive or too large, or a source has no pair or no share.
 
     Example:
         >>> mixture = Mixture([2, 6], [3, 1], seed=1)
@@ -43,9 +44,10 @@ class Mixture:
                 "`weights` must have one weight per source of the text. "
                 f"Received: {len(weights)} weights, {len(counts)} sources."
             )
-        if min(weights) <= 0:
+        if min(weights) <= 0 or not math.isfinite(sum(weights) * sum(counts)):
             raise ValueError(
-                f"`weights` must be positive. Received: {list(weights)}."
+                "`weights` must be positive and finite, also multiplied by "
+                f"the number of pairs. Received: {list(weights)}."
             )
         if min(counts) < 1:
             raise ValueError(
@@ -56,7 +58,16 @@ class Mixture:
         self.counts = np.array(counts, np.int64)
         self.weights = tuple(float(weight) for weight in weights)
         self.seed = seed
-        self.shares = _round_shares(int(self.counts.sum()), self.weights)
+        total = int(self.counts.sum())
+        self.shares = _round_shares(total, self.weights)
+        if 0 in self.shares:
+            raise ValueError(
+                "Every source with a weight must have a pair in each epoch. "
+                f"Received: the weight {min(weights):g} among {list(weights)}, "
+                f"which gives none of {total} pairs. Give at least "
+                f"{(sum(weights) - min(weights)) / (total - 1):.4g}, or leave "
+                "out this source."
+            )
 
     def pairs(self, start: int, stop: int, epoch: int) -> np.ndarray:
         """Compute the pairs at a range of positions in an epoch.
@@ -75,8 +86,6 @@ class Mixture:
         )
         starts = np.cumsum(self.shares) - self.shares
         source = np.searchsorted(starts, shuffled, side="right") - 1
-        # A source without a share starts at the same position as the next one:
-        # side="right" finds the last of them, which has a share.
         index = epoch * self.shares[source] + shuffled - starts[source]
         passes, index = np.divmod(index, self.counts[source])
         # Only 32 bits count: sources of one size have the same order in a pass.

@@ -138,8 +138,13 @@ def test_invalid_weights_are_refused(corpus):
         make(corpus, (1, 2))
     with pytest.raises(ValueError, match=r"sources of \[40, 7, 53, 0\] pairs"):
         make(corpus, (1, 1, 1, 1))
-    with pytest.raises(ValueError, match="must be positive"):
-        make(corpus, (1, 0, 1))
+    for weight in (0, float("nan"), float("inf"), 1e308):
+        with pytest.raises(ValueError, match="must be positive and finite"):
+            make(corpus, (1, weight, 1e308))
+    # A weight that is too small, and the smallest one.
+    with pytest.raises(ValueError, match="weight 1 among .* least 20.2,"):
+        make(corpus, (1000, 1, 1000))
+    assert make(corpus, (1000, 20.2, 1000)).pairs_per_epoch == 100
     with pytest.raises(ValueError, match="takes them in their order"):
         make(corpus, batching="authors")
     for values, message in (
