@@ -309,6 +309,9 @@ def read(path, content, requested=None, skip=False):
             [("x, a", "y"), ("z, b", "w")],
         ),
         ("a.csv", b"x, y\nz, w\n", None, [("x", " y"), ("z", " w")]),
+        # Nor is one in a number.
+        ("a.csv", b"3,1;x\n2,5;y\n", None, [("3,1", "x"), ("2,5", "y")]),
+        ("a.csv", b"1,2\n3,4\n", None, [("1", "2"), ("3", "4")]),
         ("a.csv", b"sep=;\nen;de\nx, a;y\n", None, [("x, a", "y")]),
         ("a.csv", b"sep=;\nx;y\nz;w\n", None, XYZW),
         ("a.tsv", b"de\ten\nx\ty\n", None, [("y", "x")]),

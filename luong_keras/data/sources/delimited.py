@@ -246,8 +246,9 @@ def _first_record(
 
     The delimiter divides all of the first records into the same number of
     cells, two or more. If several delimiters do, or none, one that always has
-    a space after it, as in a sentence, is chosen last. Then the delimiter with
-    the most cells in the first record is chosen.
+    a space after it or digits on both sides, as in a sentence or a number, is
+    chosen last. Then the delimiter with the most cells in the first record is
+    chosen.
     """
     candidates = []
     for delimiter in delimiters:
@@ -261,10 +262,14 @@ def _first_record(
                 del rows[:1]  # the line `sep=`
             counts = set(map(len, rows))
             are_alike = len(counts) == 1 and counts != {1}
-            later_cells = [cell for row in rows for cell in row[1:]]
-            has_spaces = all(cell.startswith(" ") for cell in later_cells)
+            is_in_text = all(
+                after.startswith(" ")
+                or (before[-1:].isdecimal() and after[:1].isdecimal())
+                for row in rows
+                for before, after in itertools.pairwise(row)
+            )
             cells = rows[0] if rows else []
-            rank = are_alike, not has_spaces, len(cells)
+            rank = are_alike, not is_in_text, len(cells)
             candidates.append((rank, delimiter, cells))
     if not candidates:
         list(_csv_records(path, delimiters[0], "surrogateescape"))
