@@ -123,12 +123,13 @@ class DataConfig(Settings):
     # with tokenizer=words and training.init_from: the maximum number of words
     # to add to each vocabulary, the most frequent of this text that it lacks
     new_words: Natural = 0
-    # write all letters in lower case; as with normalize_punctuation and
-    # tokenize, scores are then of text prepared in this way
+    # write all letters in lower case; scores then ignore case
     lowercase: bool = False
-    # write quotes, dashes and the like in one form, as sacremoses does
+    # write quotes, dashes and the like in one form, as sacremoses does; of the
+    # scores, only bleu_tokenized then has references prepared in this way
     normalize_punctuation: bool = False
-    # separate words from punctuation by spaces, as sacremoses does
+    # separate words from punctuation by spaces, as sacremoses does;
+    # translations are joined again before they are scored
     tokenize: bool = False
     # the text is already tokenised: spaces separate its tokens, which are not
     # split or joined, and scores are of tokenised text

@@ -19,7 +19,7 @@ from luong_keras.missing_package import needs
 from luong_keras.progress import progress_bar, with_bar
 from luong_keras.special_tokens import UNK_ID
 from luong_keras.text.loading import load_tokenizer
-from luong_keras.text.preprocessing import preprocessors
+from luong_keras.text.preprocessing import Preprocessor, preprocessors
 from luong_keras.text.sentencepiece_tokenizer import (
     SentencePieceTokenizer,
     VocabularySizeError,
@@ -204,16 +204,30 @@ def sampled_lines(
 def print_rewritten_references(
     references: Sequence[str], config: RunConfig
 ) -> None:
-    """Print how many references the default normalization would rewrite.
+    """Print how many references no translation can equal, and why.
 
-    The translations of subwords have only normalized characters, so a perfect
-    translator does not reach such a reference.
+    The translations of a model have only normalized punctuation and, with
+    subwords, only normalized characters. Case does not count.
 
     Args:
         references: The references of the validation.
         config: The settings, with the languages.
     """
     data, rule = config.data, SentencePieceConfig().normalization
+    texts = [
+        " ".join((line.lower() if data.lowercase else line).split())
+        for line in references
+    ]
+    if data.normalize_punctuation:
+        prepare = Preprocessor(data.target_language, tokenize=False)
+        normal = [" ".join(prepare(text).split()) for text in texts]
+        _print_changes(
+            texts,
+            normal,
+            "data.normalize_punctuation rewrites",
+            "data.normalize_punctuation=false",
+        )
+        texts = normal
     if (
         data.tokenizer != "sentencepiece"
         or data.sentencepiece.normalization != rule
@@ -221,29 +235,34 @@ def print_rewritten_references(
         return
     with needs("sentencepiece"):
         import sentencepiece
-    _, prepared = preprocessors(data)
-    texts = [
-        " ".join((prepared(line) if prepared else line).split())
-        for line in references
-    ]
 
-    def rewritten_by(rule: str) -> list[tuple[str, str]]:
+    def normalized_by(rule: str) -> list[str]:
         normalizer = sentencepiece.SentencePieceNormalizer(
             rule_name=rule, escape_whitespaces=False
         )
-        return [
-            (text, normal)
-            for text in texts
-            if (normal := normalizer.normalize(text).strip()) != text
-        ]
+        return [normalizer.normalize(text).strip() for text in texts]
 
-    if rewritten := rewritten_by(rule):
-        keeping = "identity" if rewritten_by("nfkc") else "nfkc"
+    keeping = "nfkc" if normalized_by("nfkc") == texts else "identity"
+    _print_changes(
+        texts,
+        normalized_by(rule),
+        "the subwords rewrite",
+        f"data.sentencepiece.normalization={keeping}",
+    )
+
+
+def _print_changes(
+    texts: Sequence[str], rewritten: Sequence[str], cause: str, setting: str
+) -> None:
+    changes = [
+        pair for pair in zip(texts, rewritten, strict=True) if len({*pair}) > 1
+    ]
+    for before, after in changes[:1]:
         print(
-            f"{len(rewritten):,} of {len(texts):,} references of data.dev have "
-            "characters that the subwords rewrite, so no translation has them: "
-            f"{rewritten[0][0][:40]!r} becomes {rewritten[0][1][:40]!r}. To "
-            f"keep them: --set data.sentencepiece.normalization={keeping}"
+            f"{len(changes):,} of {len(texts):,} references of data.dev have "
+            f"characters that {cause}, so no translation has them: "
+            f"{before[:40]!r} becomes {after[:40]!r}. To keep them: --set "
+            f"{setting}"
         )
 
 

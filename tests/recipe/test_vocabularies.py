@@ -238,6 +238,9 @@ def test_a_rule_that_keeps_all_references_is_offered(references, rule, capsys):
     assert printed.endswith(f"data.sentencepiece.normalization={rule}\n")
 
 
+PUNCTUATION = {"data.normalize_punctuation": True, "data.lowercase": True}
+
+
 @pytest.mark.parametrize(
     ("settings", "line"),
     [
@@ -245,6 +248,14 @@ def test_a_rule_that_keeps_all_references_is_offered(references, rule, capsys):
         ({"data.lowercase": True}, "'真的吗？ a' becomes '真的吗? a'. To keep"),
         ({"data.sentencepiece.normalization": "identity"}, ""),
         ({"data.tokenizer": "words"}, ""),
+        (
+            {"data.tokenizer": "words"} | PUNCTUATION,
+            "1 of 3 references of data.dev have characters that "
+            "data.normalize_punctuation rewrites, so no translation has them: "
+            "'ein „satz“, ß.' becomes 'ein \"satz,\" ß.'. To keep them: --set "
+            "data.normalize_punctuation=false\n",
+        ),
+        (PUNCTUATION, "2 of 3 references of data.dev have characters that the"),
     ],
 )
 def test_references_changed_by_the_subwords_are_reported(
@@ -252,7 +263,7 @@ def test_references_changed_by_the_subwords_are_reported(
 ):
     subwords = {"data.dataset": "files", "data.tokenizer": "sentencepiece"}
     config = with_values(RunConfig(), subwords | settings)
-    references = [" ein  Satz, ß.", "真的吗？ A", "น้ำ"]
+    references = [" ein  „Satz“, ß.", "真的吗？ A", "น้ำ"]
     print_rewritten_references(references, config)
     printed = capsys.readouterr().out
     assert line in printed and bool(line) == bool(printed)
