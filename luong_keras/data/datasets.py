@@ -301,7 +301,7 @@ SHARE = 0.02
 MAX_PAIRS = 1000  # pairs per part
 # Scores of a dozen pairs are noise: a small text gives 10 % to a part, up to
 # 100 pairs.
-SMALL_SHARE, FEW = 0.1, 100
+FEW = 100
 
 
 def held_out_pairs(
@@ -378,7 +378,7 @@ def held_out_pairs(
             f"{_format_reasons(left_out)}. "
             "Give more pairs, or set data.dev and data.test."
         )
-    small_size = min(round(SMALL_SHARE * count), FEW)
+    small_size = min(count // 10, FEW)
     size = min(max(round(SHARE * count), small_size, 1), MAX_PAIRS)
     smallest = sorted(candidates)
     sets = []
