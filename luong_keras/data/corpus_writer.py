@@ -185,8 +185,9 @@ def open_or_write_corpus(
 ) -> Corpus:
     """Open the corpus of a folder, or write it if necessary.
 
-    It is written if the folder has no corpus or a corpus with another key, if
-    the writing was interrupted, or if a file is damaged.
+    It is written if the folder has no corpus or a corpus with another key or
+    more bad pairs than `max_skipped`, if the writing was interrupted, or if a
+    file is damaged.
 
     Args:
         make_pairs: A function that returns the pairs; called only to write.
@@ -201,11 +202,21 @@ def open_or_write_corpus(
     if (Path(folder) / COUNTS_FILE).exists():
         try:
             corpus = Corpus.open(folder)
-            if corpus.description["key"] == key:
+            skipped = _count_pairs(corpus.skipped)
+            count = len(corpus) + skipped + _count_pairs(corpus.filtered)
+            # If too many are skipped, the writing raises the error.
+            if (
+                corpus.description["key"] == key
+                and skipped <= options.get("max_skipped", 1.0) * count
+            ):
                 return corpus
         except ValueError:
             pass
     return write_corpus(make_pairs(), folder, key=key, **options)
+
+
+def _count_pairs(entries: dict[str, dict[str, Any]]) -> int:
+    return sum(entry["count"] for entry in entries.values())
 
 
 class _LeftOutPairs:
@@ -248,7 +259,7 @@ class _LeftOutPairs:
                 f"{pluralize(count, 'pair')}; left out: "
                 f"{self.skipped}{filtered}."
             )
-        skipped = sum(entry["count"] for entry in self.skipped.values())
+        skipped = _count_pairs(self.skipped)
         if skipped > max_skipped * count:
             samples = "; ".join(self._samples[:MAX_EXAMPLES])
             raise ValueError(

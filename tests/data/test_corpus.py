@@ -85,6 +85,11 @@ def test_open_or_write_corpus_passes_on_its_options(tmp_path):
     corpus = open_or_write_corpus(lambda: pairs, tmp_path, "key", **options)
     assert corpus.lines(np.array([0])) == ([b"AA"], [b"Bb"])
     assert corpus.description["key"] == "key"
+    options["max_skipped"] = 0.5
+    assert open_or_write_corpus(None, tmp_path, "key", **options).skipped
+    options["max_skipped"] = 0.49
+    with pytest.raises(ValueError, match="50.0%.*at most 49.0%"):
+        open_or_write_corpus(lambda: pairs, tmp_path, "key", **options)
     with pytest.raises(ValueError, match="Pair 2 "):
         open_or_write_corpus(lambda: pairs, tmp_path, "other", max_skipped=0.0)
 
