@@ -88,6 +88,12 @@ check_positive_or_none = functools.partial(
     lambda x: 0 < x < math.inf,
     True,
 )
+check_int32 = functools.partial(
+    check_number,
+    "at least -2147483648 and at most 2147483647",
+    lambda x: -(2**31) <= x < 2**31,
+    True,
+)
 check_fraction = functools.partial(
     check_number, "at least 0 and less than 1", lambda x: 0 <= x < 1
 )
@@ -116,6 +122,14 @@ recurrence='lsmt'. Did you mean lstm?
 # Types of numbers, each with the check of its values.
 Count: TypeAlias = Annotated[int, functools.partial(at_least, 1)]
 Natural: TypeAlias = Annotated[int, functools.partial(at_least, 0)]
+Seed: TypeAlias = Annotated[
+    int,
+    functools.partial(
+        check_number,
+        "at least 0 and at most 4294967295",
+        lambda x: 0 <= x < 2**32,
+    ),
+]
 NonNegative: TypeAlias = Annotated[float, check_not_negative]
 Positive: TypeAlias = Annotated[float, check_positive_or_none]
 Fraction: TypeAlias = Annotated[float, check_fraction]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from luong_keras.config.checks import (
     Count,
@@ -13,6 +13,7 @@ from luong_keras.config.checks import (
     Probability,
     Settings,
     Temperature,
+    check_int32,
 )
 
 # The maximum length if neither a run nor its user sets one.
@@ -45,11 +46,11 @@ class DecodingConfig(Settings):
     temperature: Temperature = 1.0
     # sampling: draw from this many most probable words; without a number, from
     # all
-    top_k: Count | None = None
+    top_k: Annotated[Count, check_int32] | None = None
     # sampling: draw from the fewest words that together have this probability
     top_p: Probability = 1.0
     # sampling: the draws depend on this seed and the text of the sentence
-    seed: int = 0
+    seed: Annotated[int, check_int32] = 0
     # 0: plain sum of log-probabilities; 1: their mean (score / length**x)
     length_penalty: NonNegative = 0.0
     # form of the divisor: length**x, or ((5 + length) / 6)**x (Wu et al. 2016)

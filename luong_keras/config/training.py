@@ -11,6 +11,7 @@ from luong_keras.config.checks import (
     Natural,
     NonNegative,
     Positive,
+    Seed,
     Settings,
 )
 from luong_keras.config.data import DataConfig
@@ -80,7 +81,7 @@ class TrainingConfig(Settings):
     # or */bias*
     frozen: tuple[str, ...] = ()
     # seed of the initial weights, the dropout and the order of the pairs
-    seed: Natural = 1
+    seed: Seed = 1
     # number of steps between snapshots, from which a run can continue
     snapshot_steps: Count = 1000
     samples: Natural = 5  # translations shown after each epoch

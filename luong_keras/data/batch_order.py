@@ -88,8 +88,8 @@ class Mixture:
         source = np.searchsorted(starts, shuffled, side="right") - 1
         index = epoch * self.shares[source] + shuffled - starts[source]
         passes, index = np.divmod(index, self.counts[source])
-        # Only 32 bits count: sources of one size have the same order in a pass.
-        seeds = np.stack([self.seed + ((source + 1) << 32), passes], -1)
+        # Sources of one size have the same order in a pass.
+        seeds = np.stack([np.full_like(passes, self.seed), passes], -1)
         pairs = shuffled_indices(index, self.counts[source], seeds)
         return pairs + (np.cumsum(self.counts) - self.counts)[source]
 
@@ -125,8 +125,8 @@ def shuffled_indices(
         positions: (n,) integer array.
         counts: The length of the range, or (n,) integer array, the length of
             the range of each position.
-        seeds: Two integers, or (n, 2) integer array; each pair of integers
-            gives another order.
+        seeds: Two integers, or (n, 2) integer array; the lower 32 bits of
+            each pair of integers give an order.
 
     Returns:
         (n,) int64 array, the elements at these positions.

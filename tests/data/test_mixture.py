@@ -81,6 +81,8 @@ def test_a_source_continues_across_epochs(corpus):
 def test_sources_and_epochs_have_different_orders():
     mixture = Mixture([50, 50], [1, 1], seed=1)
     found = [mixture.pairs(0, 100, epoch).tolist() for epoch in range(3)]
+    # The order of existing runs stays.
+    assert found[0][:9] == [20, 86, 85, 65, 53, 44, 62, 5, 50]
     sources = [[p for p in places if p < 50] for places in found]
     other = [[p - 50 for p in places if p >= 50] for places in found]
     assert len({tuple(o) for o in (*sources, *other, range(50))}) == 7

@@ -700,8 +700,8 @@ MUTATIONS = [
     Mutation(
         "every pass of a source in the same order",
         "data/batch_order.py",
-        "[self.seed + ((source + 1) << 32), passes], -1)",
-        "[self.seed + ((source + 1) << 32), 0 * passes], -1)",
+        "[np.full_like(passes, self.seed), passes], -1)",
+        "[np.full_like(passes, self.seed), 0 * passes], -1)",
         ("tests/data/test_mixture.py",),
     ),
     Mutation(
