@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from luong_keras.config.checks import check_choice
+from luong_keras.config.checks import check_choice, check_integers
 from luong_keras.missing_package import needs, private_name
 
 #: One reference per sentence, or a list of several references per sentence.
@@ -216,8 +216,8 @@ def paired_test(
         tokenize: As in `translation_scores`.
 
     Raises:
-        ValueError: If the lists are empty or of different lengths, or for an
-            unknown metric or tokenizer.
+        ValueError: If the lists are empty or of different lengths, for no
+            samples, or for an unknown metric or tokenizer.
         ImportError: If sacreBLEU is not installed.
 
     Example:
@@ -229,6 +229,7 @@ def paired_test(
         >>> round(bleu.p_value, 1)  # half of the swaps change nothing
         0.5
     """
+    check_integers(samples=samples)
     check_sentences(first, references)
     check_sentences(second, references)
     with needs("sacrebleu"):

@@ -318,7 +318,7 @@ def fit_length_limit(config: RunConfig, pairs: PairSelection) -> RunConfig:
     source = pairs.source_lengths[pairs.lines].astype("float64")
     target = pairs.target_lengths[pairs.lines]
     spread = source - source.mean()
-    slope = spread @ target / max(spread @ spread, 1)
+    slope = spread @ target / (spread @ spread or 1)
     ratio = max(round(1.5 * slope, 4), decoding.min_length_ratio, 0.0)
     over = np.quantile(target - ratio * source, 0.999, method="higher")
     offset = round(max(0.0, float(over)) + _LIMIT_ROOM, 4)

@@ -358,6 +358,7 @@ def read(path, content, requested=None, skip=False):
         ("a.csv", b"x,y\n", None, [("x", "y")]),
         ("a.csv", b'id;en;de\n1;"x ""q""; 1";y\n', None, [('x "q"; 1', "y")]),
         ("a.csv", b'en,de\n"two\nlines",y\n', None, [("two lines", "y")]),
+        ("a.csv", b'en,de\r\na\rb,"y\rz"\r\n', None, [("a b", "y z")]),
         (
             "a.csv",
             b'"Dear Ann, hello\nplease come, soon\nyours",Hallo\n',

@@ -155,6 +155,10 @@ def test_sentences_must_pair_up(wrong):
     "call, message",
     [
         (
+            lambda: paired_test(GOOD, GOOD, REFERENCES, samples=0),
+            "`samples` must be an integer and at least 1",
+        ),
+        (
             lambda: corpus_bleu(["a"], ["a"], "13A"),
             r"one of \('13a', 'char.*'13A'",
         ),

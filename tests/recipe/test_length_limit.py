@@ -79,6 +79,11 @@ def test_the_limit_covers_all_but_one_pair_in_a_thousand(prepared):
     assert prepared([("a b", "x")] * 2000 + longest).max_symbols(2) == 30 + 10
 
 
+def test_two_lengths_give_a_slope(prepared):
+    pairs = [("a", repeat(2)), ("a a", repeat(4))]
+    assert prepared(pairs).max_length_ratio == 1.5 * 2
+
+
 def test_targets_that_do_not_grow_have_a_constant_limit(prepared):
     pairs = [(repeat(1 + n % 30, "a"), repeat(30 - n % 30)) for n in range(90)]
     found = prepared(pairs)

@@ -287,7 +287,8 @@ def _csv_records(
     def lines() -> Iterator[str]:
         for line in read_lines(path, errors):
             # A record may have line ends inside quotes.
-            record_lines.append(line + "\n")
+            # Outside of quotes, a carriage return would be an error.
+            record_lines.append(line.replace("\r", " ") + "\n")
             # The limit finds quotes that are not closed; a long line may pass.
             csv.field_size_limit(max(limit, len(record_lines[-1])))
             yield record_lines[-1]
