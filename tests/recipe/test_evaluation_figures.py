@@ -61,18 +61,16 @@ TRANSLATIONS = {
 }
 
 
+def preprocessing(letters):
+    names = "lowercase", "normalize_punctuation", "tokenize"
+    return {n: x != "-" for n, x in zip(names, letters, strict=True)}
+
+
 @pytest.mark.parametrize("settings", list(TRANSLATIONS))
 def test_the_translator_gets_each_text_once_without_preprocessing(settings):
-    data = dict(
-        zip(
-            ("lowercase", "normalize_punctuation", "tokenize"),
-            (letter != "-" for letter in settings),
-            strict=True,
-        )
-    )
     scored = ScoredTranslation(-1.0, ["x"], np.zeros(1), [], np.zeros((1, 0)))
     answers = Answers([TRANSLATIONS[settings]], [scored])
-    measured = evaluation(answers, **data)
+    measured = evaluation(answers, **preprocessing(settings))
     scores, translations = measured.scores([SOURCE], [REFERENCE])
     pairs = [(SOURCE, REFERENCE)]
     forced = measured.forced(pairs)
@@ -91,24 +89,23 @@ RUNNING, TOKENIZED = "l'homme qu'il voit", "l' homme qu' il voit"
 
 
 @pytest.mark.parametrize(
-    ("target", "settings", "translation", "reference", "equal"),
+    ("target", "tokenize", "words", "reference", "equal"),
     [
         # An apostrophe is part of the word in French, and a token in German.
-        ("fr", {"tokenize": True}, (RUNNING, TOKENIZED), RUNNING, True),
-        ("de", {"tokenize": True}, (RUNNING, TOKENIZED), RUNNING, False),
-        ("fr", {}, (RUNNING, RUNNING), TOKENIZED, False),
-        ("de", {}, (RUNNING, RUNNING), TOKENIZED, True),
+        ("fr", True, TOKENIZED, RUNNING, True),
+        ("de", True, TOKENIZED, RUNNING, False),
+        ("fr", False, RUNNING, TOKENIZED, False),
+        ("de", False, RUNNING, TOKENIZED, True),
     ],
 )
 def test_references_are_preprocessed_by_their_language(
-    target, settings, translation, reference, equal
+    target, tokenize, words, reference, equal
 ):
-    source = {"fr": "de", "de": "fr"}[target]
     measured = evaluation(
-        Answers([translation]),
-        source_language=source,
+        Answers([(RUNNING, words)]),
+        source_language={"fr": "de", "de": "fr"}[target],
         target_language=target,
-        **settings,
+        tokenize=tokenize,
     )
     scores, _ = measured.scores(["the man he sees"], [reference])
     assert (scores["bleu_tokenized"]["score"] > 99.99) == equal
@@ -128,96 +125,50 @@ def bleus(scores):
     }
 
 
-UNKNOWN_LANGUAGES = {"source_language": None, "target_language": None}
 CASED, LOWER = "Ein Hund sieht Das Haus .", "ein hund sieht das haus ."
+TEXT, TOKENS = "Ein Hund, ein Haus.", "Ein Hund , ein Haus ."
+SMALL, SMALL_TOKENS = TEXT.lower(), TOKENS.lower()
+QUOTED, CURLY = 'Er sagt "Hund" zu ihm .', "Er sagt „Hund“ zu ihm ."
+FINE, FINE_TOKENS = "it's fine, no doubt.", "it 's fine , no doubt ."
 
 
 @pytest.mark.parametrize(
     # `text` and `words` are the running text and the tokens of a translation.
-    ("settings", "text", "words", "reference", "expected", "group"),
+    ("settings", "target", "text", "words", "reference", "expected", "group"),
     [
-        ({}, CASED, CASED, CASED, (100, 100, 100), 100),
+        ("---", "de", CASED, CASED, CASED, (100, 100, 100), 100),
         # Only two of six words match, and no longer n-gram.
-        ({}, LOWER, LOWER, CASED, (None, 100, None), None),
+        ("---", "de", LOWER, LOWER, CASED, (None, 100, None), None),
         # A run on lower-cased text loses the case.
-        ({"lowercase": True}, LOWER, LOWER, CASED, (None, 100, 100), 100),
+        ("l--", "de", LOWER, LOWER, CASED, (None, 100, 100), 100),
         # the same text, spaced differently
-        (
-            {},
-            "Ein Hund, ein Haus.",
-            "Ein Hund, ein Haus.",
-            "Ein Hund , ein Haus .",
-            (100,) * 3,
-            100,
-        ),
-        (
-            {"tokenize": True},
-            "Ein Hund, ein Haus.",
-            "Ein Hund , ein Haus .",
-            "Ein Hund, ein Haus.",
-            (100,) * 3,
-            100,
-        ),
-        (
-            {"tokenize": True, "lowercase": True},
-            "ein hund, ein haus.",
-            "ein hund , ein haus .",
-            "Ein Hund, ein Haus.",
-            (None, 100, 100),
-            100,
-        ),
-        (
-            {"tokenize": True, "lowercase": True, **UNKNOWN_LANGUAGES},
-            "ein hund, ein haus.",
-            "ein hund , ein haus .",
-            "Ein Hund, ein Haus.",
-            (None, 100, 100),
-            100,
-        ),
+        ("---", "de", TEXT, TEXT, TOKENS, (100, 100, 100), 100),
+        ("--t", "de", TEXT, TOKENS, TEXT, (100, 100, 100), 100),
+        ("l-t", "de", SMALL, SMALL_TOKENS, TEXT, (None, 100, 100), 100),
+        ("l-t", None, SMALL, SMALL_TOKENS, TEXT, (None, 100, 100), 100),
         # 13a keeps "it's", which the tokens split.
-        (
-            {"tokenize": True, "target_language": "en"},
-            "it's fine, no doubt.",
-            "it 's fine , no doubt .",
-            "it's fine, no doubt.",
-            (100,) * 3,
-            100,
-        ),
+        ("--t", "en", FINE, FINE_TOKENS, FINE, (100, 100, 100), 100),
         # Each form of BLEU depends either on the text or on the tokens.
-        ({"tokenize": True}, CASED, "x", CASED, (100, 100, None), 100),
-        ({"tokenize": True}, "x", CASED, CASED, (None, None, 100), None),
-        ({}, CASED, "x", CASED, (100, 100, 100), 100),
+        ("--t", "de", CASED, "x", CASED, (100, 100, None), 100),
+        ("--t", "de", "x", CASED, CASED, (None, None, 100), None),
+        ("---", "de", CASED, "x", CASED, (100, 100, 100), 100),
         # Tokenising these tokens again would split the apostrophes off.
-        (
-            {"tokenize": True, "target_language": "en"},
-            "x",
-            "it 's fine isn 't it",
-            "it's fine isn't it",
-            (None, None, 100),
-            None,
-        ),
-        (
-            {},
-            'Er sagt "Hund" zu ihm .',
-            'Er sagt "Hund" zu ihm .',
-            "Er sagt „Hund“ zu ihm .",
-            (None, None, None),
-            None,
-        ),
-        (
-            {"normalize_punctuation": True},
-            'Er sagt "Hund" zu ihm .',
-            'Er sagt "Hund" zu ihm .',
-            "Er sagt „Hund“ zu ihm .",
-            (None, None, 100),
-            None,
-        ),
+        ("--t", "en", "x", FINE_TOKENS, FINE, (None, None, 100), None),
+        ("---", "de", QUOTED, QUOTED, CURLY, (None, None, None), None),
+        ("-n-", "de", QUOTED, QUOTED, CURLY, (None, None, 100), None),
     ],
 )
-def test_all_forms_of_bleu(settings, text, words, reference, expected, group):
+def test_all_forms_of_bleu(
+    settings, target, text, words, reference, expected, group
+):
     answers = Answers([(text, words)] * 2)
     sources = ["one two three", " ".join(["word"] * 11)]
-    measured = evaluation(answers, **settings)
+    measured = evaluation(
+        answers,
+        source_language=target and "en",
+        target_language=target,
+        **preprocessing(settings),
+    )
     scores, translations = measured.scores(sources, [reference] * 2)
     assert translations == [text] * 2
     for (name, found), value in zip(
