@@ -130,18 +130,22 @@ GLOBAL = {
 # Layers of Keras cannot clip.
 CLIPPING = {"encoder.stacks.0.0": "AttentionRNN"}
 
+
+def changed(field, value, *paths):
+    """Return the row of a field whose value these attributes get."""
+    return {field: ({field: value}, dict.fromkeys(paths, value))}
+
+
+def changed_attention(field, value):
+    return changed(field, value, f"decoder.cell.attention.{field}")
+
+
 # Field: its value with other necessary settings, and the changed attributes.
 MODEL_ROWS = {
-    "source_vocabulary_size": (
-        {"source_vocabulary_size": 13},
-        {"source_embedding.input_dim": 13},
-    ),
-    "target_vocabulary_size": (
-        {"target_vocabulary_size": 14},
-        {
-            "target_embedding.input_dim": 14,
-            "projection.vocabulary_size": 14,
-        },
+    **changed("source_vocabulary_size", 13, "source_embedding.input_dim"),
+    **changed(
+        *("target_vocabulary_size", 14),
+        *("target_embedding.input_dim", "projection.vocabulary_size"),
     ),
     "source_features": (
         {"source_features": 3},
@@ -151,14 +155,9 @@ MODEL_ROWS = {
         {"embedding_size": 4},
         {"source_embedding.output_dim": 4, "target_embedding.output_dim": 4},
     ),
-    "units": (
-        {"units": 8},
-        {
-            "encoder.units": 8,
-            "encoder.stacks.0.0.cell.units": 8,
-            "decoder.cell.units": 8,
-            "bridge.units": 8,
-        },
+    **changed(
+        *("units", 8, "encoder.units", "encoder.stacks.0.0.cell.units"),
+        *("decoder.cell.units", "bridge.units"),
     ),
     "encoder_layers": (
         {"encoder_layers": 2},
@@ -190,7 +189,7 @@ MODEL_ROWS = {
             "encoder.stacks.0.1": "LSTM",
         },
     ),
-    "reverse_source": ({"reverse_source": False}, {"encoder.reverse": False}),
+    **changed("reverse_source", False, "encoder.reverse"),
     "decoder": (
         {"decoder": "bahdanau"},
         {
@@ -203,31 +202,18 @@ MODEL_ROWS = {
         paths_with_prefix("decoder.cell.attention.", ABSENT)
         | {"decoder.cell.attention": ABSENT},
     ),
-    "input_feeding": (
-        {"input_feeding": False},
-        {"decoder.cell.input_feeding": False},
-    ),
-    "dropout": (
-        {"dropout": 0.3},
-        {"encoder.dropout": 0.3, "decoder.dropout": 0.3},
-    ),
+    **changed("input_feeding", False, "decoder.cell.input_feeding"),
+    **changed("dropout", 0.3, "encoder.dropout", "decoder.dropout"),
     "dropout_style": (
         {"dropout_style": "sequence"},
         paths_with_suffix(".dropout_style", "sequence"),
     ),
-    "use_bias": (
-        {"use_bias": False},
-        {
-            "encoder.use_bias": False,
-            "encoder.stacks.0.0.cell.use_bias": False,
-            "decoder.cell.use_bias": False,
-        },
+    **changed(
+        *("use_bias", False, "encoder.use_bias"),
+        *("encoder.stacks.0.0.cell.use_bias", "decoder.cell.use_bias"),
     ),
-    "attentional_bias": (
-        {"attentional_bias": True},
-        {"decoder.cell.attentional_bias": True},
-    ),
-    "output_bias": ({"output_bias": True}, {"projection.use_bias": True}),
+    **changed("attentional_bias", True, "decoder.cell.attentional_bias"),
+    **changed("output_bias", True, "projection.use_bias"),
     "cell_clip": (
         {"cell_clip": 0.25},
         CLIPPING | paths_with_suffix(".cell_clip", 0.25),
@@ -261,18 +247,15 @@ MODEL_ROWS = {
         paths_with_suffix(".dtype_policy", "mixed_bfloat16"),
     ),
     # Masks are tested below, ids of the search in test_decoding_config.
-    "source_pad_id": ({"source_pad_id": 7}, {}),
-    "target_pad_id": ({"target_pad_id": 6}, {"losses.pad_id": 6}),
-    "bos_id": ({"bos_id": 5}, {}),
-    "eos_id": ({"eos_id": 5}, {}),
+    **changed("source_pad_id", 7),
+    **changed("target_pad_id", 6, "losses.pad_id"),
+    **changed("bos_id", 5),
+    **changed("eos_id", 5),
 }
 
 ATTENTION_ROWS = {
     "kind": ({"kind": "global"}, GLOBAL),
-    "score_mode": (
-        {"score_mode": "cosine"},
-        {"decoder.cell.attention.score_mode": "cosine"},
-    ),
+    **changed_attention("score_mode", "cosine"),
     "concat_form": (
         {"score_mode": "concat", "concat_form": "separate"},
         {
@@ -280,22 +263,10 @@ ATTENTION_ROWS = {
             "decoder.cell.attention.concat_form": "separate",
         },
     ),
-    "alignment": (
-        {"alignment": "monotonic"},
-        {"decoder.cell.attention.alignment": "monotonic"},
-    ),
-    "half_width": (
-        {"half_width": 3},
-        {"decoder.cell.attention.half_width": 3},
-    ),
-    "gaussian": (
-        {"gaussian": "renormalized"},
-        {"decoder.cell.attention.gaussian": "renormalized"},
-    ),
-    "clamp_position": (
-        {"clamp_position": False},
-        {"decoder.cell.attention.clamp_position": False},
-    ),
+    **changed_attention("alignment", "monotonic"),
+    **changed_attention("half_width", 3),
+    **changed_attention("gaussian", "renormalized"),
+    **changed_attention("clamp_position", False),
     "max_length": (
         {"kind": "global", "score_mode": "location", "max_length": 7},
         {
@@ -313,10 +284,7 @@ ATTENTION_ROWS = {
             "decoder.cell.attention.mask_location": False,
         },
     ),
-    "use_scale": (
-        {"use_scale": True},
-        {"decoder.cell.attention.use_scale": True},
-    ),
+    **changed_attention("use_scale", True),
 }
 
 # Combinations of several fields.
