@@ -9,6 +9,7 @@ import pytest
 from keras import ops
 
 import luong_keras as lk
+from luong_keras.config import ModelConfig
 from luong_keras.ops.backends import enable_float64
 
 BACKEND = keras.backend.backend()
@@ -33,6 +34,19 @@ def small_model(optimizer="sgd", **options):
     model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
     model.compile(optimizer, "mse", jit_compile=False, **options)
     return model
+
+
+def small_config(words=9, layers=1, **changes):
+    """Return settings of a translation model; most sizes differ."""
+    sizes = {
+        "source_vocabulary_size": words,
+        "target_vocabulary_size": words,
+        "embedding_size": 5,
+        "units": 6,
+        "encoder_layers": layers,
+        "decoder_layers": layers,
+    }
+    return ModelConfig(**{**sizes, **changes})
 
 
 def few_at_first(values, few, on_jax=None):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from luong_keras.config import AttentionConfig, ModelConfig
+from luong_keras.config import AttentionConfig
 from luong_keras.decoding.beam_search import beam_search
 from luong_keras.decoding.forced import forced_decoding
 from luong_keras.models.translation_model import TranslationModel
@@ -19,6 +19,7 @@ from tests.decoding.toy_step import (
     symbol_log_probabilities,
     translations,
 )
+from tests.layer_checks import small_config
 
 tensorflow = pytest.mark.tensorflow
 
@@ -368,13 +369,8 @@ SOURCE = np.array([[4, 5, 6, 7, 8], [5, 8, 4, 0, 0]])
 def test_search_of_a_model_matches_its_training_form():
     keras.utils.set_random_seed(3)
     model = TranslationModel(
-        ModelConfig(
-            source_vocabulary_size=9,
-            target_vocabulary_size=9,
-            embedding_size=6,
-            units=6,
-            encoder_layers=2,
-            decoder_layers=2,
+        small_config(
+            layers=2,
             attention=AttentionConfig(half_width=2),
             dropout=0.0,
             initial_range=1.5,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from luong_keras import ModelConfig, TranslationModel, beam_search
+from luong_keras import TranslationModel, beam_search
 from luong_keras.config import AttentionConfig
 from luong_keras.decoding.forced import forced_decoding
 from luong_keras.decoding.greedy import greedy_search
@@ -15,6 +15,7 @@ from tests.layer_checks import (
     dtype_of,
     randomize,
     rounded,
+    small_config,
     to_numpy,
 )
 
@@ -75,13 +76,10 @@ def test_float16_model_finds_the_translations_of_float32(kind, name):
     limits = np.array([12, 9, 7, 5])
     models = {}
     for precision in ("mixed_float16", "float32"):
-        config = ModelConfig(
-            source_vocabulary_size=20,
+        config = small_config(
+            20,
             target_vocabulary_size=16,
-            embedding_size=8,
             units=12,
-            encoder_layers=1,
-            decoder_layers=1,
             attention=AttentionConfig(kind=kind, half_width=2),
             precision=precision,
         )

@@ -4,12 +4,13 @@ import keras
 import numpy as np
 import pytest
 
-from luong_keras.config import AttentionConfig, DecodingConfig, ModelConfig
+from luong_keras.config import AttentionConfig, DecodingConfig
 from luong_keras.decoding.greedy import greedy_search
 from luong_keras.decoding.scorers import NoRepeatedNgrams
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.truncation import TruncationWarning
+from tests.layer_checks import small_config
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "jax",
@@ -24,13 +25,8 @@ LINES = ["a b c", "d", "", "c c new a b", "b a", "d c b a " * 3]
 @pytest.fixture
 def model():
     keras.utils.set_random_seed(4)
-    config = ModelConfig(
-        source_vocabulary_size=SOURCE.vocabulary_size,
-        target_vocabulary_size=TARGET.vocabulary_size,
-        embedding_size=5,
-        units=6,
-        encoder_layers=1,
-        decoder_layers=1,
+    config = small_config(
+        SOURCE.vocabulary_size,
         attention=AttentionConfig(kind="global"),
         output_bias=True,
         initial_range=1.5,

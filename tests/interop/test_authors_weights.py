@@ -6,26 +6,21 @@ Models that it can represent are compared with the authors' numbers in
 
 import pytest
 
-from luong_keras.config import AttentionConfig, ModelConfig
+from luong_keras.config import AttentionConfig
 from luong_keras.interop import authors_weights
 from luong_keras.models.translation_model import TranslationModel
+from tests.layer_checks import small_config
 
 pytestmark = pytest.mark.tensorflow
 
-AUTHORS_SETTINGS = {
-    "source_vocabulary_size": 9,
-    "target_vocabulary_size": 9,
-    "embedding_size": 4,
-    "units": 4,
-    "encoder_layers": 1,
-    "decoder_layers": 1,
-    "use_bias": False,
-}
+AUTHORS_SETTINGS = {"embedding_size": 6, "use_bias": False}
 
 
 def test_model_like_the_authors_has_weights():
-    weights = authors_weights(TranslationModel(ModelConfig(**AUTHORS_SETTINGS)))
-    assert weights["W_emb_src"].shape == weights["W_emb_tgt"].shape == (9, 4)
+    weights = authors_weights(
+        TranslationModel(small_config(**AUTHORS_SETTINGS))
+    )
+    assert weights["W_emb_src"].shape == weights["W_emb_tgt"].shape == (9, 6)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +46,7 @@ def test_model_like_the_authors_has_weights():
 )
 def test_settings_without_an_equivalent_are_refused(changes, message):
     translation_model = TranslationModel(
-        ModelConfig(**{**AUTHORS_SETTINGS, **changes})
+        small_config(**{**AUTHORS_SETTINGS, **changes})
     )
     with pytest.raises(ValueError, match=message):
         authors_weights(translation_model)
@@ -64,7 +59,7 @@ def test_quantized_and_lora_models_are_refused():
         lambda model: model.model.quantize("int8"),
         lambda model: model.target_embedding.enable_lora(2),
     ):
-        model = TranslationModel(ModelConfig(**AUTHORS_SETTINGS))
+        model = TranslationModel(small_config(**AUTHORS_SETTINGS))
         alter(model)
         with pytest.raises(ValueError, match="not quantized and has no LoRA"):
             authors_weights(model)

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 
-from luong_keras.config import AttentionConfig, ModelConfig
+from luong_keras.config import AttentionConfig
 from luong_keras.models.training_model import TrainingModel
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.ops import microbatch_normalization
@@ -19,6 +19,7 @@ from luong_keras.training.losses import (
 )
 from luong_keras.training.metrics import TokenCount, TokenPerplexity
 from luong_keras.training.optimizers import make_optimizer
+from tests.layer_checks import small_config
 
 ON_JAX = keras.backend.backend() == "jax"
 HAS_MICROBATCHES = pytest.mark.skipif(
@@ -59,17 +60,7 @@ def batch():
 
 def small_model(**changes):
     keras.utils.set_random_seed(1)
-    config = ModelConfig(
-        source_vocabulary_size=WORDS,
-        target_vocabulary_size=WORDS,
-        embedding_size=3,
-        units=4,
-        encoder_layers=1,
-        decoder_layers=1,
-        initial_range=0.8,
-        **changes,
-    )
-    return TranslationModel(config)
+    return TranslationModel(small_config(WORDS, initial_range=0.8, **changes))
 
 
 def trained(parts, loss, steps=3, precision="float32", parallel=1):

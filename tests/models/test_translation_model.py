@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from luong_keras.config import AttentionConfig, ModelConfig
+from luong_keras.config import AttentionConfig
 from luong_keras.layers.encoder import Encoder
 from luong_keras.layers.rnn.attention_rnn import AttentionRNN
 from luong_keras.models.translation_model import TranslationModel
@@ -17,19 +17,16 @@ from tests.layer_checks import (
     int8_rounded,
     random,
     randomize,
+    small_config,
     to_numpy,
 )
 
 tensorflow = pytest.mark.tensorflow
 
 # Large weights make every mistake visible.
-SMALL = ModelConfig(
+SMALL = small_config(
+    layers=2,
     source_vocabulary_size=11,
-    target_vocabulary_size=9,
-    embedding_size=5,
-    units=6,
-    encoder_layers=2,
-    decoder_layers=2,
     attention=AttentionConfig(half_width=2),
     dropout=0.0,
     initial_range=0.8,

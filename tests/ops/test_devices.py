@@ -5,17 +5,9 @@ import types
 import keras
 import pytest
 
-from luong_keras import ModelConfig, TranslationModel
+from luong_keras import TranslationModel
 from luong_keras.ops import devices
-
-TINY = {
-    "source_vocabulary_size": 9,
-    "target_vocabulary_size": 8,
-    "embedding_size": 4,
-    "units": 4,
-    "encoder_layers": 1,
-    "decoder_layers": 1,
-}
+from tests.layer_checks import small_config
 
 
 @pytest.fixture
@@ -142,7 +134,7 @@ def test_a_product_is_timed_in_its_precision(monkeypatch):
 
 def test_model_uses_the_chosen_precision(machine):
     machine(float32=0.02, bfloat16=0.01)
-    model = TranslationModel(ModelConfig(precision="auto", **TINY))
+    model = TranslationModel(small_config(precision="auto"))
     assert model.config.precision == "mixed_bfloat16"
     assert model.decoder.dtype_policy.name == "mixed_bfloat16"
     assert model.projection.variable_dtype == "float32"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from luong_keras.config import DecodingConfig, ModelConfig
+from luong_keras.config import DecodingConfig
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.serving.export import export_saved_model
 from luong_keras.serving.saved_model_session import (
@@ -17,6 +17,7 @@ from luong_keras.serving.saved_model_session import (
 )
 from luong_keras.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from luong_keras.translator import Translator
+from tests.layer_checks import small_config
 from tests.serving.linux import needs_linux
 
 pytestmark = needs_linux
@@ -62,17 +63,9 @@ def subword_translator():
     """Create an untrained translator of subwords."""
     lines = ["the cat sees a dog .", "a house sees the dogs of the cats ."]
     tokenizer = SentencePieceTokenizer.train(lines, 30)
-    config = ModelConfig(
-        source_vocabulary_size=30,
-        target_vocabulary_size=30,
-        embedding_size=6,
-        units=8,
-        encoder_layers=1,
-        decoder_layers=1,
-        initial_range=1.0,
-    )
+    model = TranslationModel(small_config(30, initial_range=1.0))
     decoding = DecodingConfig(beam_size=3, max_source_length=30)
-    return Translator(TranslationModel(config), tokenizer, tokenizer, decoding)
+    return Translator(model, tokenizer, tokenizer, decoding)
 
 
 class Served:

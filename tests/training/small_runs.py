@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from luong_keras.config import AttentionConfig, ModelConfig
+from luong_keras.config import AttentionConfig
 from luong_keras.data.padding import share_of_batch
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.recipe.training import inputs_and_targets
@@ -19,6 +19,7 @@ from luong_keras.training.metrics import (
     TokenPerplexity,
 )
 from luong_keras.training.optimizers import make_optimizer
+from tests.layer_checks import small_config
 
 STEPS, EPOCHS, SIZE, LAST, WORDS = 10, 5, 7, 3, 20
 MODELS = {
@@ -89,13 +90,8 @@ def make(
     **options,
 ):
     keras.utils.set_random_seed(1)
-    config = ModelConfig(
-        source_vocabulary_size=WORDS,
-        target_vocabulary_size=WORDS,
-        embedding_size=6,
-        units=8,
-        encoder_layers=1,
-        decoder_layers=1,
+    config = small_config(
+        WORDS,
         dropout=dropout,
         initial_range=0.6,
         precision=precision,

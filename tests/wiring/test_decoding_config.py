@@ -11,26 +11,18 @@ import tensorflow as tf
 
 import luong_keras.inference.search_runner as search_runner
 import luong_keras.inference.translation_graph as translation_graph
-from luong_keras.config import AttentionConfig, DecodingConfig, ModelConfig
+from luong_keras.config import AttentionConfig, DecodingConfig
 from luong_keras.decoding.constrained_beam import PhraseProgress
 from luong_keras.inference.search_options import BEAM_OPTIONS
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.translator import Translator
 from tests.inference.option_tensors import option_tensors
+from tests.layer_checks import small_config
 
 pytestmark = pytest.mark.tensorflow
 
 LINES = ["a b a b", "b", "", "a b"]  # of 4, 1, 0 and 2 words
-MODEL = {
-    "source_vocabulary_size": 8,
-    "target_vocabulary_size": 9,
-    "embedding_size": 3,
-    "units": 4,
-    "encoder_layers": 1,
-    "decoder_layers": 1,
-    "attention": AttentionConfig(kind="global"),
-}
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +35,11 @@ def translators():
     def make(decoding, **ids):
         key = tuple(ids.items())
         if key not in models:
-            config = ModelConfig(**MODEL, **ids)
+            config = small_config(
+                source_vocabulary_size=8,
+                attention=AttentionConfig(kind="global"),
+                **ids,
+            )
             models[key] = TranslationModel(config)
         return Translator(models[key], source, target, decoding)
 

@@ -33,20 +33,14 @@ from luong_keras.models.translation_model import TranslationModel
 from luong_keras.recipe.devices import ONE_DEVICE
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
+from tests.layer_checks import small_config
 from tests.wiring.attribute_paths import values_at
 
 pytestmark = pytest.mark.tensorflow
 
 TRAIN = [(f"a b n{i}", "x " * (1 + i % 5) + "y") for i in range(24)]
 DEV = [("a b", "x"), ("A b a", "x Y"), ("b", "y x y")]
-MODEL = ModelConfig(
-    source_vocabulary_size=6,
-    target_vocabulary_size=6,
-    embedding_size=3,
-    units=4,
-    encoder_layers=1,
-    decoder_layers=1,
-)
+MODEL = small_config(6)
 ENGLISH_GERMAN = {"source_language": "en", "target_language": "de"}
 BASE_CONFIG = RunConfig(model=MODEL, data=DataConfig(**ENGLISH_GERMAN))
 
