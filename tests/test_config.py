@@ -283,124 +283,89 @@ def test_configurations_are_immutable():
 
 
 @pytest.mark.parametrize(
-    "assignments, message",
+    "row",
     [
-        (["model.units=0"], "units must be at least 1. Received: units=0"),
-        (["model.dropout=1"], "dropout must be at least 0 and less than 1"),
-        (
-            ["model.attention.score_mode=location"],
-            "kind='local' looks at a window",
-        ),
-        (
-            ["model.recurrence=gru", "model.cell_clip=1"],
-            "belong to recurrence='lstm'",
-        ),
-        (["model.eos_id=7"], "ids of this library's tokenizers"),
-        (["training.batch_size=0"], "batch_size must be at least 1"),
-        (["training.label_smoothing=2"], "label_smoothing=2"),
-        (
-            ["training.normalization=word", "training.nominal_batch_size=true"],
-            "belongs to normalization='sentence'",
-        ),
-        (["training.halving=by_iteration"], "go together"),
-        (["training.keep=-1"], "keep must be at least 0.*keep=-1"),
-        (["training.learning_rate=-1"], "learning_rate must be at least 0"),
-        (["training.learning_rate=nan"], "Expected float. Received: 'nan'"),
-        (["training.learning_rate=Infinity"], "float. Received: inf"),
-        (["training.learning_rate=true"], "Expected float. Received: True"),
-        (["model.units=false"], "Expected int. Received: False"),
-        (["training.seed=-1"], "seed must be at least 0"),
-        (["training.samples=-1"], "samples must be at least 0"),
-        (["training.seed=4294967296"], "at most 4294967295. Received: seed=42"),
-        (["decoding.seed=2147483648"], "at most 2147483647. Received: seed=21"),
-        (["decoding.top_k=2147483648"], "at most 2147483647. Received: top_k="),
-        (["decoding.top_k=0"], "top_k must be at least 1"),
-        (["training.clip_norm=0"], "clip_norm must be positive .*, or null"),
-        (["model.initial_range=-1"], "initial_range must be at least 0"),
-        (["model.cell_clip=0"], "cell_clip must be positive .*, or null"),
-        (["data.new_words=-1"], "new_words must be at least 0"),
-        (["data.max_skipped=1.1"], "must be 0 to 1. Received: max_skipped=1.1"),
-        (["model.attention.half_width=0"], "half_width must be at least 1"),
-        (["model.source_features=0"], "source_features must be at least 1"),
-        (["model.source_features=3"], "The source of a run is text"),
-        (["training.patience=0"], "patience must be at least 1"),
-        (["training.final_weights=average"], "Expected one of 'best', 'last'"),
-        (["decoding.beam_size=0"], "beam_size must be at least 1"),
-        (["decoding.min_length_ratio=3"], "None, which is 2.0. Set both"),
-        (
-            ["decoding.min_length_ratio=2", "decoding.max_length_ratio=1.5"],
-            "Received: 2.0 and 1.5",
-        ),
-        (["decoding.max_length_offset=5"], "needs max_length_ratio"),
-        (
-            ["decoding.max_length_ratio=2", "decoding.max_length_offset=-1"],
-            "max_length_offset must be at least 0",
-        ),
-        (
-            ["decoding.coverage_penalty=0.2", "model.attention.kind=none"],
-            "needs attention weights. Received: coverage_penalty=0.2",
-        ),
-        (
-            ["data.joint_vocabulary=true", "model.source_vocabulary_size=9"],
-            "Received: 9 and 50000. .* set data.joint_vocabulary=false",
-        ),
-        (
-            ["model.shared_embeddings=true"],
-            "Expected: data.joint_vocabulary=true",
-        ),
-        (
-            ["model.shared_embeddings=true", "model.source_vocabulary_size=9"],
-            "one vocabulary.* Received: 9 and 50000",
-        ),
-        (
-            ["model.shared_embeddings=true", "model.source_features=3"],
-            "words on both sides. Received: source_features=3",
-        ),
-        (
-            ["data.sentencepiece.byte_fallback=true"],
-            "Expected: tokenizer='sentencepiece'. Received: .*"
-            "byte_fallback=True.* with tokenizer='words'",
-        ),
-        (
-            ["data.sentencepiece.model_type=word"],
-            "Expected one of 'bpe', 'unigram', 'char'. Received: 'word'",
-        ),
-        (
-            ["data.sentencepiece.character_coverage=0.9"],
-            "0.98 to 1. Received: character_coverage=0.9",
-        ),
-        *(
-            (
-                [f'data.sentencepiece.user_defined_symbols=["<x>","{symbol}"]'],
-                f"no byte such as <0x41>. Received: '{symbol}'",
-            )
-            for symbol in ("<x>", "", "a b", "▁a", "</s>", "<0xFF>")
-        ),
-        (
-            ["data.dataset=phrasebook", "data.train=my/text"],
-            "'phrasebook' would not use `train`. Expected: dataset='files'. "
-            "Received: train='my/text'",
-        ),
-        (["data.dataset=phrasebook", "data.dev=a.tsv"], "not use `dev`"),
-        (["data.dataset=phrasebook", "data.test=a.tsv"], "not use `test`"),
-        (["data.train=my/text"], "'wmt14_translate' would not use `train`"),
-        (
-            ["data.pretokenized=true", "data.tokenizer=sentencepiece"],
-            "pretokenized=True with tokenizer='sentencepiece'",
-        ),
-        (
-            ["data.pretokenized=true", "data.tokenize=true"],
-            "pretokenized=True with tokenize=True",
-        ),
-        (
-            ["data.pretokenized=true", "data.normalize_punctuation=true"],
-            "pretokenized=True with normalize_punctuation=True",
-        ),
+        "model.units=0 -> units must be at least 1. Received: units=0",
+        "model.dropout=1 -> dropout must be at least 0 and less than 1",
+        "model.attention.score_mode=location -> kind='local' looks at a window",
+        "model.recurrence=gru model.cell_clip=1 -> belong to recurrence='lstm'",
+        "model.eos_id=7 -> ids of this library's tokenizers",
+        "training.batch_size=0 -> batch_size must be at least 1",
+        "training.label_smoothing=2 -> label_smoothing=2",
+        "training.normalization=word training.nominal_batch_size=true -> "
+        "belongs to normalization='sentence'",
+        "training.halving=by_iteration -> go together",
+        "training.keep=-1 -> keep must be at least 0.*keep=-1",
+        "training.learning_rate=-1 -> learning_rate must be at least 0",
+        "training.learning_rate=nan -> Expected float. Received: 'nan'",
+        "training.learning_rate=Infinity -> float. Received: inf",
+        "training.learning_rate=true -> Expected float. Received: True",
+        "model.units=false -> Expected int. Received: False",
+        "training.seed=-1 -> seed must be at least 0",
+        "training.samples=-1 -> samples must be at least 0",
+        "training.seed=4294967296 -> at most 4294967295. Received: seed=42",
+        "decoding.seed=2147483648 -> at most 2147483647. Received: seed=21",
+        "decoding.top_k=2147483648 -> at most 2147483647. Received: top_k=",
+        "decoding.top_k=0 -> top_k must be at least 1",
+        "training.clip_norm=0 -> clip_norm must be positive .*, or null",
+        "model.initial_range=-1 -> initial_range must be at least 0",
+        "model.cell_clip=0 -> cell_clip must be positive .*, or null",
+        "data.new_words=-1 -> new_words must be at least 0",
+        "data.max_skipped=1.1 -> must be 0 to 1. Received: max_skipped=1.1",
+        "model.attention.half_width=0 -> half_width must be at least 1",
+        "model.source_features=0 -> source_features must be at least 1",
+        "model.source_features=3 -> The source of a run is text",
+        "training.patience=0 -> patience must be at least 1",
+        "training.final_weights=average -> Expected one of 'best', 'last'",
+        "decoding.beam_size=0 -> beam_size must be at least 1",
+        "decoding.min_length_ratio=3 -> None, which is 2.0. Set both",
+        "decoding.min_length_ratio=2 decoding.max_length_ratio=1.5 -> "
+        "Received: 2.0 and 1.5",
+        "decoding.max_length_offset=5 -> needs max_length_ratio",
+        "decoding.max_length_ratio=2 decoding.max_length_offset=-1 -> "
+        "max_length_offset must be at least 0",
+        "decoding.coverage_penalty=0.2 model.attention.kind=none -> "
+        "needs attention weights. Received: coverage_penalty=0.2",
+        "data.joint_vocabulary=true model.source_vocabulary_size=9 -> "
+        "Received: 9 and 50000. .* set data.joint_vocabulary=false",
+        "model.shared_embeddings=true -> Expected: data.joint_vocabulary=true",
+        "model.shared_embeddings=true model.source_vocabulary_size=9 -> "
+        "one vocabulary.* Received: 9 and 50000",
+        "model.shared_embeddings=true model.source_features=3 -> "
+        "words on both sides. Received: source_features=3",
+        "data.sentencepiece.byte_fallback=true -> "
+        "Expected: tokenizer='sentencepiece'. Received: "
+        ".*byte_fallback=True.* with tokenizer='words'",
+        "data.sentencepiece.model_type=word -> "
+        "Expected one of 'bpe', 'unigram', 'char'. Received: 'word'",
+        "data.sentencepiece.character_coverage=0.9 -> "
+        "0.98 to 1. Received: character_coverage=0.9",
+        "data.dataset=phrasebook data.train=my/text -> "
+        "'phrasebook' would not use `train`. Expected: dataset='files'. "
+        "Received: train='my/text'",
+        "data.dataset=phrasebook data.dev=a.tsv -> not use `dev`",
+        "data.dataset=phrasebook data.test=a.tsv -> not use `test`",
+        "data.train=my/text -> 'wmt14_translate' would not use `train`",
+        "data.pretokenized=true data.tokenizer=sentencepiece -> "
+        "pretokenized=True with tokenizer='sentencepiece'",
+        "data.pretokenized=true data.tokenize=true -> "
+        "pretokenized=True with tokenize=True",
+        "data.pretokenized=true data.normalize_punctuation=true -> "
+        "pretokenized=True with normalize_punctuation=True",
     ],
 )
-def test_invalid_combinations_and_ranges_are_refused(assignments, message):
+def test_invalid_combinations_and_ranges_are_refused(row):
+    assignments, message = row.split(" -> ")
     with pytest.raises(ValueError, match=message):
-        override(PRESETS["paper"], assignments)
+        override(PRESETS["paper"], assignments.split())
+
+
+@pytest.mark.parametrize("symbol", ["<x>", "", "a b", "▁a", "</s>", "<0xFF>"])
+def test_unusable_symbols_are_refused(symbol):
+    setting = f'data.sentencepiece.user_defined_symbols=["<x>","{symbol}"]'
+    message = f"no byte such as <0x41>. Received: '{symbol}'"
+    with pytest.raises(ValueError, match=message):
+        override(PRESETS["paper"], [setting])
 
 
 @pytest.mark.parametrize("name", ["dictionary", "shortlist"])

@@ -35,46 +35,31 @@ def working_folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "argv, preset, assignments",
+    "row",
     [
-        ("", "demo", ""),
-        ("--preset paper", "paper", ""),
-        ("--epochs 3 --units 32", "demo", "epochs=3 units=32"),
-        ("--layers 2", "demo", "model.encoder_layers=2 layers=2"),
+        # Arguments -> the preset and what they change of it.
+        " -> demo",
+        "--preset paper -> paper",
+        "--epochs 3 --units 32 -> demo epochs=3 units=32",
+        "--layers 2 -> demo model.encoder_layers=2 layers=2",
         # Flags override --set, which overrides files, which override presets.
-        (
-            "--config some.yaml --set training.epochs=9",
-            "demo",
-            "epochs=9 batch_size=7 units=8",
-        ),
-        (
-            "--set epochs=9 --epochs 4 --config some.yaml",
-            "demo",
-            "epochs=4 batch_size=7 units=8",
-        ),
-        (
-            "--config some.yaml --training.epochs 4",
-            "demo",
-            "epochs=4 batch_size=7 units=8",
-        ),
+        "--config some.yaml --set training.epochs=9 -> "
+        "demo epochs=9 batch_size=7 units=8",
+        "--set epochs=9 --epochs 4 --config some.yaml -> "
+        "demo epochs=4 batch_size=7 units=8",
+        "--config some.yaml --training.epochs 4 -> "
+        "demo epochs=4 batch_size=7 units=8",
         # The flag overrides --set even with the value of the preset, 4.
-        ("--training.epochs 4 --set epochs=9", "demo", ""),
-        ("--preset=small-fast --set epochs=9 --epochs 8", "small-fast", ""),
+        "--training.epochs 4 --set epochs=9 -> demo",
+        "--preset=small-fast --set epochs=9 --epochs 8 -> small-fast",
         # Values of the preset, with a setting that would change them.
-        (
-            "--preset authors --decoding.beam-size 3 --decoding.stack-size 100 "
-            "--decoding.replace-unknown false",
-            "authors",
-            "beam_size=3 decoding.stack_size=100 "
-            "decoding.replace_unknown=false",
-        ),
+        "--preset authors --decoding.beam-size 3 --decoding.stack-size 100 "
+        "--decoding.replace-unknown false -> "
+        "authors beam_size=3 decoding.stack_size=100 "
+        "decoding.replace_unknown=false",
         # Lists and null, in every spelling.
         *(
-            (
-                f"{flag} --preset small-fast",
-                "small-fast",
-                'data.columns=["a","2"]',
-            )
+            f'{flag} --preset small-fast -> small-fast data.columns=["a","2"]'
             for flag in (
                 "--columns a 2",
                 "--data.columns a,2",
@@ -85,7 +70,7 @@ def working_folder(tmp_path, monkeypatch):
             )
         ),
         *(
-            (f"{flag} --preset authors", "authors", "decoding.stack_size=null")
+            f"{flag} --preset authors -> authors decoding.stack_size=null"
             for flag in (
                 "--decoding.stack-size null",
                 "--decoding.stack-size=None",
@@ -93,29 +78,25 @@ def working_folder(tmp_path, monkeypatch):
                 "--config none.yaml",
             )
         ),
-        ("--data.lowercase True", "demo", "data.lowercase=true"),
+        "--data.lowercase True -> demo data.lowercase=true",
         # Several assignments after --set, and several --set.
-        (
-            "--set epochs=3 units=32 --preset small --set seed=2 "
-            "model.attention.kind=none",
-            "small",
-            "epochs=3 units=32 seed=2 model.attention.kind=none",
-        ),
-        (
-            "--model.attention.kind none --model.bidirectional false "
-            "--model.reverse-source --seed 1",
-            "demo",
-            "model.attention.kind=none model.bidirectional=false "
-            "model.reverse_source=true seed=1",
-        ),
-        ("--training.clip-norm None", "demo", "training.clip_norm=null"),
-        ("--preset authors --beam-size 1", "authors", "beam_size=1"),
-        ("--dataset wmt15", "demo", "data.dataset=wmt15_translate"),
+        "--set epochs=3 units=32 --preset small --set seed=2 "
+        "model.attention.kind=none -> "
+        "small epochs=3 units=32 seed=2 model.attention.kind=none",
+        "--model.attention.kind none --model.bidirectional false "
+        "--model.reverse-source --seed 1 -> "
+        "demo model.attention.kind=none model.bidirectional=false "
+        "model.reverse_source=true seed=1",
+        "--training.clip-norm None -> demo training.clip_norm=null",
+        "--preset authors --beam-size 1 -> authors beam_size=1",
+        "--dataset wmt15 -> demo data.dataset=wmt15_translate",
     ],
 )
-def test_command_line_sets_the_configuration(argv, preset, assignments):
+def test_command_line_sets_the_configuration(row):
+    argv, expected = row.split(" -> ")
+    preset, *assignments = expected.split()
     config, run_dir, *_ = parse(argv.split())
-    assert config == override(PRESETS[preset], assignments.split())
+    assert config == override(PRESETS[preset], assignments)
     assert run_dir == Path("runs", preset)
 
 
@@ -139,60 +120,38 @@ def test_text_replaces_that_of_a_run_on_a_corpus(capsys):
 
 
 @pytest.mark.parametrize(
-    "argv, message",
+    "row",
     [
-        (
-            "--set model.attention.kind=global model.attention.half_width=5",
-            "half_width has an effect only with model.attention.kind=local.",
-        ),
-        (
-            "--set model.attention.kind=none model.attention.score_mode=dot",
-            "only with model.attention.kind=global or local.",
-        ),
-        (
-            "pairs.tsv --model.attention.concat-form joint",
-            "concat_form='joint' with model.attention.score_mode=general.",
-        ),
-        (
-            "--set training.halving=plateau training.first_halved_epoch=3",
-            "only with training.halving=start or after_epoch or by_iteration.",
-        ),
-        (
-            "--set training.halving=plateau training.halvings_per_epoch=2",
-            "only with training.halving=start or after_epoch or by_iteration.",
-        ),
-        (
-            "--data.filters.length-unit characters",
-            "data.filters.length_unit has an effect only with "
-            "data.filters.length_ratio=…. Received: "
-            "data.filters.length_unit='characters' with "
-            "data.filters.length_ratio=None.",
-        ),
+        "--set model.attention.kind=global model.attention.half_width=5 -> "
+        "half_width has an effect only with model.attention.kind=local.",
+        "--set model.attention.kind=none model.attention.score_mode=dot -> "
+        "only with model.attention.kind=global or local.",
+        "pairs.tsv --model.attention.concat-form joint -> "
+        "concat_form='joint' with model.attention.score_mode=general.",
+        "--set training.halving=plateau training.first_halved_epoch=3 -> "
+        "only with training.halving=start or after_epoch or by_iteration.",
+        "--set training.halving=plateau training.halvings_per_epoch=2 -> "
+        "only with training.halving=start or after_epoch or by_iteration.",
+        "--data.filters.length-unit characters -> "
+        "data.filters.length_unit has an effect only with "
+        "data.filters.length_ratio=…. Received: "
+        "data.filters.length_unit='characters' with "
+        "data.filters.length_ratio=None.",
         # The file is taken for the second column.
-        (
-            "--columns en pairs.tsv",
-            "columns has an effect only with data.dataset=files. Received: "
-            r"data.columns=\('en', 'pairs.tsv'\)",
-        ),
-        (
-            "--set training.optimizer=sgd",
-            "learning_rate with training.optimizer=sgd, about 1. "
-            r"Received: none, and 0.\d+ is that of adam.",
-        ),
-        (
-            "--set training.clip_norm=null --set "
-            "training.clip_counts_embeddings=false",
-            "clip_counts_embeddings has an effect only with training.clip_norm",
-        ),
-        (
-            "--set decoding.temperature=0.5",
-            "temperature has an effect only with decoding.search=sampling.",
-        ),
+        "--columns en pairs.tsv -> "
+        "columns has an effect only with data.dataset=files. Received: "
+        r"data.columns=\('en', 'pairs.tsv'\)",
+        "--set training.optimizer=sgd -> "
+        "learning_rate with training.optimizer=sgd, about 1. Received: "
+        r"none, and 0.\d+ is that of adam.",
+        "--set training.clip_norm=null --set "
+        "training.clip_counts_embeddings=false -> "
+        "clip_counts_embeddings has an effect only with training.clip_norm",
+        "--set decoding.temperature=0.5 -> "
+        "temperature has an effect only with decoding.search=sampling.",
         *(
-            (
-                f"--set model.attention.kind=none model.attention.{setting}",
-                f"{setting.split('=')[0]} has an effect only with model",
-            )
+            f"--set model.attention.kind=none model.attention.{setting} -> "
+            f"{setting.split('=')[0]} has an effect only with model"
             for setting in (
                 *("use_scale=true", "alignment=monotonic", "gaussian=none"),
                 *("clamp_position=false", "max_length=9"),
@@ -201,7 +160,8 @@ def test_text_replaces_that_of_a_run_on_a_corpus(capsys):
         ),
     ],
 )
-def test_settings_without_effect_are_refused_in_new_runs(argv, message):
+def test_settings_without_effect_are_refused_in_new_runs(row):
+    argv, message = row.split(" -> ")
     with pytest.raises(ValueError, match=message):
         parse(argv.split())
     values = dict(v.split("=") for v in argv.split() if "=" in v)
