@@ -154,19 +154,6 @@ def test_run_folder_has_all_files(full_run):
     assert (version / "saved_model.pb").exists()
 
 
-def test_repeating_the_command_does_not_train_again(full_run, command, capsys):
-    before, log = weights(full_run), read_log(full_run)
-    run_here(command, full_run)
-    assert_equal(weights(full_run), before)
-    assert read_log(full_run) == log
-    # The test set is scored once, and exported once.
-    assert len((full_run / "results.jsonl").read_text().splitlines()) == 1
-    assert len(list((full_run / "export").iterdir())) == 1
-    changed = [*command[:-1], "--set", "model.units=8", command[-1]]
-    run_here(changed, full_run, status=2)
-    assert "must keep the configuration" in capsys.readouterr().err
-
-
 def test_a_finished_run_continues_for_more_epochs(
     full_run, command, tmp_path, monkeypatch, capsys
 ):

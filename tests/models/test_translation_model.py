@@ -196,33 +196,6 @@ def test_reversed_source_is_read_from_its_last_word(recurrence):
     np.testing.assert_allclose(to_numpy(top), to_numpy(memory)[:, 0], atol=1e-6)
 
 
-@tensorflow
-def test_model_reverses_the_source_and_passes_the_states_on():
-    forwards, backwards = make(reverse_source=False), make()
-    backwards.model.set_weights(forwards.model.get_weights())
-    flipped = np.array(
-        [[8, 7, 6, 5, 4], [4, 10, 9, 0, 0], [7, 0, 0, 0, 0]], "int32"
-    )
-    memory, mask, states = forwards.encode(flipped)
-    turned, turned_mask, turned_states = backwards.encode(SOURCE)
-    np.testing.assert_array_equal(to_numpy(mask), SOURCE != PAD_ID)
-    np.testing.assert_array_equal(to_numpy(turned_mask), SOURCE != PAD_ID)
-    # Two layers of h and c, and a first attentional vector of zeros.
-    assert len(turned_states) == 5
-    assert (to_numpy(turned_states[-1]) == 0).all()
-    for state, expected in zip(turned_states, states, strict=True):
-        np.testing.assert_allclose(
-            to_numpy(state), to_numpy(expected), atol=1e-6
-        )
-    memory = to_numpy(memory)
-    for row, length in enumerate([5, 3, 1]):
-        np.testing.assert_allclose(
-            to_numpy(turned)[row, :length],
-            memory[row, :length][::-1],
-            atol=1e-6,
-        )
-
-
 @pytest.mark.slow_after_first
 @tensorflow
 @pytest.mark.parametrize("recurrence", ["lstm", "gru"])

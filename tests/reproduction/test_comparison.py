@@ -10,6 +10,7 @@ from reproduction.comparison import (
     correlation,
     half_width,
     is_long,
+    spread_of,
     verdicts,
 )
 from tests.reproduction.made_up_records import TABLE_1, builtin_plan, record
@@ -366,15 +367,7 @@ def test_a_training_run_counts_once_in_a_correlation():
 
 
 # The 97.5 % quantiles of Student's t, from a printed table.
-TABLE = {1: 12.706, 2: 4.303, 4: 2.776, 9: 2.262, 12: 2.179, 120: 1.980}
-
-
-@pytest.mark.parametrize("degrees", TABLE)
-def test_half_widths_match_a_table_of_students_t(degrees):
-    # For a mean with variance 1.
-    assert half_width(1.0, degrees) == pytest.approx(TABLE[degrees], abs=6e-4)
-    # The normal quantile if only the sentences vary.
-    assert half_width(0.0, degrees, 1.0) == pytest.approx(1.960, abs=6e-4)
+TABLE = {1: 12.706, 2: 4.303, 4: 2.776, 9: 2.262}
 
 
 @pytest.mark.parametrize("trials", [2, 3, 5, 10])
@@ -393,47 +386,7 @@ def test_intervals_of_few_trials_cover_95_percent(trials, sentences):
     )
 
 
-def drawn_trials(row, trials, deviation, sentences, random):
-    """Draw trials of mean cost 1 with three sources of random variation."""
-    made = record(row)
-    count = len(sentences)
-    own = sentences + random.normal(scale=0.02, size=count)
-    found = []
-    for seed in range(1, trials + 1):
-        costs = 1 + own + random.normal(scale=0.02, size=count)
-        costs += random.normal(scale=deviation)
-        columns = {"source_lengths": [5] * count, "tokens": [1] * count}
-        columns["negative_log_likelihood"] = costs.tolist()
-        one = dataclasses.replace(made, seeds=(seed,), sentences=columns)
-        found.append(one)
-    return found
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("trials", "deviations"),
-    [
-        pytest.param((3, 3), (0.02, 0.02), marks=pytest.mark.slow),
-        ((5, 3), (0.005, 0.015)),
-    ],
-)
-def test_intervals_of_rows_cover_95_percent(trials, deviations):
+def test_what_trials_share_is_no_part_of_the_spread_of_their_sentences():
     random = np.random.default_rng(3)
-    terms = {"base": 1, "reverse": -1}
-    covered = {"difference": 0, "row": 0}
-    experiments = 800
-    for _ in range(experiments):
-        sentences = random.normal(scale=0.1, size=60)
-        rows = {
-            row: drawn_trials(row, n, deviation, sentences, random)
-            for row, n, deviation in zip(terms, trials, deviations, strict=True)
-        }
-        resampling = Resampling(rows, 60)
-        found = resampling.difference(
-            [(sign, row) for row, sign in terms.items()], "perplexity"
-        )
-        covered["difference"] += found.low <= 0 <= found.high
-        found = resampling.difference([(1, "base")], "perplexity")
-        covered["row"] += found.low <= np.e <= found.high
-    for times in covered.values():
-        assert 0.93 <= times / experiments <= 0.975
+    scores = random.normal(scale=5, size=4_000) + random.normal(size=(3, 4_000))
+    assert spread_of(scores).sentences == pytest.approx(1, rel=0.1)

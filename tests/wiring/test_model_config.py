@@ -92,6 +92,7 @@ EXPECTED = {
     "bridge.num_states": 4,
     "bridge.kernel_initializer": UNIFORM,
     "bridge.dtype_policy": "float32",
+    "projection.name": "output_projection",
     "projection.vocabulary_size": 9,
     "projection.embedding": None,
     "projection.use_bias": False,
@@ -433,46 +434,3 @@ def test_masks_use_the_configured_pad_ids():
     target = np.array([[4, 0, 3, 6], [8, 3, 6, 6]], "int32")
     outputs = translation_model.training_model([source, target, target])
     np.testing.assert_array_equal(to_numpy(outputs["word"]) > 0, target != 6)
-
-
-def test_float_features_set_the_kernel_width():
-    translation_model = make(source_features=3)
-    cell = translation_model.encoder.stacks[0][0].cell
-    assert tuple(cell.kernel.shape) == (3, 24)
-
-
-def test_weight_shapes_follow_their_settings():
-    # All sizes differ, so that exchanged settings are noticed.
-    translation_model = make(
-        source_vocabulary_size=12,
-        target_vocabulary_size=11,
-        embedding_size=5,
-        units=8,
-        attentional_bias=True,
-        output_bias=True,
-        bidirectional=True,
-        reverse_source=False,
-        attention=AttentionConfig(
-            kind="global", score_mode="location", max_length=7
-        ),
-    )
-    shapes = {
-        "/".join(weight.path.split("/")[-2:]): tuple(weight.shape)
-        for weight in translation_model.model.weights
-    }
-    expected = {
-        "source_embedding/embeddings": (12, 5),
-        "target_embedding/embeddings": (11, 5),
-        "output_projection/kernel": (8, 11),
-        "output_projection/bias": (11,),
-    }
-    assert expected.items() <= shapes.items()
-    cell = translation_model.decoder.cell
-    assert [tuple(kernel.shape) for kernel in cell.kernels] == [
-        (5, 32),
-        (8, 32),
-    ]
-    assert tuple(cell.feeding_kernel.shape) == (8, 32)
-    assert tuple(cell.attentional_kernel.shape) == (16, 8)
-    assert tuple(cell.attentional_bias_vector.shape) == (8,)
-    assert 7 in cell.attention.trainable_variables[0].shape

@@ -107,15 +107,6 @@ def test_default_gaussian_is_that_of_the_paper(alignment, gaussian, float64):
         np.testing.assert_allclose(weights, expected, **EXACT)
 
 
-def test_default_half_width_is_ten():
-    query, memory = random(1, 40, 4), random(1, 40, 4)
-    weights = LocalAttention("monotonic", score_mode="dot")(
-        query, memory, return_attention_scores=True
-    )[1]
-    used = to_numpy(weights)[0, 20].nonzero()[0]
-    assert (used.min(), used.max()) == (10, 30)
-
-
 class TanhScore(GeneralScore):
     """A user-defined score, derived from the general one."""
 

@@ -286,18 +286,6 @@ def test_dropout_keeps_the_mean():
     assert not layer._draw_masks(ones, None, False)
 
 
-def test_training_applies_the_dropout_of_the_attention_layer():
-    layer = lk.InputFeedingLSTM(
-        4, attention=lk.LuongAttention("dot", dropout=0.5)
-    )
-    memory = random(2, 20, 4)
-    _, alignments = layer(
-        INPUTS, memory=memory, training=True, return_attention_scores=True
-    )
-    share = (to_numpy(alignments) == 0).mean()
-    assert 0.3 < share < 0.7
-
-
 # Errors.
 
 
