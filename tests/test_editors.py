@@ -21,14 +21,12 @@ PROGRAM = {
     "luong_keras.ModelConfig(unit=3)": True,
     "TranslationClient(timeout='soon')": True,
     "TranslationClient(timeout=3.0).translate(['a'])": False,
-    "LearningRateHalving(factor=0.5)": False,
-    "LearningRateHalving(0.5, faktor=0.5)": True,
     "luong_keras.serving.export_saved_model('run')": True,
     "luong_keras.data.phrasebook.split_pairs('test')[0].links": False,
 }
 IMPORTS = (
     "import luong_keras\n"
-    "from luong_keras import LearningRateHalving, LocalAttention\n"
+    "from luong_keras import LocalAttention\n"
     "from luong_keras_client import TranslationClient\n"
 )
 
@@ -68,7 +66,6 @@ def script(code):
         ("luong_keras.losses.", {"TranslationLoss"}),
         ("luong_keras.serving.", {"export_saved_model"}),
         ("luong_keras.LocalAttention(", {"half_width=", "score_mode="}),
-        ("luong_keras.layers.Encoder(", {"units=", "bidirectional="}),
     ],
 )
 def test_editors_complete_names_and_arguments(code, expected):
@@ -80,7 +77,6 @@ def test_editors_complete_names_and_arguments(code, expected):
     ("name", "arguments"),
     [
         ("LocalAttention", {"alignment", "half_width", "gaussian"}),
-        ("layers.Encoder", {"units", "num_layers", "dropout_style"}),
         ("decoding.beam_search", {"step", "beam_size"}),
     ],
 )
