@@ -34,6 +34,17 @@ def working_folder(tmp_path, monkeypatch):
     (tmp_path / "whole.json").write_text(json.dumps(config_to_dict(whole)))
 
 
+@pytest.fixture
+def calls(monkeypatch):
+    """Record the arguments of each call of the recipe, which does not run."""
+    found = []
+    monkeypatch.setattr(
+        "luong_keras.recipe.stages.run_recipe",
+        lambda *given: found.append(given) or True,
+    )
+    return found
+
+
 @pytest.mark.parametrize(
     "row",
     [
@@ -406,22 +417,9 @@ def test_assignments_end_where_a_file_begins():
     ]
 
 
-def test_settings_reach_the_recipe(monkeypatch):
-    from luong_keras.recipe import stages
-
-    calls = []
-    monkeypatch.setattr(
-        stages,
-        "run_recipe",
-        lambda *given: calls.append(given) or True,
-    )
-    assert (
-        main(
-            ["train", "pairs.tsv", "--run-dir", "here", "--seed", "5"]
-            + ["--stop-after", "1h30m", "--devices", "1"]
-        )
-        == 0
-    )
+def test_settings_reach_the_recipe(calls):
+    argv = "train pairs.tsv --run-dir here --seed 5 --stop-after 1h30m"
+    assert main([*argv.split(), "--devices", "1"]) == 0
     ((config, folder, stop_after, devices),) = calls
     assert (config.training.seed, config.data.train) == (5, "pairs.tsv")
     assert folder == Path("here")
@@ -472,43 +470,37 @@ def test_a_wrong_duration_is_refused_before_anything_is_announced(capsys):
 def test_exit_status_shows_whether_the_run_can_continue(
     ended, flags, status, monkeypatch
 ):
-    from luong_keras.recipe import stages
-
     def run_recipe(*given):
         if isinstance(ended, Exception):
             raise ended
         return ended
 
-    monkeypatch.setattr(stages, "run_recipe", run_recipe)
+    monkeypatch.setattr("luong_keras.recipe.stages.run_recipe", run_recipe)
     argv = ["train", "pairs.tsv", "--run-dir", "here", *flags]
     assert main(argv) == status
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
-def test_float64_is_enabled_on_jax(precision, monkeypatch):
+def test_float64_is_enabled_on_jax(precision, monkeypatch, calls):
     from luong_keras.ops import backends
-    from luong_keras.recipe import devices, stages
+    from luong_keras.recipe import devices
 
     pytest.importorskip("jax")
-    calls = []
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     monkeypatch.setattr("keras.backend.backend", lambda: "jax")
-    monkeypatch.setattr(backends, "enable_float64", lambda: calls.append(1))
+    monkeypatch.setattr(backends, "enable_float64", lambda: calls.append(64))
     on_jax = Devices(rank=1, on_jax=True)
     monkeypatch.setattr(devices, "jax_devices", lambda _: on_jax)
     monkeypatch.setattr(devices, "leave_processes", lambda _: None)
-    monkeypatch.setattr(stages, "run_recipe", lambda *given: True)
     argv = ["train", "pairs.tsv", "--set", f"model.precision={precision}"]
     assert main([*argv, "--backend", "jax"]) == 0
-    assert len(calls) == (precision == "float64")
+    assert calls[:-1] == ([64] if precision == "float64" else [])
 
 
-def test_parallel_microbatches_share_the_cores(monkeypatch):
-    from luong_keras.recipe import stages
+def test_parallel_microbatches_share_the_cores(monkeypatch, calls):
     from luong_keras.text import threads
 
     name = "TF_NUM_INTRAOP_THREADS"
-    monkeypatch.setattr(stages, "run_recipe", lambda *given: True)
     monkeypatch.setattr(threads, "available_cores", lambda: 8)
     monkeypatch.setenv(name, "")
     for settings, share in (
@@ -521,10 +513,8 @@ def test_parallel_microbatches_share_the_cores(monkeypatch):
 
 
 @pytest.mark.parametrize("process, epochs", [(0, 7), (1, 7), (0, 8)])
-def test_the_first_process_scores_alone(process, epochs, monkeypatch):
+def test_the_first_process_scores_alone(process, epochs, monkeypatch, calls):
     """Check that it does not wait for processes that have ended, as in pods."""
-    from luong_keras.recipe import stages
-
     for name, value in {
         "KERAS_BACKEND": "tensorflow",
         "KERAS_DISTRIBUTION_JOB_ADDRESSES": "localhost:1234",
@@ -538,10 +528,6 @@ def test_the_first_process_scores_alone(process, epochs, monkeypatch):
     run.snapshot.touch()
     run.log.write_text("{}\n" * 7)
     run.last_weights.touch()
-    calls = []
-    monkeypatch.setattr(
-        stages, "run_recipe", lambda *given: calls.append(given) or True
-    )
     argv = ["train", "--run-dir", "run", "--backend", "jax"]
     status = main([*argv, "--epochs", str(epochs)])
     # Keras, which is on TensorFlow here, refuses to train on JAX.
