@@ -446,56 +446,43 @@ def _encode(layer, query, memory, query_mask=None, memory_mask=None):
     return layer(memory, mask=memory_mask)[0]
 
 
-def _cell(cell_class, dtype, attention=None):
-    attention = attention or lk.LuongAttention(dtype=dtype)
-    return cell_class(UNITS, attention=attention, dtype=dtype)
+def _of(kind, *arguments, **options):
+    return lambda dtype: kind(*arguments, dtype=dtype, **options)
 
 
+def _attending(kind, attention=lk.LuongAttention, *arguments):
+    return lambda dtype: kind(
+        UNITS, attention=attention(*arguments, dtype=dtype), dtype=dtype
+    )
+
+
+# For each layer, a function from the type to the layer, and its call.
 LAYERS = {
-    "LuongAttention": (
-        lambda dtype: lk.LuongAttention(use_scale=True, dtype=dtype),
-        _attend,
-    ),
+    "LuongAttention": (_of(lk.LuongAttention, use_scale=True), _attend),
     "LuongAttention location": (
-        lambda dtype: lk.LuongAttention("location", max_length=5, dtype=dtype),
+        _of(lk.LuongAttention, "location", max_length=5),
         _attend,
     ),
     "LocalAttention monotonic": (
-        lambda dtype: lk.LocalAttention("monotonic", 2, dtype=dtype),
+        _of(lk.LocalAttention, "monotonic", 2),
         _attend,
     ),
     "LocalAttention predictive": (
-        lambda dtype: lk.LocalAttention("predictive", 2, dtype=dtype),
+        _of(lk.LocalAttention, "predictive", 2),
         _attend,
     ),
-    "BahdanauAttention": (
-        lambda dtype: lk.BahdanauAttention(3, dtype=dtype),
-        _attend,
-    ),
+    "BahdanauAttention": (_of(lk.BahdanauAttention, 3), _attend),
     "BahdanauAttention normalized": (
-        lambda dtype: lk.BahdanauAttention(3, normalize=True, dtype=dtype),
+        _of(lk.BahdanauAttention, 3, normalize=True),
         _attend,
     ),
-    "InputFeedingLSTMCell": (
-        lambda dtype: _cell(lk.InputFeedingLSTMCell, dtype),
-        _step,
-    ),
+    "InputFeedingLSTMCell": (_attending(lk.InputFeedingLSTMCell), _step),
     "InputFeedingGRUCell": (
-        lambda dtype: _cell(
-            lk.InputFeedingGRUCell,
-            dtype,
-            lk.LocalAttention("monotonic", 2, dtype=dtype),
-        ),
+        _attending(lk.InputFeedingGRUCell, lk.LocalAttention, "monotonic", 2),
         _step,
     ),
-    "BahdanauLSTMCell": (
-        lambda dtype: _cell(lk.BahdanauLSTMCell, dtype),
-        _step,
-    ),
-    "BahdanauGRUCell": (
-        lambda dtype: _cell(lk.BahdanauGRUCell, dtype),
-        _step,
-    ),
+    "BahdanauLSTMCell": (_attending(lk.BahdanauLSTMCell), _step),
+    "BahdanauGRUCell": (_attending(lk.BahdanauGRUCell), _step),
     "AttentionRNN": (
         lambda dtype: lk.AttentionRNN(
             lk.InputFeedingGRUCell(
@@ -517,21 +504,13 @@ LAYERS = {
         ),
         _decode,
     ),
-    "InputFeedingGRU": (
-        lambda dtype: _cell(lk.InputFeedingGRU, dtype),
-        _decode,
-    ),
+    "InputFeedingGRU": (_attending(lk.InputFeedingGRU), _decode),
     "BahdanauLSTM": (
-        lambda dtype: _cell(
-            lk.BahdanauLSTM, dtype, lk.BahdanauAttention(dtype=dtype)
-        ),
+        _attending(lk.BahdanauLSTM, lk.BahdanauAttention),
         _decode,
     ),
-    "BahdanauGRU": (lambda dtype: _cell(lk.BahdanauGRU, dtype), _decode),
-    "OutputProjection": (
-        lambda dtype: lk.OutputProjection(7, use_bias=True, dtype=dtype),
-        _project,
-    ),
+    "BahdanauGRU": (_attending(lk.BahdanauGRU), _decode),
+    "OutputProjection": (_of(lk.OutputProjection, 7, use_bias=True), _project),
     "OutputProjection tied": (
         lambda dtype: lk.OutputProjection(
             7,
@@ -546,11 +525,8 @@ LAYERS = {
         ),
         _project_and_compare,
     ),
-    "Bridge": (lambda dtype: lk.Bridge(UNITS, 1, dtype=dtype), _bridge),
-    "Encoder": (
-        lambda dtype: lk.Encoder(UNITS, bidirectional=True, dtype=dtype),
-        _encode,
-    ),
+    "Bridge": (_of(lk.Bridge, UNITS, 1), _bridge),
+    "Encoder": (_of(lk.Encoder, UNITS, bidirectional=True), _encode),
 }
 
 

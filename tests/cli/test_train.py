@@ -200,62 +200,39 @@ def test_a_new_optimizer_needs_its_learning_rate():
 
 @pytest.mark.slow_after_first
 @pytest.mark.parametrize(
-    "argv, data",
+    "row",
     [
-        ("pairs.tsv", {"train": "pairs.tsv"}),
-        (
-            "text.en text.de --dev dev.tsv",
-            {
-                "train": ("text.en", "text.de"),
-                "dev": "dev.tsv",
-                "source_language": "en",
-            },
-        ),
-        (
-            "pairs.tsv --dev text.de text.en --test text.en --test text.de",
-            {
-                "train": "pairs.tsv",
-                "dev": ("text.de", "text.en"),
-                "test": ("text.en", "text.de"),
-            },
-        ),
-        (
-            "pairs.tsv dev.tsv --set data.weights=[3,1]",
-            {"train": ("pairs.tsv", "dev.tsv"), "weights": (3.0, 1.0)},
-        ),
-        (
-            'pairs.tsv --set data.columns=["b","1"]',
-            {"train": "pairs.tsv", "columns": ("b", "1")},
-        ),
-        (
-            "--columns b,1 pairs.tsv",
-            {"train": "pairs.tsv", "columns": ("b", "1")},
-        ),
-        (
-            "pairs.tsv --set data.dev=x.tsv data.train=y.tsv",
-            {"train": "pairs.tsv", "dev": "x.tsv"},
-        ),
-        ("--set data.train=pairs.tsv", {"train": "pairs.tsv"}),
-        ("--config text.yaml", {"train": "pairs.tsv", "dev": "dev.tsv"}),
-        ("--config dev.yaml pairs.tsv", {"train": "pairs.tsv", "dev": "x.tsv"}),
-        (
-            "--config dev.yaml pairs.tsv --dev dev.tsv",
-            {"train": "pairs.tsv", "dev": "dev.tsv"},
-        ),
+        "pairs.tsv -> train=pairs.tsv",
+        "text.en text.de --dev dev.tsv -> train=[text.en,text.de] dev=dev.tsv",
+        "pairs.tsv --dev text.de text.en --test text.en --test text.de -> "
+        "train=pairs.tsv dev=[text.de,text.en] test=[text.en,text.de]",
+        "pairs.tsv dev.tsv --set data.weights=[3,1] -> "
+        "train=[pairs.tsv,dev.tsv] weights=[3,1]",
+        'pairs.tsv --set data.columns=["b","1"] -> '
+        'train=pairs.tsv columns=[b,"1"]',
+        '--columns b,1 pairs.tsv -> train=pairs.tsv columns=[b,"1"]',
+        "pairs.tsv --set data.dev=x.tsv data.train=y.tsv -> "
+        "train=pairs.tsv dev=x.tsv",
+        "--set data.train=pairs.tsv -> train=pairs.tsv",
+        "--config text.yaml -> train=pairs.tsv dev=dev.tsv",
+        "--config dev.yaml pairs.tsv -> train=pairs.tsv dev=x.tsv",
+        "--config dev.yaml pairs.tsv --dev dev.tsv -> "
+        "train=pairs.tsv dev=dev.tsv",
         # Pairs are held out of the new text; those of the file are of another.
-        ("--config text.yaml pairs.tsv", {"train": "pairs.tsv"}),
+        "--config text.yaml pairs.tsv -> train=pairs.tsv",
     ],
 )
-def test_training_text_is_named_by_its_files(argv, data, capsys):
+def test_training_text_is_named_by_its_files(row, capsys):
+    argv, data = row.split(" -> ")
     config, run_dir, *_ = parse(argv.split())
     assert run_dir == Path("runs/tiny")
-    assert config.data.dataset == "files"
-    for name in ("train", "dev", "test", "weights", "columns"):
-        assert getattr(config.data, name) == data.get(name)
     sides = ("source", "target")
-    sizes = [f"model.{side}_vocabulary_size=50" for side in sides]
-    tiny = override(PRESETS["tiny"], sizes)
+    changes = [f"model.{side}_vocabulary_size=50" for side in sides]
+    changes += [f"data.{assignment}" for assignment in data.split()]
+    tiny = override(PRESETS["tiny"], changes)
     assert config.model == tiny.model
+    for name in ("dataset", "train", "dev", "test", "weights", "columns"):
+        assert getattr(config.data, name) == getattr(tiny.data, name)
     assert "No --preset" not in capsys.readouterr().out
 
 

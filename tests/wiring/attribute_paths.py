@@ -5,6 +5,11 @@ import keras
 ABSENT = None  # The model has no such part, or its value is None.
 
 
+def changed(field, value, *paths):
+    """Return the row of a field whose value these attributes get."""
+    return {field: ({field: value}, dict.fromkeys(paths, value))}
+
+
 def values_at(thing, paths):
     """Return the value at each path as a plain literal."""
     return {

@@ -80,6 +80,17 @@ def local():
     return lk.LocalAttention(half_width=3, dropout=0.4)
 
 
+DECODER = {"units": 4, "attention": local}
+BAHDANAU_LSTM = DECODER | without(LSTM, "input_feeding")
+BAHDANAU_GRU = DECODER | without(CELL, "input_feeding")
+MEASURE = {"pad_id": 5, "name": "other", "dtype": "float16"}
+CLIPPED = {
+    "clip_norm": 4.0,
+    "count_embeddings": False,
+    "on_nonfinite": "note",
+    "learning_rate": 0.25,
+}
+
 # Sets of arguments for each class, which together cover all arguments.
 ARGUMENTS = {
     lk.LuongAttention: [
@@ -109,48 +120,22 @@ ARGUMENTS = {
         {"normalize": True, "units": 4},
     ],
     lk.InputFeedingLSTMCell: [
-        {"units": 4, "attention": local, **LSTM},
+        DECODER | LSTM,
         {"units": 4, "cell_clip": 0.5},
         {"units": 4, "gradient_clip": 0.5},
         {"units": 4, "attention": None},
     ],
-    lk.InputFeedingGRUCell: [{"units": 4, "attention": local, **CELL}],
-    lk.BahdanauLSTMCell: [
-        {
-            "units": 4,
-            "attention": local,
-            **without(LSTM, "input_feeding"),
-        }
-    ],
-    lk.BahdanauGRUCell: [
-        {
-            "units": 4,
-            "attention": local,
-            **without(CELL, "input_feeding"),
-        }
-    ],
+    lk.InputFeedingGRUCell: [DECODER | CELL],
+    lk.BahdanauLSTMCell: [BAHDANAU_LSTM],
+    lk.BahdanauGRUCell: [BAHDANAU_GRU],
     lk.AttentionRNN: [{"cell": lambda: lk.InputFeedingGRUCell(4), **DRIVER}],
     lk.InputFeedingLSTM: [
-        {"units": 4, "attention": local, **LSTM, **DRIVER},
+        DECODER | LSTM | DRIVER,
         {"units": 4, "attention": None},
     ],
-    lk.InputFeedingGRU: [{"units": 4, "attention": local, **CELL, **DRIVER}],
-    lk.BahdanauLSTM: [
-        {
-            "units": 4,
-            "attention": local,
-            **without(LSTM, "input_feeding"),
-            **DRIVER,
-        }
-    ],
-    lk.BahdanauGRU: [
-        {
-            "units": 4,
-            "attention": local,
-            **without(CELL, "input_feeding"),
-            **DRIVER,
-        }
-    ],
+    lk.InputFeedingGRU: [DECODER | CELL | DRIVER],
+    lk.BahdanauLSTM: [BAHDANAU_LSTM | DRIVER],
+    lk.BahdanauGRU: [BAHDANAU_GRU | DRIVER],
     lk.OutputProjection: [
         {
             "vocabulary_size": 7,
@@ -165,18 +150,10 @@ ARGUMENTS = {
             "label_smoothing": 0.1,
             "pad_id": 3,
         },
-        {
-            "projection": lambda: lk.OutputProjection(7),
-            "sampled": 4,
-            "seed": 3,
-        },
+        {"projection": lambda: lk.OutputProjection(7), "sampled": 4, "seed": 3},
     ],
     lk.Bridge: [
-        {
-            "units": 4,
-            "num_states": 3,
-            "kernel_initializer": "he_normal",
-        }
+        {"units": 4, "num_states": 3, "kernel_initializer": "he_normal"}
     ],
     lk.Encoder: [
         {
@@ -200,32 +177,16 @@ ARGUMENTS = {
     ],
     Embedding: [{"input_dim": 7, "output_dim": 3}],
     lk.losses.TranslationLoss: [
-        {
-            "normalization": "sentence",
-            "nominal_batch_size": 7,
-            "pad_id": 5,
-            "name": "other",
-            "dtype": "float16",
-        },
+        {"normalization": "sentence", "nominal_batch_size": 7, **MEASURE},
         {"normalization": "word"},
     ],
     lk.losses.MaskedSparseCategoricalCrossentropy: [
-        {
-            "label_smoothing": 0.1,
-            "nominal_batch_size": 7,
-            "pad_id": 5,
-            "name": "other",
-            "dtype": "float16",
-        },
+        {"label_smoothing": 0.1, "nominal_batch_size": 7, **MEASURE},
         {"normalization": "word", "label_smoothing": 0.2},
     ],
-    lk.metrics.TokenPerplexity: [
-        {"from_logits": True, "pad_id": 5, "name": "other", "dtype": "float16"}
-    ],
-    lk.metrics.TokenAccuracy: [
-        {"from_logits": True, "pad_id": 5, "name": "other", "dtype": "float16"}
-    ],
-    lk.metrics.TokenCount: [{"pad_id": 5, "name": "other", "dtype": "float16"}],
+    lk.metrics.TokenPerplexity: [{"from_logits": True, **MEASURE}],
+    lk.metrics.TokenAccuracy: [{"from_logits": True, **MEASURE}],
+    lk.metrics.TokenCount: [MEASURE],
     **dict.fromkeys(
         (
             *(scores.DotScore, scores.ScaledDotScore, scores.CosineScore),
@@ -235,26 +196,8 @@ ARGUMENTS = {
     ),
     scores.ConcatScore: [{"units": 3, "concat_form": "separate"}],
     scores.LocationScore: [{"max_length": 7, "mask_location": False}],
-    ClippedSGD: [
-        {
-            "clip_norm": 4.0,
-            "count_embeddings": False,
-            "on_nonfinite": "note",
-            "learning_rate": 0.25,
-            "momentum": 0.5,
-        }
-    ],
-    ClippedAdam: [
-        {
-            "clip_norm": 4.0,
-            "count_embeddings": False,
-            "on_nonfinite": "note",
-            "learning_rate": 0.25,
-            "beta_1": 0.5,
-            "beta_2": 0.75,
-            "epsilon": 0.125,
-        }
-    ],
+    ClippedSGD: [{**CLIPPED, "momentum": 0.5}],
+    ClippedAdam: [{**CLIPPED, "beta_1": 0.5, "beta_2": 0.75, "epsilon": 0.125}],
 }
 ROWS = [
     pytest.param(kind, row, id=f"{kind.__name__}-{number}")

@@ -145,49 +145,36 @@ def penalty(**changes):
     return {"scorers": [("LengthPenalty", NORMALISED[1] | changes)]}
 
 
+def row(field, value, **changes):
+    return {field: ({field: value}, changes)}
+
+
 # Field: its settings, and the arguments that they change.
 ROWS = {
-    "beam_size": (
-        {"beam_size": 4},
-        beam(num_hypotheses=4, stack_size=4, max_size=4),
-    ),
-    "stack_size": ({"stack_size": 6}, beam(stack_size=6)),
-    "stack_keeps": ({"stack_keeps": "first"}, beam(stack_keeps="first")),
+    **row("beam_size", 4, **beam(num_hypotheses=4, stack_size=4, max_size=4)),
+    **row("stack_size", 6, **beam(stack_size=6)),
+    **row("stack_keeps", "first", **beam(stack_keeps="first")),
     "search": (SAMPLES, drawn()),
     "temperature": ({**SAMPLES, "temperature": 0.5}, drawn(temperature=0.5)),
     "top_k": ({**SAMPLES, "top_k": 3}, drawn(top_k=3)),
     "top_p": ({**SAMPLES, "top_p": 0.9}, drawn(top_p=0.9)),
     "seed": ({**SAMPLES, "seed": 3000}, drawn(seeds=SEEDS[3000])),
-    "length_penalty": ({"length_penalty": 0.75}, penalty(exponent=0.75)),
-    "length_penalty_form": (
-        {"length_penalty_form": "google"},
-        penalty(form="google"),
+    **row("length_penalty", 0.75, **penalty(exponent=0.75)),
+    **row("length_penalty_form", "google", **penalty(form="google")),
+    **row(
+        *("coverage_penalty", 0.2),
+        scorers=[
+            NORMALISED,
+            ("CoveragePenalty", {"strength": 0.2, "source_mask": WORDS}),
+        ],
     ),
-    "coverage_penalty": (
-        {"coverage_penalty": 0.2},
-        {
-            "scorers": [
-                NORMALISED,
-                ("CoveragePenalty", {"strength": 0.2, "source_mask": WORDS}),
-            ]
-        },
+    **row(
+        *("no_repeat_ngram", 3),
+        scorers=[NORMALISED, ("NoRepeatedNgrams", {"size": 3})],
     ),
-    "no_repeat_ngram": (
-        {"no_repeat_ngram": 3},
-        {"scorers": [NORMALISED, ("NoRepeatedNgrams", {"size": 3})]},
-    ),
-    "min_length_ratio": (
-        {"min_length_ratio": 0.25},
-        {"min_lengths": [1, 0, -1, 0]},
-    ),
-    "max_length_ratio": (
-        {"max_length_ratio": 2.0},
-        {"max_lengths": [10, 4, 0, 6], "max_steps": 10},
-    ),
-    "max_length_offset": (
-        {"max_length_offset": 3.5},
-        {"max_lengths": [9, 5, 0, 6], "max_steps": 9},
-    ),
+    **row("min_length_ratio", 0.25, min_lengths=[1, 0, -1, 0]),
+    **row("max_length_ratio", 2.0, max_lengths=[10, 4, 0, 6], max_steps=10),
+    **row("max_length_offset", 3.5, max_lengths=[9, 5, 0, 6], max_steps=9),
     "no length": (
         {"min_length_ratio": 0.0, "max_length_ratio": None},
         {
@@ -196,13 +183,11 @@ ROWS = {
             "min_lengths": [0, 0, -1, 0],
         },
     ),
-    "max_source_length": (
-        {"max_source_length": 2},
-        {
-            "max_lengths": [4, 3, 0, 4],
-            "max_steps": 4,
-            "min_lengths": [1, 1, -1, 1],
-        },
+    **row(
+        *("max_source_length", 2),
+        max_lengths=[4, 3, 0, 4],
+        max_steps=4,
+        min_lengths=[1, 1, -1, 1],
     ),
 }
 # Fields with their own tests.

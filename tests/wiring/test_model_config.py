@@ -8,7 +8,7 @@ import pytest
 from luong_keras.config import AttentionConfig, ModelConfig
 from luong_keras.models.translation_model import TranslationModel
 from tests.layer_checks import to_numpy
-from tests.wiring.attribute_paths import ABSENT, values_at
+from tests.wiring.attribute_paths import ABSENT, changed, values_at
 
 BASE = {
     "source_vocabulary_size": 11,
@@ -130,11 +130,6 @@ GLOBAL = {
 }
 # Layers of Keras cannot clip.
 CLIPPING = {"encoder.stacks.0.0": "AttentionRNN"}
-
-
-def changed(field, value, *paths):
-    """Return the row of a field whose value these attributes get."""
-    return {field: ({field: value}, dict.fromkeys(paths, value))}
 
 
 def changed_attention(field, value):

@@ -34,7 +34,7 @@ from luong_keras.recipe.devices import ONE_DEVICE
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
 from tests.layer_checks import small_config
-from tests.wiring.attribute_paths import values_at
+from tests.wiring.attribute_paths import changed, values_at
 
 pytestmark = pytest.mark.tensorflow
 
@@ -196,10 +196,7 @@ TRAINING_ROWS = {
     "optimizer": ({"optimizer": "adam"}, {"optimizer": "ClippedAdam"}),
     "learning_rate": ({"learning_rate": 0.25}, {}),
     "clip_norm": ({"clip_norm": 2.0}, {"optimizer.clip_norm": 2.0}),
-    "clip_counts_embeddings": (
-        {"clip_counts_embeddings": False},
-        {"optimizer.count_embeddings": False},
-    ),
+    **changed("clip_counts_embeddings", False, "optimizer.count_embeddings"),
     "halving": ({"halving": "plateau"}, {"schedule": "ReduceOnPlateau"}),
     "iterations_per_epoch": (
         {"halving": "by_iteration", "iterations_per_epoch": 3},
@@ -207,10 +204,7 @@ TRAINING_ROWS = {
     ),
     "first_halved_epoch": ({"first_halved_epoch": 2}, {}),
     "halvings_per_epoch": ({"halvings_per_epoch": 2}, {}),
-    "normalization": (
-        {"normalization": "word"},
-        {"loss.normalization": "word"},
-    ),
+    **changed("normalization", "word", "loss.normalization"),
     "nominal_batch_size": (
         {"nominal_batch_size": True, "batch_size": 9},
         {"loss.nominal_batch_size": 9, "data.batch_size": 9},
@@ -236,10 +230,7 @@ TRAINING_ROWS = {
 }
 DATA_ROWS = {
     "max_length": ({"max_length": 4}, {"data.max_length": 4}),
-    "over_long": (
-        {"over_long": "truncate_source_left"},
-        {"data.over_long": "truncate_source_left"},
-    ),
+    **changed("over_long", "truncate_source_left", "data.over_long"),
     "batching": (
         {"batching": "authors"},
         {"data.batching": "authors", "data.pool_batches": 100},
@@ -409,55 +400,43 @@ def rates(training, epochs=4, steps=4):
 
 
 @pytest.mark.parametrize(
-    "changes, expected",
+    "halving, iterations, first, halvings, expected",
     [
-        ({"first_halved_epoch": 3}, [8] * 8 + [4] * 4 + [2] * 4),
-        (
-            {"first_halved_epoch": 4, "halvings_per_epoch": 2},
-            [8] * 12 + [4] * 2 + [2] * 2,
-        ),
+        ("start", None, 3, 1, [8] * 8 + [4] * 4 + [2] * 4),
+        ("start", None, 4, 2, [8] * 12 + [4] * 2 + [2] * 2),
         # Halved after epoch 3, so epoch 4 has the first smaller rate.
-        (
-            {"halving": "after_epoch", "first_halved_epoch": 3},
-            [8] * 12 + [4] * 4,
-        ),
-        (
-            {
-                "halving": "after_epoch",
-                "first_halved_epoch": 3,
-                "halvings_per_epoch": 2,
-            },
-            [8] * 10 + [4] * 2 + [2] * 2 + [1] * 2,
-        ),
+        ("after_epoch", None, 3, 1, [8] * 12 + [4] * 4),
+        ("after_epoch", None, 3, 2, [8] * 10 + [4] * 2 + [2] * 2 + [1] * 2),
         # Epochs of five updates: the second ends after ten.
+        ("by_iteration", 5, 3, 1, [8] * 10 + [4] * 5 + [2]),
         (
-            {
-                "halving": "by_iteration",
-                "iterations_per_epoch": 5,
-                "first_halved_epoch": 3,
-            },
-            [8] * 10 + [4] * 5 + [2],
-        ),
-        (
-            {
-                "halving": "by_iteration",
-                "iterations_per_epoch": 6,
-                "first_halved_epoch": 2,
-                "halvings_per_epoch": 2,
-            },
+            "by_iteration",
+            6,
+            2,
+            2,
             [8] * 6 + [4] * 3 + [2] * 3 + [1] * 3 + [0.5],
-        ),
-        *(
-            (
-                {"halving": "plateau", "metric": metric},
-                [8] * 8 + [4] * 4 + [2] * 4,
-            )
-            for metric in ("auto", "ter")
         ),
     ],
 )
-def test_learning_rate_follows_its_settings(changes, expected):
-    assert rates(TrainingConfig(learning_rate=8.0, **changes)) == expected
+def test_learning_rate_follows_its_settings(
+    halving, iterations, first, halvings, expected
+):
+    training = TrainingConfig(
+        learning_rate=8.0,
+        halving=halving,
+        iterations_per_epoch=iterations,
+        first_halved_epoch=first,
+        halvings_per_epoch=halvings,
+    )
+    assert rates(training) == expected
+
+
+@pytest.mark.parametrize("metric", ["auto", "ter"])
+def test_learning_rate_falls_on_a_plateau(metric):
+    training = TrainingConfig(
+        learning_rate=8.0, halving="plateau", metric=metric
+    )
+    assert rates(training) == [8] * 8 + [4] * 4 + [2] * 4
 
 
 # Validation data is preprocessed and cut like the input of the search.
