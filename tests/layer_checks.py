@@ -49,6 +49,12 @@ def small_config(words=9, layers=1, **changes):
     return ModelConfig(**{**sizes, **changes})
 
 
+def preprocessing(letters):
+    """Return settings of text, such as "l-t": a letter each, - if off."""
+    names = "lowercase", "normalize_punctuation", "tokenize"
+    return {n: x != "-" for n, x in zip(names, letters, strict=True)}
+
+
 def few_at_first(values, few, on_jax=None):
     """Return parameters, all but `few` of them marked slow.
 

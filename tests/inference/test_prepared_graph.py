@@ -13,6 +13,7 @@ from luong_keras.text.preprocessing import Preprocessor, preprocessors
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.translator import Translator
 from tests.inference.option_tensors import option_tensors
+from tests.layer_checks import preprocessing
 from tests.serving.scripted_model import (
     SOURCE_WORDS,
     TARGET_WORDS,
@@ -21,10 +22,9 @@ from tests.serving.scripted_model import (
 
 SOURCE = "It’s It's A Dog."
 TARGET = "„Qu’il“ qu'il L'Homme."
-# The settings `lowercase`, `normalize_punctuation` and `tokenize`, or `-` if
-# off: the English source and the French target as prepared, and the target
-# joined again. The apostrophes differ in text that is prepared twice, or by
-# the rules of the other language.
+# By the settings: the English source and the French target as prepared, and
+# the target joined again. The apostrophes differ in text that is prepared
+# twice, or by the rules of the other language.
 PREPARED = {
     "---": (SOURCE, TARGET, TARGET),
     "l--": (
@@ -48,16 +48,14 @@ PREPARED = {
         "\"qu'il\" qu'il l'homme.",
     ),
 }
-FLAGS = ("lowercase", "normalize_punctuation", "tokenize")
 
 
 def data_config(settings):
-    flags = [letter != "-" for letter in settings]
     return DataConfig(
         dataset="phrasebook",
         source_language="en",
         target_language="fr",
-        **dict(zip(FLAGS, flags, strict=True)),
+        **preprocessing(settings),
     )
 
 
@@ -116,8 +114,8 @@ def test_preprocessors_have_every_setting(settings):
     if settings == "---":
         expected = (None, None)
     else:
-        flags = [letter != "-" for letter in settings]
-        expected = Preprocessor("en", *flags), Preprocessor("fr", *flags)
+        flags = preprocessing(settings)
+        expected = Preprocessor("en", **flags), Preprocessor("fr", **flags)
     assert preprocessors(data_config(settings)) == expected
     names = [field.name for field in fields(Preprocessor)]
-    assert names == ["language", *FLAGS]
+    assert names == ["language", *preprocessing("---")]

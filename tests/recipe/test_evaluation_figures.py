@@ -10,6 +10,7 @@ import pytest
 from luong_keras.config import DataConfig, DecodingConfig
 from luong_keras.inference.translation import ScoredTranslation, Translation
 from luong_keras.recipe.evaluation import Evaluation, text_scores
+from tests.layer_checks import preprocessing
 
 PLAIN = DataConfig(dataset="phrasebook")
 
@@ -50,8 +51,7 @@ def evaluation(translator, **data):
 
 
 SOURCE, REFERENCE = "It’s, A dog.", "Ein „Hund“, ja."
-# Translations as running text and as tokens. The settings are l for lowercase,
-# n for normalize_punctuation, t for tokenize, and - for one that is off.
+# Translations as running text and as tokens, by the settings.
 TRANSLATIONS = {
     "---": (REFERENCE, REFERENCE),
     "l--": ("ein „hund“, ja.", "ein „hund“, ja."),
@@ -59,11 +59,6 @@ TRANSLATIONS = {
     "--t": ("Ein „Hund“, ja.", "Ein „ Hund “ , ja ."),
     "lnt": ('ein "hund", ja.', 'ein " hund " , ja .'),
 }
-
-
-def preprocessing(letters):
-    names = "lowercase", "normalize_punctuation", "tokenize"
-    return {n: x != "-" for n, x in zip(names, letters, strict=True)}
 
 
 @pytest.mark.parametrize("settings", list(TRANSLATIONS))

@@ -64,26 +64,25 @@ def test_runs_continue_with_the_original_or_the_saved_settings(
     assert copy_word_lists(RunConfig(), run) == RunConfig()
 
 
+def write_setting(run, name, value):
+    values = config_to_dict(RunConfig())
+    section, name = name.split(".")
+    values[section][name] = value
+    run.write_config(values)
+
+
 def test_runs_of_other_versions_are_refused(run):
-    run.write_config(config_to_dict(RunConfig()))
-    values = json.loads(run.config.read_text())
-    values["training"]["averaged"] = "last"
-    run.config.write_text(json.dumps(values))
+    write_setting(run, "training.averaged", "last")
     with pytest.raises(ValueError, match="averaged: .* Correct the setting in"):
         run_config(run.path)
 
 
 @pytest.mark.parametrize("name, value, other", REMOVED)
 def test_runs_of_older_versions_have_removed_settings(run, name, value, other):
-    run.write_config(config_to_dict(RunConfig()))
-    section, last = name.split(".")
-    values = json.loads(run.config.read_text())
-    values[section][last] = value
-    run.config.write_text(json.dumps(values))
+    write_setting(run, name, value)
     assert run_config(run.path) == RunConfig()
     assert with_values(RunConfig(), read_values(run.config)) == RunConfig()
-    values[section][last] = other
-    run.config.write_text(json.dumps(values))
+    write_setting(run, name, other)
     message = f"{name} has been removed. .*Received: {other}"
     for read in (run_config, read_values):
         path = run.path if read is run_config else run.config
@@ -179,15 +178,11 @@ def test_runs_cannot_name_files_outside_their_folder(run, path):
 
 def test_relative_paths_replace_refused_absolute_paths(run, elsewhere):
     # Absolute paths are refused even in the folder, because runs may move.
-    run.write_config(config_to_dict(RunConfig()))
-    values = json.loads(run.config.read_text())
-    values["decoding"]["dictionary"] = str(run.path / "own.txt")
-    run.config.write_text(json.dumps(values))
+    write_setting(run, "decoding.dictionary", str(run.path / "own.txt"))
     with pytest.raises(ValueError, match="leads out of it"):
         run_config(run.path)
     check_resumable(settings(elsewhere), run)
-    values["decoding"]["dictionary"] = "own.txt"
-    run.config.write_text(json.dumps(values))
+    write_setting(run, "decoding.dictionary", "own.txt")
     found = run_config(run.path).decoding.dictionary
     assert found == str(run.path / "own.txt")
 
