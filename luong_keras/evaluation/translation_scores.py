@@ -253,8 +253,7 @@ def paired_test(
         first_score, second_score = cast(list[Any], scores[name])
         seed = signature.info["seed"]
         random = np.random.default_rng(None if seed == "none" else int(seed))
-        # The randomisation test of sacreBLEU does not count ties, and its
-        # bootstrap test is one-sided.
+        # sacreBLEU's randomisation counts no ties; its bootstrap is one-sided.
         p_value = _randomisation_p_value(
             metric,
             _sentence_statistics(metric, first, references),

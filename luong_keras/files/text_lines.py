@@ -156,7 +156,7 @@ def read_input_parts(size: int) -> Iterator[list[str]]:
         Lists of lines.
 
     Raises:
-        ValueError: As in `read_lines`.
+        ValueError: As in `read_lines`, after the lines before the wrong one.
     """
     name, number, chunk = Path("standard input"), 0, b"\n"
     pending: list[bytes] = []
@@ -174,9 +174,14 @@ def read_input_parts(size: int) -> Iterator[list[str]]:
             _check_first_line(raw[0], not chunk, name)
         for start in range(0, len(raw), size):
             lines = []
-            for line in raw[start : start + size]:
-                number += 1
-                lines.append(_decode_line(line, number, name, "strict"))
+            try:
+                for line in raw[start : start + size]:
+                    number += 1
+                    lines.append(_decode_line(line, number, name, "strict"))
+            except ValueError:
+                if lines:
+                    yield lines
+                raise
             yield lines
 
 

@@ -175,6 +175,8 @@ def test_files_and_standard_input_are_translated(
     ]:
         monkeypatch.setattr("sys.stdin", standard_input(wrong))
         assert message in call("translate", status=2)[0]
+        # Good lines before the wrong one are translated.
+        assert call.printed.out.count("\n") == wrong.startswith(b"a\nb\xff")
 
 
 def test_standard_input_is_translated_as_it_arrives(
