@@ -77,6 +77,7 @@ def test_editors_complete_names_and_arguments(code, expected):
     ("name", "arguments"),
     [
         ("LocalAttention", {"alignment", "half_width", "gaussian"}),
+        ("layers.Encoder", {"units", "num_layers", "dropout_style"}),
         ("decoding.beam_search", {"step", "beam_size"}),
     ],
 )

@@ -163,8 +163,12 @@ def test_wrong_positions_are_refused():
 def test_wrong_arguments_are_refused():
     with refused("`half_width` must be an integer.*half_width=2.5"):
         lk.LocalAttention(half_width=2.5)
+    with refused("`half_width` must be an integer.*half_width=None"):
+        lk.LocalAttention(half_width=None)
     with refused("`units` must be an integer.*Received: units=4.5"):
         lk.InputFeedingLSTM(4.5)
+    with refused("`units` must be an integer.*units=None"):
+        lk.InputFeedingLSTM(None)
     with refused("`units` must be an integer.*units=None"):
         lk.Encoder(None)
     with refused(r"one direction.*`Encoder\(bidirectional=True\)`"):
