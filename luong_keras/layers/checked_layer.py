@@ -264,10 +264,19 @@ class CheckedLayer(keras.layers.Layer):
 
 
 def fresh_initializer(initializer):
-    """Return a copy that draws other numbers, or a function as it is."""
-    if isinstance(initializer, keras.initializers.Initializer):
-        return initializer.clone()
-    return initializer
+    """Return a copy that draws other numbers, unless its seed is a number.
+
+    A function stays as it is, and so does an initializer with a
+    `SeedGenerator`, which draws other numbers at each call: a copy would begin
+    anew.
+    """
+    if not isinstance(initializer, keras.initializers.Initializer) or (
+        isinstance(
+            getattr(initializer, "seed", None), keras.random.SeedGenerator
+        )
+    ):
+        return initializer
+    return initializer.clone()
 
 
 def _variable_value(x):

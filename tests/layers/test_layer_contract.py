@@ -111,10 +111,19 @@ def test_no_public_layer_is_left_out():
     assert {name.split()[0] for name in LAYERS} == public_layers
 
 
+@pytest.mark.parametrize("seeded", [False, True])
 @every_layer
-def test_no_two_matrices_start_equal(name):
+def test_no_two_matrices_start_equal(name, seeded):
     make, apply = LAYERS[name]
     layer = make("float32")
+    if seeded:
+        config = layer.get_config()
+        seed = keras.random.SeedGenerator(7)
+        initializer = keras.initializers.RandomUniform(seed=seed)
+        names = [n for n in config if n.endswith("kernel_initializer")]
+        layer = type(layer).from_config(
+            config | dict.fromkeys(names, initializer)
+        )
     apply(layer, keras.Input((3, UNITS)), keras.Input((5, UNITS)))
     matrices = [w for w in layer.trainable_weights if "bias" not in w.path]
     for first, second in itertools.combinations(matrices, 2):
