@@ -186,10 +186,12 @@ class CheckedLayer(keras.layers.Layer):
     def rematerialized_call(self, layer_call, *args, **kwargs):
         """Return the call as a `keras.RematScope` changes it.
 
-        TensorFlow loses the gradients of tensors that are passed by name, and
-        of the weights of a step of a `scan`.
+        A layer that draws dropout masks or words is not rematerialised: the
+        backward pass would draw others. TensorFlow loses the gradients of
+        tensors that are passed by name, and of the weights of a step of a
+        `scan`.
         """
-        if in_scan():
+        if in_scan() or getattr(self, "seed_generator", None) is not None:
             return layer_call
         tensors = {
             name: value

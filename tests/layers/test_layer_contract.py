@@ -465,6 +465,30 @@ def test_gradients_in_a_remat_scope(name):
         assert_near(gradients(), expected, 1e-6)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: lk.Encoder(UNITS, dropout=0.5, seed=3),
+        lambda: lk.LuongAttention("dot", dropout=0.5, seed=3),
+    ],
+)
+def test_dropout_in_a_remat_scope(make):
+    def gradient():
+        layer, x = make(), keras.Variable(random(2, 5, UNITS))
+
+        def loss():
+            output, *_ = keras.tree.flatten(layer(x + 0.0, training=True))
+            return ops.sum(ops.square(output))
+
+        layer.build(x.shape)
+        randomize(layer)
+        return loss_and_gradients(loss, [x])[1]
+
+    expected = gradient()
+    with keras.RematScope(mode="full"):
+        assert_near(gradient(), expected, 1e-6)
+
+
 @pytest.mark.slow_after_first
 @every_layer
 def test_an_empty_sentence_gives_no_nan(name):
