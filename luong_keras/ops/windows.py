@@ -25,14 +25,19 @@ class Window(NamedTuple):
             the first word of the sentence.
         centre: The index of floor(p_t) in the row, (B, T) int.
         mask: Boolean (B, T, S), True inside the window and the sentence.
-        gaussian: exp(-(s - p_t)^2 / (2 sigma^2)) (eq. 10), (B, T, S), outside
-            the window too.
+        log_gaussian: -(s - p_t)^2 / (2 sigma^2), (B, T, S), outside the window
+            too.
+        gaussian: Its exponential, the Gaussian of eq. 10.
     """
 
     aligned_position: Any
     centre: Any
     mask: Any
-    gaussian: Any
+    log_gaussian: Any
+
+    @property
+    def gaussian(self):
+        return ops.exp(self.log_gaussian)
 
 
 class Blocks(NamedTuple):
@@ -169,19 +174,19 @@ def window_mask(centre, half_width, positions):
     return distance <= half_width
 
 
-def gaussian(aligned_position, sigma, positions):
-    """Return exp(-(s - p_t)^2 / (2 sigma^2)) (eq. 10), (B, T, S or W).
+def log_gaussian(aligned_position, sigma, positions):
+    """Return -(s - p_t)^2 / (2 sigma^2) (of eq. 10), (B, T, S or W).
 
     `positions`, broadcastable to (B, T, S or W), count from the same word as
     p_t (B, T).
     """
     positions = ops.cast(positions, aligned_position.dtype)
     distance = positions - ops.expand_dims(aligned_position, -1)
-    return ops.exp(-ops.square(distance / sigma) / 2)
+    return -ops.square(distance / sigma) / 2
 
 
-def local_weights(scores, mask, factor, form):
-    """Return attention weights from scores, a mask and the Gaussian `factor`.
+def local_weights(scores, window, form):
+    """Return attention weights from scores and their `Window`.
 
     `form` is one of `GAUSSIANS`: "after_softmax" (eq. 10: the weights do not
     sum to 1), "renormalized", "inside_softmax" (score times Gaussian, the
@@ -189,13 +194,11 @@ def local_weights(scores, mask, factor, form):
     """
     scores = masking.upcast(scores)
     if form == "inside_softmax":
-        scores = scores * ops.cast(factor, scores.dtype)
-    weights = masking.masked_softmax(scores, mask)
-    if form not in ("after_softmax", "renormalized"):
-        return weights
-    weights = weights * ops.cast(factor, weights.dtype)
-    if form != "renormalized":
-        return weights
-    total = ops.sum(weights, axis=-1, keepdims=True)
-    one = ops.ones((), dtype=total.dtype)
-    return weights / ops.where(total > 0, total, one)
+        scores = scores * ops.cast(window.gaussian, scores.dtype)
+    if form == "renormalized":
+        # A quotient of products would be 0 / 0 where the Gaussian underflows.
+        scores = scores + ops.cast(window.log_gaussian, scores.dtype)
+    weights = masking.masked_softmax(scores, window.mask)
+    if form == "after_softmax":
+        weights = weights * ops.cast(window.gaussian, weights.dtype)
+    return weights

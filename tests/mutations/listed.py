@@ -85,8 +85,9 @@ MUTATIONS = [
     Mutation(
         "weights renormalised after the Gaussian",
         "ops/windows.py",
-        'if form != "renormalized":',
-        'if form == "inside_softmax":',
+        "weights = weights * ops.cast(window.gaussian, weights.dtype)",
+        "weights = weights * ops.cast(window.gaussian, weights.dtype)\n"
+        "        weights = weights / ops.sum(weights, axis=-1, keepdims=True)",
         LAYER,
         "float64-localp_dot_norm0_D2_b1",
     ),

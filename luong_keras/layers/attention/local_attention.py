@@ -248,8 +248,7 @@ class LocalAttention(LuongAttention):
         window = self._window_at(aligned, positions)
         weights = windows.local_weights(
             self._scores(query, keys),
-            window.mask,
-            window.gaussian,
+            window,
             self.gaussian_form,
         )
         return self._attend(weights, value, dropout_mask, training)
@@ -275,8 +274,7 @@ class LocalAttention(LuongAttention):
         queries = windows.cut_into_blocks(query, blocks.size)
         weights = windows.local_weights(
             windows.join_blocks(self._scores(queries, window_keys), *shape),
-            window.mask,
-            window.gaussian,
+            window,
             self.gaussian_form,
         )
         weights = self._apply_dropout(weights, dropout_mask, training)
@@ -352,13 +350,13 @@ class LocalAttention(LuongAttention):
         aligned_position = ops.cast(
             aligned.aligned_position, masking.wider_dtype(self.compute_dtype)
         )
-        factor = windows.gaussian(
+        log_gaussian = windows.log_gaussian(
             aligned_position,
             self.gaussian_width,
             positions - aligned.first[:, None, None],
         )
         return windows.Window(
-            aligned.aligned_position, aligned.centre, inside, factor
+            aligned.aligned_position, aligned.centre, inside, log_gaussian
         )
 
     @property

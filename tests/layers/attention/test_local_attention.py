@@ -75,6 +75,19 @@ def reference(layer, gaussian, sigma, query, memory, lengths):
     return weights
 
 
+def test_a_renormalized_gaussian_may_underflow():
+    layer = LocalAttention("monotonic", gaussian="renormalized", sigma=0.5)
+    query, memory = random(1, 4), random(1, 21, 4)
+    # All words are 10 away, and exp(-200) is 0 in float32.
+    mask = np.isin(np.arange(21), [0, 20])[None]
+    found = layer(query, memory, value_mask=mask, position=10)
+    plain = LocalAttention("monotonic")
+    plain.build(query.shape, memory.shape)
+    plain.set_weights(layer.get_weights())
+    expected = plain(query, memory, value_mask=mask, position=10)
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
 def test_all_forms_of_the_gaussian_are_tested():
     assert set(GAUSSIANS) == set(windows.GAUSSIANS)
 
