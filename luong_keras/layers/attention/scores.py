@@ -286,7 +286,9 @@ class LocationScore(Score):
 
     def build(self, add_weight, query_shape, value_shape):
         self.location_kernel = add_weight(
-            "location_kernel", (query_shape[-1], self.max_length)
+            "location_kernel",
+            (query_shape[-1], self.max_length),
+            autocast=False,  # as the scan of a float32 decoder reads it
         )
 
     def __call__(self, query, keys):

@@ -13,7 +13,13 @@ from luong_keras.layers.attention.scores import CONCAT_FORMS
 from luong_keras.layers.rnn import attention_rnn
 from luong_keras.layers.rnn.attention_cell import AttentionCell
 from luong_keras.ops.products import product
-from tests.layer_checks import assert_near, gradients, random, to_numpy
+from tests.layer_checks import (
+    assert_near,
+    gradients,
+    random,
+    randomize,
+    to_numpy,
+)
 from tests.layers.rnn.gradient_cases import (
     ATTENTIONS,
     CELLS,
@@ -362,6 +368,19 @@ def test_a_decoder_in_a_remat_scope_trains_its_attention(run_eagerly):
 
     for x, y in zip(*map(trained_weights, ("full", None)), strict=True):
         np.testing.assert_allclose(x, y, atol=1e-6)
+
+
+def test_attention_in_mixed_precision_is_that_of_the_loop():
+    attention = lk.LuongAttention("location", dtype="mixed_bfloat16")
+    layer = lk.InputFeedingLSTM(4, attention=attention)
+    inputs, memory = random(2, 3, 5), random(2, 6, 4)
+    layer(inputs, memory=memory)
+    randomize(layer)
+    found, expected = (
+        to_numpy(layer(inputs, memory=memory, training=training))
+        for training in (True, False)
+    )
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 def test_unknown_deferred_gradients_are_refused():
