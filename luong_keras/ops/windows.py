@@ -106,7 +106,7 @@ def predictive_position(query, lengths, position_kernel, position_vector):
     257.
     """
     query = masking.upcast(query)
-    hidden = ops.tanh(product(query, position_kernel))
+    hidden = ops.tanh(product(query, position_kernel, view=masking.upcast))
     vector = ops.cast(position_vector, hidden.dtype)
     fraction = ops.sigmoid(ops.sum(hidden * vector, axis=-1))
     return ops.cast(ops.expand_dims(lengths, -1), fraction.dtype) * fraction

@@ -111,6 +111,19 @@ def test_position_weights_are_not_rounded(dtype):
     assert_near(*found, 4 * ROUNDOFF[dtype])
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_positions_of_layers_in_half_precision_are_those_of_float32(dtype):
+    query = rounded(random(2, STEPS, 16), dtype)
+    memory = rounded(random(2, 600, 16, seed=1), dtype)
+    positions = []
+    for policy in (dtype, "float32"):
+        layer = lk.LocalAttention("predictive", dtype=policy)
+        layer.build(query.shape, memory.shape)
+        round_weights(layer, dtype)
+        positions.append(layer.window(query, memory).aligned_position)
+    np.testing.assert_allclose(*map(to_numpy, positions), atol=0.01)
+
+
 @pytest.mark.slow_on_jax
 @pytest.mark.slow_after_first
 @pytest.mark.parametrize(
