@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from luong_keras.ops import masking
 from luong_keras.ops.cross_entropy import (
     check_targets,
     masked_cross_entropy,
@@ -23,11 +24,14 @@ class _TokenMean(keras.metrics.Metric):
     def __init__(
         self, from_logits: bool, pad_id: int, name: str, dtype: Any
     ) -> None:
+        dtype = dtype or masking.wider_dtype(keras.config.floatx())
         super().__init__(name=name, dtype=dtype)
         self.from_logits = from_logits
         self.pad_id = pad_id
-        self.total = self.add_variable((), "zeros", name="total")
-        self.tokens = self.add_variable((), "zeros", name="tokens")
+        self.total, self.tokens = (
+            self.add_variable((), "zeros", dtype=self.dtype, name=variable)
+            for variable in ("total", "tokens")
+        )
 
     def _compute(self, y_true: Any, logits: Any) -> Any:
         raise NotImplementedError
@@ -96,7 +100,8 @@ class TokenPerplexity(_TokenMean):
             negative log-likelihoods of the tokens, (B, T).
         pad_id: The target id of padding.
         name: The name of the metric.
-        dtype: The type of the sums.
+        dtype: The type of the sums; when None, the wider of float32 and the
+            default of Keras.
 
     Example:
         >>> import numpy as np
@@ -136,7 +141,8 @@ class TokenAccuracy(_TokenMean):
             (B, T), 1 where the best token is the target and 0 elsewhere.
         pad_id: The target id of padding.
         name: The name of the metric.
-        dtype: The type of the sums.
+        dtype: The type of the sums; when None, the wider of float32 and the
+            default of Keras.
 
     Example:
         >>> import numpy as np
@@ -169,7 +175,7 @@ class TokenCount(keras.metrics.Metric):
     Args:
         pad_id: The target id of padding.
         name: The name of the metric.
-        dtype: The type of the sum.
+        dtype: The type of the sum; when None, an integer, exact up to 2^31.
 
     Example:
         >>> import numpy as np
@@ -182,9 +188,11 @@ class TokenCount(keras.metrics.Metric):
     def __init__(
         self, pad_id: int = PAD_ID, name: str = "words", dtype: Any = None
     ) -> None:
-        super().__init__(name=name, dtype=dtype)
+        super().__init__(name=name, dtype=dtype or masking.INDEX_DTYPE)
         self.pad_id = pad_id
-        self.tokens = self.add_variable((), "zeros", name="tokens")
+        self.tokens = self.add_variable(
+            (), "zeros", dtype=self.dtype, name="tokens"
+        )
 
     def update_state(
         self, y_true: Any, y_pred: Any = None, sample_weight: Any = None

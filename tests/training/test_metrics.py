@@ -25,6 +25,22 @@ def test_metrics_average_over_tokens_not_batches():
     assert float(accuracy.result()) == pytest.approx(3 / 4)
 
 
+@pytest.mark.parametrize("floatx", ["float32", "bfloat16"])
+def test_sums_are_not_rounded_to_the_default_type(floatx):
+    keras.config.set_floatx(floatx)
+    try:
+        count, accuracy = TokenCount(), TokenAccuracy()
+        count.tokens.assign(2**24)
+        for targets in (np.ones((1, 256)), np.ones((1, 1))):
+            count.update_state(targets)
+            accuracy.update_state(targets, targets)
+        accuracy.update_state([[1]], [[0.0]])
+        assert int(count.result()) == 2**24 + 257
+        assert float(accuracy.result()) == pytest.approx(257 / 258)
+    finally:
+        keras.config.set_floatx("float32")
+
+
 def test_metrics_accept_logits():
     perplexity = TokenPerplexity(from_logits=True)
     perplexity.update_state(TARGETS, LOGITS)
