@@ -33,7 +33,8 @@ class WordLosses(CheckedLayer):
 
     Output:
         losses and hits, both (B, T), 0 at padding. A hit is 1 where no word
-        has a higher logit than the target.
+        has a higher logit than the target. A target outside the vocabulary has
+        the loss NaN if the backend raises no error, as on JAX.
 
     Example:
 

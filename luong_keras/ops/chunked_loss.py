@@ -22,7 +22,7 @@ import operator
 
 from keras import backend, ops
 
-from luong_keras.ops.cross_entropy import real_ids
+from luong_keras.ops.cross_entropy import nan_where_unknown, real_ids
 from luong_keras.ops.devices import has_gpu
 from luong_keras.ops.loops import sequential_while_loop, with_custom_gradient
 from luong_keras.ops.products import product
@@ -270,7 +270,8 @@ def losses_and_gradients(logits, targets, label_smoothing):
         d_logits, ops.stack([row, targets], axis=-1), target_gradient[:, 0]
     )
     hits = ops.cast(target_logit >= highest_logit, logits.dtype)
-    return losses[:, 0], hits[:, 0], d_logits
+    losses = nan_where_unknown(losses[:, 0], targets, vocabulary)
+    return losses, hits[:, 0], d_logits
 
 
 def _ceil_divide(number, divisor):

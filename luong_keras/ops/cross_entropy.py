@@ -54,7 +54,8 @@ def masked_cross_entropy(logits, targets, label_smoothing=0.0, pad_id=PAD_ID):
         pad_id: The padding id, whose positions give zero.
 
     Returns:
-        The losses, (B, T), in at least float32.
+        The losses, (B, T), in at least float32. A target outside the
+        vocabulary has the loss NaN if the backend raises no error, as on JAX.
 
     Raises:
         ValueError: If `label_smoothing` is outside [0, 1).
@@ -78,6 +79,7 @@ def masked_cross_entropy(logits, targets, label_smoothing=0.0, pad_id=PAD_ID):
         # normaliser - logit of the target: no second normaliser is needed.
         surplus = _target_logits(logits, words) - ops.mean(logits, axis=-1)
         losses = losses + label_smoothing * surplus
+    losses = nan_where_unknown(losses, words, logits.shape[-1])
     return _zero_padding(losses, targets, pad_id)
 
 
@@ -135,6 +137,15 @@ def check_targets(targets, predicted, form, fix):
 def real_ids(targets, pad_id):
     """Replace padding by 0, because its id may be outside the vocabulary."""
     return ops.where(ops.equal(targets, pad_id), 0, targets)
+
+
+def nan_where_unknown(losses, targets, vocabulary_size):
+    """Set the losses of ids outside the vocabulary to NaN.
+
+    JAX reports no such index, and would read another logit.
+    """
+    is_known = ops.logical_and(targets >= 0, targets < vocabulary_size)
+    return ops.where(is_known, losses, float("nan"))
 
 
 def _target_logits(logits, targets):

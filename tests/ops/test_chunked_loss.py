@@ -98,6 +98,18 @@ def test_one_word_or_padding_in_eager_mode(word):
     assert hits.shape == (1, 1) and bool(ops.all(chunked == 0)) == (word == 0)
 
 
+@pytest.mark.skipif(
+    keras.backend.backend() != "jax", reason="other backends raise an error"
+)
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("word", [VOCABULARY, -1])
+def test_no_word_outside_the_vocabulary_gets_a_loss(word, training):
+    losses = lk.layers.WordLosses(lk.OutputProjection(VOCABULARY))
+    targets = np.array([[3, word, 0]])
+    found, _ = losses(random(1, 3, UNITS), targets, training=training)
+    assert np.isnan(found).tolist() == [[False, True, False]]
+
+
 @pytest.mark.slow_after_first
 @pytest.mark.parametrize("shape", [(0, 3), (2, 0)])
 @pytest.mark.parametrize("by_word", [0.3, 1.0])
