@@ -65,8 +65,8 @@ class LocalAttention(LuongAttention):
             its values must be finite.
         position: Integer decoder step t, only for monotonic alignment: a
             scalar, (B,) for a single step, or broadcastable to (B, T), which
-            may rise at any rate. None means 0 ... T - 1 for queries (B, T, U),
-            from the first True of `query_mask`; an error for a query (B, U).
+            may rise at any rate. None counts queries (B, T, U) from 0, without
+            those at a False of `query_mask`; an error for a query (B, U).
 
     Output:
         context (B, T, M); with `return_attention_scores` also the weights
@@ -296,11 +296,10 @@ class LocalAttention(LuongAttention):
             is_single = len(query.shape) == 2 and len(position.shape) == 1
             return ops.expand_dims(position, -1) if is_single else position
         check_single_step(query)
-        steps = masking.all_indices(ops.shape(query)[1])
-        if query_mask is None or 0 in query.shape:
-            return steps
-        first = masking.span(query_mask).first[:, None]
-        return ops.maximum(steps - first, 0)
+        if query_mask is None:
+            return masking.all_indices(ops.shape(query)[1])
+        mask = ops.cast(query_mask, masking.INDEX_DTYPE)
+        return ops.maximum(ops.cumsum(mask, axis=1) - 1, 0)
 
     def window(
         self, query, value, value_mask=None, position=None, query_mask=None

@@ -319,6 +319,18 @@ def test_window_matches_the_weights(alignment, float64):
     )
 
 
+def test_masked_steps_are_not_counted(float64):
+    layer = make("monotonic", half_width=1)
+    query, memory = inputs()
+    mask = np.arange(STEPS)[None] != [[1], [0]]
+    steps = np.array([[0, 0, 1, 2, 3, 4, 5]] * 2)
+    found, expected = (
+        layer(query, memory, query_mask=mask, position=position)
+        for position in (None, steps)
+    )
+    np.testing.assert_array_equal(found, expected)
+
+
 # Gathered windows.
 
 
@@ -361,7 +373,7 @@ def test_a_long_source_is_read_in_windows(
     randomize(layer)
     options = {
         "value_mask": prefix_mask([source, 7, 0], source),
-        "query_mask": prefix_mask([steps, steps - 1, 1], steps),
+        "query_mask": random(3, steps, seed=5) > -1,
         "dropout_mask": 2.0 * (random(3, steps, source, seed=2) > 0),
         "return_attention_scores": True,
     }
