@@ -94,8 +94,9 @@ class BahdanauLSTMCell(_BahdanauPath, InputFeedingLSTMCell):
     """One step of the path h_{t-1} -> a_t -> c_t -> h_t with LSTM layers.
 
     The query is the state before the step. The context enters the lowest
-    layer instead of the fed vector; the read-out is tanh(W_c [c_t; h_L])
-    (eq. 5).
+    layer instead of the fed vector, but no dropout mask drops its units, and
+    `gradient_clip` does not clip its gradient; the read-out is
+    tanh(W_c [c_t; h_L]) (eq. 5).
 
     Args:
         units: U, width of every layer and of the attentional vector.
