@@ -281,7 +281,7 @@ def _pass_on(reading: int, writing: int, passed_on: int) -> None:
     It closes `passed_on` after copying everything before `_END`.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # The parent handles these signals and may print messages.
+        # The parent may handle these signals and print messages.
         signal.signal(number, signal.SIG_IGN)
     has_card = _DRIVER.exists()
     with contextlib.suppress(OSError), os.fdopen(reading, "rb") as lines:

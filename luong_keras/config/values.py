@@ -6,6 +6,7 @@ import functools
 import json
 import types
 import typing
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -213,11 +214,7 @@ def read_values(path: str | Path) -> dict[str, Any]:
 def _without_removed(
     values: Mapping[str, Any], prefix: str = ""
 ) -> dict[str, Any]:
-    """Leave out removed settings, of dictionaries that may be nested.
-
-    Raises:
-        ValueError: If one of them had an effect.
-    """
+    """Leave out removed settings; warn of those that had an effect."""
     kept = {}
     for name, value in values.items():
         full_name = f"{prefix}{name}"
@@ -229,12 +226,10 @@ def _without_removed(
                 else value
             )
         elif value != _REMOVED[full_name]:
-            raise _settings_error(
-                [
-                    f"{full_name} has been removed. Expected: no such setting, "
-                    f"or {json.dumps(_REMOVED[full_name])}, which has no "
-                    f"effect. Received: {value!r:.200}."
-                ]
+            warnings.warn(
+                f"{full_name}={value!r:.200} has no effect: the setting has "
+                "been removed. Remove it from the file.",
+                stacklevel=2,
             )
     return kept
 

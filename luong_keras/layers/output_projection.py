@@ -11,6 +11,7 @@ from luong_keras.missing_package import private_name
 from luong_keras.ops.chunked_loss import chunked_word_losses
 from luong_keras.ops.cross_entropy import (
     draw_words,
+    nan_where_unknown,
     real_ids,
     sampled_word_losses,
     without_padding,
@@ -207,7 +208,7 @@ class OutputProjection(CheckedLayer):
                 vectors = product(vectors, inner_kernel)
             target_words = real_ids(targets, pad_id)
             (*_, target_kernel), target_bias = self.loop_weights(target_words)
-            return sampled_word_losses(
+            losses, hits = sampled_word_losses(
                 vectors,
                 sampled_words,
                 log_pi,
@@ -216,6 +217,8 @@ class OutputProjection(CheckedLayer):
                 targets,
                 pad_id,
             )
+            size = self.vocabulary_size
+            return nan_where_unknown(losses, target_words, size), hits
 
         results = without_padding(
             losses_of,

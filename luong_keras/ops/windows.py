@@ -25,19 +25,16 @@ class Window(NamedTuple):
             the first word of the sentence.
         centre: The index of floor(p_t) in the row, (B, T) int.
         mask: Boolean (B, T, S), True inside the window and the sentence.
-        log_gaussian: -(s - p_t)^2 / (2 sigma^2), (B, T, S), outside the window
-            too.
-        gaussian: Its exponential, the Gaussian of eq. 10.
+        gaussian: exp(-(s - p_t)^2 / (2 sigma^2)) (eq. 10), (B, T, S), outside
+            the window too.
+        log_gaussian: Its logarithm.
     """
 
     aligned_position: Any
     centre: Any
     mask: Any
+    gaussian: Any
     log_gaussian: Any
-
-    @property
-    def gaussian(self):
-        return ops.exp(self.log_gaussian)
 
 
 class Blocks(NamedTuple):

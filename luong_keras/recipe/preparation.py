@@ -40,11 +40,12 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
     if has_pairs and corpus is not None:
         datasets = _read_datasets(corpus, run)
         key, _ = json.loads(corpus.description["key"])
-        if changed := changed_settings(key, config.data):
+        changed = changed_settings(key, config.data)
+        if changed and not run.pairs.exists():
             print(
-                f"{changed}: changed or moved since the run began; the run "
-                "keeps the text that it began with. A new run (another "
-                "--run-dir) reads the new text."
+                f"{changed}: the size, time or place differs since the run "
+                "began; the run keeps the text that it began with. For another "
+                "text, begin a new run (another --run-dir)."
             )
     else:
         datasets = load_datasets(

@@ -108,7 +108,10 @@ def export_saved_model(
 def _remove_unfinished(folder: Path) -> None:
     """Remove the exports of killed processes, of this name or a version."""
     parent, name = folder.parent, glob.escape(folder.name)
-    locks = *parent.glob(".[0-9]*-*/.lock"), *parent.glob(f".{name}-*/.lock")
+    locks = (
+        *parent.glob(".[0-9]*-*/.lock"),
+        *parent.glob(f".{name}-{8 * '?'}/.lock"),
+    )
     for lock in locks:
         with contextlib.suppress(FolderInUseError), lock_folder(lock.parent):
             shutil.rmtree(lock.parent, ignore_errors=True)

@@ -175,7 +175,8 @@ class TokenCount(keras.metrics.Metric):
     Args:
         pad_id: The target id of padding.
         name: The name of the metric.
-        dtype: The type of the sum; when None, an integer, exact up to 2^31.
+        dtype: The type of the sum; when None, an integer, which on JAX and
+            torch holds up to 2^31 tokens of an epoch.
 
     Example:
         >>> import numpy as np
@@ -189,6 +190,7 @@ class TokenCount(keras.metrics.Metric):
         self, pad_id: int = PAD_ID, name: str = "words", dtype: Any = None
     ) -> None:
         super().__init__(name=name, dtype=dtype or masking.INDEX_DTYPE)
+        self._given_dtype = dtype
         self.pad_id = pad_id
         self.tokens = self.add_variable(
             (), "zeros", dtype=self.dtype, name="tokens"
@@ -208,4 +210,6 @@ class TokenCount(keras.metrics.Metric):
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments of the constructor."""
-        return {**super().get_config(), "pad_id": self.pad_id}
+        # The default differs between backends.
+        values = {"pad_id": self.pad_id, "dtype": self._given_dtype}
+        return super().get_config() | values

@@ -215,10 +215,17 @@ def test_symbolic_calls_are_checked():
 
 
 def test_an_unknown_argument_is_a_type_error():
-    with pytest.raises(TypeError, match="unexpected keyword argument"):
-        lk.LocalAttention(half_widht=3)
-    with pytest.raises(TypeError, match="unexpected keyword argument"):
-        lk.InputFeedingGRUCell(4, cell_clip=1.0)
+    for layer, sizes, typo in (
+        (lk.LocalAttention, [], "half_widht"),
+        (lk.LocalAttention, [], "max_length"),
+        (lk.LocalAttention, [], "mask_location"),
+        (lk.InputFeedingLSTM, [4], "droput"),
+        (lk.InputFeedingGRUCell, [4], "cell_clip"),
+        (lk.Encoder, [4], "layers"),
+        (lk.OutputProjection, [4], "bias"),
+    ):
+        with pytest.raises(TypeError, match="unexpected keyword argument"):
+            layer(*sizes, **{typo: 1})
 
 
 # Names and positions of arguments.

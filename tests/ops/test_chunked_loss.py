@@ -102,9 +102,11 @@ def test_one_word_or_padding_in_eager_mode(word):
     keras.backend.backend() != "jax", reason="other backends raise an error"
 )
 @pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("sampled", [None, 3])
 @pytest.mark.parametrize("word", [VOCABULARY, -1])
-def test_no_word_outside_the_vocabulary_gets_a_loss(word, training):
-    losses = lk.layers.WordLosses(lk.OutputProjection(VOCABULARY))
+def test_no_word_outside_the_vocabulary_gets_a_loss(word, sampled, training):
+    projection = lk.OutputProjection(VOCABULARY)
+    losses = lk.layers.WordLosses(projection, sampled=sampled)
     targets = np.array([[3, word, 0]])
     found, _ = losses(random(1, 3, UNITS), targets, training=training)
     assert np.isnan(found).tolist() == [[False, True, False]]

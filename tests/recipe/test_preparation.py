@@ -75,7 +75,7 @@ def test_runs_keep_a_copy_of_their_text(tmp_path, config, run, capsys):
     (tmp_path / "test.tsv").write_text("new\tneu\n")
     before = file_states(run.path)
     assert texts(*prepare_text(config, run)) == first
-    message = r"data.train=\S+, data.test=\S+: changed or moved since the run"
+    message = r"data.train=\S+, data.test=\S+: the size, time or place differs"
     assert re.search(message, capsys.readouterr().out)
     assert file_states(run.path) == before
 
@@ -128,7 +128,7 @@ def test_pairs_that_version_0_3_0_held_out_stay_in_a_begun_run(
     path.write_text("new\tneu\n")
     if has_begun:
         assert texts(*prepare_text(config, run)) == first
-        assert "copies.tsv: changed or mo" in capsys.readouterr().out
+        assert "copies.tsv: the size, tim" in capsys.readouterr().out
     held_out = {source.lower() for source, _ in second[1] + second[2]}
     assert has_begun or not held_out & {*second[0][0]}
 

@@ -187,7 +187,7 @@ def test_failed_export_leaves_no_files(
 
     monkeypatch.setattr(tf.saved_model, "save", fail)
     # One folder is of a killed process, the other one is being written.
-    names = ".1-a", ".mine-a", ".1-b"
+    names = ".1-a", ".mine-12345678", ".1-b"
     *killed, writing = (tmp_path / "models" / name for name in names)
     for folder in killed:
         with lock_folder(folder):

@@ -65,13 +65,15 @@ class Contract:
         is_sampled = (temperature > 0) | (temperature < 0) & (self.samples > 0)
         beams = np.where(beams > 0, beams, self.beam_size)
         kept = np.where(is_sampled, self.max_beam_size, beams)
-        if self.stack_size:
-            kept = np.array([self.stack_size])
-        for name, first in {"n_best": 1, "rank": 0}.items():
-            most = kept - 1 + first
-            if (given[name] > most).any():
-                expected = f"`{name}` of at most {most}, as the beam keeps them"
-                raise argument_error(expected, given[name])
+        kept = np.array([self.stack_size]) if self.stack_size else kept
+        # Samples are as many as the beam, unless `n_best` names their number.
+        ranks = np.where(is_sampled, np.minimum(beams, kept), kept)
+        for name, most in {"n_best": kept, "rank": ranks - 1}.items():
+            values, limits = np.broadcast_arrays(given[name], most)
+            for place in np.flatnonzero(values > limits)[:1]:
+                expected = f"`{name}` of at most {limits[place]}"
+                received = f"{values[place]}, more than the search keeps"
+                raise argument_error(expected, received)
         if (is_sampled & given["required"].astype(bool)).any():
             expected = "`required` phrases in a beam search; samples have none"
             raise argument_error(expected, "samples")

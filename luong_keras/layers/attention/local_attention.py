@@ -354,9 +354,8 @@ class LocalAttention(LuongAttention):
             self.gaussian_width,
             positions - aligned.first[:, None, None],
         )
-        return windows.Window(
-            aligned.aligned_position, aligned.centre, inside, log_gaussian
-        )
+        place = aligned.aligned_position, aligned.centre, inside
+        return windows.Window(*place, ops.exp(log_gaussian), log_gaussian)
 
     @property
     def gaussian_width(self):
