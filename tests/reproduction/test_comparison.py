@@ -390,3 +390,49 @@ def test_what_trials_share_is_no_part_of_the_spread_of_their_sentences():
     random = np.random.default_rng(3)
     scores = random.normal(scale=5, size=4_000) + random.normal(size=(3, 4_000))
     assert spread_of(scores).sentences == pytest.approx(1, rel=0.1)
+
+
+def drawn_trials(row, trials, deviation, sentences, random):
+    """Draw trials of mean cost 1 with three sources of random variation."""
+    made = record(row)
+    count = len(sentences)
+    own = sentences + random.normal(scale=0.02, size=count)
+    found = []
+    for seed in range(1, trials + 1):
+        costs = 1 + own + random.normal(scale=0.02, size=count)
+        costs += random.normal(scale=deviation)
+        columns = {"source_lengths": [5] * count, "tokens": [1] * count}
+        columns["negative_log_likelihood"] = costs.tolist()
+        one = dataclasses.replace(made, seeds=(seed,), sentences=columns)
+        found.append(one)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("trials", "deviations"),
+    [
+        pytest.param((3, 3), (0.02, 0.02), marks=pytest.mark.slow),
+        ((5, 3), (0.005, 0.015)),
+    ],
+)
+def test_intervals_of_rows_cover_95_percent(trials, deviations):
+    random = np.random.default_rng(3)
+    terms = {"base": 1, "reverse": -1}
+    covered = {"difference": 0, "row": 0}
+    experiments = 800
+    for _ in range(experiments):
+        sentences = random.normal(scale=0.1, size=60)
+        rows = {
+            row: drawn_trials(row, n, deviation, sentences, random)
+            for row, n, deviation in zip(terms, trials, deviations, strict=True)
+        }
+        resampling = Resampling(rows, 60)
+        found = resampling.difference(
+            [(sign, row) for row, sign in terms.items()], "perplexity"
+        )
+        covered["difference"] += found.low <= 0 <= found.high
+        found = resampling.difference([(1, "base")], "perplexity")
+        covered["row"] += found.low <= np.e <= found.high
+    for times in covered.values():
+        assert 0.93 <= times / experiments <= 0.975
