@@ -277,15 +277,15 @@ def test_the_time_of_an_epoch_includes_the_work_of_its_last_batch(monkeypatch):
     monkeypatch.setattr(time, "perf_counter", lambda: now[0])
 
     class Pending(float):
-        def __float__(self):  # The device takes a second.
-            now[0] += 1.0
+        def __float__(self):  # The device takes so many seconds.
+            now[0] += self.real
             return 100.0
 
     speed = TokensPerSecond()
     speed.set_params({"steps": 2})
     speed.on_epoch_begin(0)
-    for batch in range(2):
-        speed.on_train_batch_end(batch, {"words": Pending(1)})
+    for batch, seconds in enumerate((5, 1)):  # waits for the last one only
+        speed.on_train_batch_end(batch, {"words": Pending(seconds)})
     logs = {"words": 100.0}
     speed.on_epoch_end(0, logs)
     assert logs["tokens_per_second"] == 100.0
