@@ -152,7 +152,8 @@ class Sampling(IndependentSampler):
         threshold = ops.cast(numbers, cumulative.dtype)[..., None] * ops.max(
             cumulative, axis=-1, keepdims=True
         )
-        reached = ops.cast(cumulative > threshold, "int32")
+        # TensorFlow finds the maximum of floats alone on a GPU.
+        reached = ops.cast(cumulative > threshold, cumulative.dtype)
         return ops.cast(ops.argmax(reached, axis=-1), "int32")
 
 
