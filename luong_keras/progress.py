@@ -31,6 +31,10 @@ _SECONDS_A_DRAWING = 0.25  # on a terminal or in a notebook
 _NARROWEST = 40  # columns that a bar needs
 # Only one line is redrawn at a time: a step inside another one has no bar.
 _line_lock = threading.Lock()
+# The redirection of standard output, which calls of `no_output` share.
+_quiet = contextlib.ExitStack()
+_quiet_calls = 0
+_quiet_lock = threading.Lock()
 
 
 @contextlib.contextmanager
@@ -72,16 +76,29 @@ def progress_bar(what: str, total: int | None = None) -> Iterator[Advance]:
 def no_output() -> Iterator[None]:
     """Discard standard output and show no bars, as Keras does with verbose=0.
 
+    Python's standard output belongs to the process: calls in several threads
+    discard it until the last one ends.
+
     Example:
         >>> with no_output():
         ...     print("training")
     """
-    with contextlib.ExitStack() as stack:
-        null = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))
-        stack.enter_context(contextlib.redirect_stdout(null))
-        if _line_lock.acquire(blocking=False):
-            stack.callback(_line_lock.release)
+    global _quiet_calls
+    with _quiet_lock:
+        if not _quiet_calls:
+            null = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+            _quiet.enter_context(null)
+            _quiet.enter_context(contextlib.redirect_stdout(null))
+            if _line_lock.acquire(blocking=False):
+                _quiet.callback(_line_lock.release)
+        _quiet_calls += 1
+    try:
         yield
+    finally:
+        with _quiet_lock:
+            _quiet_calls -= 1
+            if not _quiet_calls:
+                _quiet.close()
 
 
 def output_bar(

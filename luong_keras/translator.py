@@ -44,9 +44,9 @@ from luong_keras.training.run_folder import RunFolder
 class Translator(TextTranslator):
     """A trained model, or several, with tokenizers and a search.
 
-    `translate`, `nbest`, `score`, `alignments` and `links` are inherited from
-    `TextTranslator`. `fit` trains a translator on sentence pairs, `from_run`
-    loads one from a run folder, and `export` writes it for a server.
+    `translate`, `translate_lines`, `nbest`, `score` and `links` are inherited
+    from `TextTranslator`. `fit` trains a translator on sentence pairs,
+    `from_run` loads one from a run folder, and `export` writes it for a server.
 
     Args:
         translation_model: The trained `TranslationModel`, or several with the
@@ -153,8 +153,9 @@ class Translator(TextTranslator):
                 `get_state` and `set_state` is saved with the run.
             train_only: Whether to omit the scores of the test pairs and the
                 export, until a call without it.
-            verbose: 0 prints nothing but warnings; `"auto"`, 1 and 2 print
-                the progress and the scores.
+            verbose: 0 prints nothing but warnings, and discards what other
+                threads print; `"auto"`, 1 and 2 print the progress and the
+                scores.
             **settings: Other settings: `epochs`, `batch_size`,
                 `learning_rate`, `units` and the like by the names of the
                 flags of `luong-keras train`, any other by its full name, as

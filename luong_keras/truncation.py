@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from luong_keras.tables import pluralize
@@ -143,20 +144,25 @@ class TruncatedPlaces:
             print(f"{what}: {self.message()}", file=sys.stderr)
 
     def warn(self, stacklevel: int) -> None:
-        """Warn once, if anything was cut.
+        """Warn once, or report to a `TruncationInParts`, if anything was cut.
 
         Args:
             stacklevel: 1 is the line that calls this method.
         """
-        if self.any:
+        collector = _collector.get()
+        if self.any and collector is not None:
+            collector.places.extend(self, collector.part)
+        elif self.any:
             warnings.warn(
                 TruncationWarning(self.message(0), self),
                 stacklevel=stacklevel + 1,
             )
 
 
-class TruncationInParts(warnings.catch_warnings):
-    """Context that collects the truncations of all parts for one warning.
+class TruncationInParts:
+    """Context that collects the truncations of all parts for one report.
+
+    Other threads still get their own warnings.
 
     Attributes:
         part: The places of the next part's lines in the whole; set it before
@@ -174,22 +180,20 @@ class TruncationInParts(warnings.catch_warnings):
     """
 
     def __init__(self) -> None:
-        super().__init__(record=False)
         self.part: Sequence[int] = range(sys.maxsize)
         self.places = TruncatedPlaces()
 
-    def __enter__(self) -> TruncationInParts:  # type: ignore[override]
-        super().__enter__()
-        warnings.simplefilter("always", TruncationWarning)
-        self._showwarning = warnings.showwarning
-        warnings.showwarning = self._collect
+    def __enter__(self) -> TruncationInParts:
+        self._token = _collector.set(self)
         return self
 
-    def _collect(self, message, *arguments, **keywords):
-        if isinstance(message, TruncationWarning):
-            self.places.extend(message.places, self.part)
-        else:
-            self._showwarning(message, *arguments, **keywords)
+    def __exit__(self, *error: object) -> None:
+        _collector.reset(self._token)
+
+
+_collector: ContextVar[TruncationInParts | None] = ContextVar(
+    "collector", default=None
+)
 
 
 def cut_pairs(scored: Iterable[Any]) -> TruncatedPlaces:

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from luong_keras import progress
-from luong_keras.progress import progress_bar, with_bar
+from luong_keras.progress import no_output, progress_bar, with_bar
 from tests.programs import run_program
 from tests.terminals import terminal
 
@@ -16,6 +16,18 @@ def test_discarded_output_may_have_any_character():
         "with no_output():\n    print(chr(215))"
     )
     run_program(program, LC_ALL="POSIX", PYTHONUTF8="0", LUONG_KERAS_LAZY="1")
+
+
+def test_output_returns_after_the_last_of_overlapping_calls(capsys):
+    first, second = no_output(), no_output()
+    for call in (first, second):
+        call.__enter__()
+        print("discarded")
+    first.__exit__(None, None, None)
+    print("discarded")
+    second.__exit__(None, None, None)
+    print("shown")
+    assert capsys.readouterr().out == "shown\n"
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])

@@ -1,5 +1,6 @@
 """Translation from text to text with a trained model."""
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Unpack
 
@@ -111,6 +112,7 @@ class TextTranslator(TranslationGraph):
             strategy,
             scorers,
         )
+        self._process = os.getpid()
         text = tf.TensorSpec([None], tf.string)
         self._line_search = LineSearch(self)
         self._score = tf.function(
@@ -189,6 +191,7 @@ class TextTranslator(TranslationGraph):
                 f"Received: n_best={options['n_best']!r}. Use `nbest` for "
                 "several."
             )
+        self._check_process()
         if names and self.decoding.search == "beam":
             # If a sentence chooses samples, draw only one.
             options = options | {"n_best": 1}
@@ -197,6 +200,14 @@ class TextTranslator(TranslationGraph):
             lines, options, cuts, advance, num_return_sequences=1
         )
         return in_order((place, best_text_of(s)) for place, s in sentences)
+
+    def _check_process(self):
+        if os.getpid() != self._process:
+            raise RuntimeError(
+                "Expected: a translator in the process that made it. Received: "
+                "a call after a fork, which TensorFlow's threads do not "
+                "survive. Make a translator in each process."
+            )
 
     def translate_lines(
         self, lines: Iterable[str], **options: Unpack[SearchSettings]
@@ -250,6 +261,7 @@ class TextTranslator(TranslationGraph):
             **options: As in `translate`, and `n_best`, the number of
                 translations to return; all that the search keeps by default.
         """
+        self._check_process()
         cuts = self._truncated_places()
         texts = text_column(lines, "lines")
         sentences = self._line_search.sentences(texts, options, cuts, advance)
@@ -286,6 +298,7 @@ class TextTranslator(TranslationGraph):
         advance: Advance | None = None,
     ) -> Iterator[tuple[int, ScoredTranslation]]:
         """Yield the place and the score of each pair, batch by batch."""
+        self._check_process()
 
         def score_pairs(places):
             texts = [[side[i] for i in places] for side in (sources, targets)]

@@ -69,7 +69,7 @@ class UnknownWords(tf.Module):
             f"{word}\t{translation}\n" for word, translation in words.items()
         )
         content = "".join(lines).encode()
-        self._asset = table_asset(self, "dictionary.tsv", content)
+        self._asset = table_asset("dictionary.tsv", content)
         return tf.lookup.StaticHashTable(
             tf.lookup.TextFileInitializer(
                 self._asset.asset_path,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import re
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from luong_keras.config.data import SentencePieceConfig
-from luong_keras.missing_package import missing_package, needs
+from luong_keras.missing_package import missing_package, needs, private_name
 from luong_keras.special_tokens import (
     BOS,
     BOS_ID,
@@ -50,10 +51,6 @@ class VocabularySizeError(ValueError):
 class SentencePieceTokenizer(Tokenizer):
     """A tokenizer of SentencePiece subwords.
 
-    Set random seeds before making a tokenizer: `tf.random.set_seed` (and thus
-    `keras.utils.set_random_seed`) clears TensorFlow's kernels, and with them
-    the loaded model.
-
     Args:
         model_file: A SentencePiece model in which `<pad>`, `<unk>`, `<s>`
             and `</s>` have the ids 0 to 3.
@@ -78,10 +75,9 @@ class SentencePieceTokenizer(Tokenizer):
 
     def __init__(self, model_file: str | Path, lowercase: bool = False) -> None:
         super().__init__(model_file, lowercase)
-        tokenizer_class = _import_tensorflow_text().SentencepieceTokenizer
         try:
-            self._to_ids = tokenizer_class(self._bytes, out_type=tf.int32)
-            self._to_pieces = tokenizer_class(self._bytes, out_type=tf.string)
+            self._to_ids = _load_model(self._bytes, tf.int32)
+            self._to_pieces = _load_model(self._bytes, tf.string)
             self._size = int(self._to_ids.vocab_size())
         except tf.errors.OpError as error:
             raise ValueError(
@@ -299,6 +295,39 @@ def _training_error(vocabulary_size: int, error: Exception) -> ValueError:
     if match:
         return VocabularySizeError(text, int(match[1] or match[2]))
     return ValueError(text)
+
+
+class _SharedModel(tf.saved_model.experimental.TrackableResource):
+    """A loaded model that lasts as long as the process.
+
+    A model without a name is deleted with the kernel that loaded it, and
+    `keras.utils.set_random_seed` and `clear_session` delete all kernels.
+    Tokenizers with equal files share a model.
+    """
+
+    def __init__(self, model: bytes) -> None:
+        super().__init__()
+        self._model = model
+        self.resource_handle  # noqa: B018 - loads the model
+
+    def _create_resource(self) -> tf.Tensor:
+        create = private_name(
+            "tensorflow_text.python.ops.sentencepiece_tokenizer."
+            "gen_sentencepiece_tokenizer.sentencepiece_op"
+        )
+        name = hashlib.sha256(self._model).hexdigest()
+        return create(model=self._model, shared_name=name)
+
+
+def _load_model(model: bytes, out_type: tf.DType) -> Any:
+    """Return tensorflow-text's tokenizer of a model."""
+    text = _import_tensorflow_text()
+    tokenizer = text.SentencepieceTokenizer(model, out_type=out_type)
+    private_name(
+        "tensorflow_text.SentencepieceTokenizer._model_resource", tokenizer
+    )
+    tokenizer._model_resource = _SharedModel(model)
+    return tokenizer
 
 
 def _import_tensorflow_text() -> Any:

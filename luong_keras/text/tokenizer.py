@@ -1,10 +1,14 @@
 """The base class of word and subword tokenizers."""
 
 import abc
+import atexit
+import functools
 import hashlib
 import json
+import os
+import shutil
 import tempfile
-import weakref
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Self
@@ -15,6 +19,7 @@ from luong_keras.text.threads import batches_of, map_in_threads
 from luong_keras.with_tensorflow import tf
 
 LINES_PER_CALL = 4096  # batched calls are many times as fast as single ones
+_asset_lock = threading.Lock()
 
 
 class Tokenizer(tf.Module, abc.ABC):
@@ -194,24 +199,37 @@ def clean_text(text: tf.Tensor, lowercase: bool) -> tf.Tensor:
     return tf.strings.lower(spaced, encoding="utf-8")
 
 
-def table_asset(
-    owner: object, name: str, content: bytes
-) -> tf.saved_model.Asset:
+def table_asset(name: str, content: bytes) -> tf.saved_model.Asset:
     """Write the file of a table, of which an export contains a copy.
 
-    TensorFlow shares tables by file name for the life of the process, so each
-    owner has a file of its own.
+    TensorFlow keeps tables for the life of the process, and shares those with
+    the same file name. The name therefore depends on the content, and the files
+    are removed when the process ends.
 
     Args:
-        owner: The owner of the table; the file is removed with it.
         name: The name of the file.
         content: The content of the file.
     """
-    folder = tempfile.TemporaryDirectory(prefix="luong_keras_words_")
-    weakref.finalize(owner, folder.cleanup)
-    file = Path(folder.name) / name
-    file.write_bytes(content)
+    process = os.getpid()
+    with _asset_lock:
+        folder = _asset_folder(process)
+        file = folder / hashlib.sha256(content).hexdigest() / name
+        if not file.exists():
+            file.parent.mkdir(exist_ok=True)
+            file.write_bytes(content)
     return tf.saved_model.Asset(str(file))
+
+
+@functools.cache
+def _asset_folder(process: int) -> Path:
+    folder = tempfile.mkdtemp(prefix="luong_keras_words_")
+
+    def remove() -> None:
+        if os.getpid() == process:  # not in a fork
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
+    return Path(folder)
 
 
 def vocabulary_of(tokenizer: Tokenizer) -> list[str]:

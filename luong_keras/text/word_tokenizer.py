@@ -59,7 +59,7 @@ class WordTokenizer(Tokenizer):
         self.pretokenized = bool(pretokenized)
         self._size = len(_read_vocabulary(self._bytes, vocabulary_file))
         name = Path(vocabulary_file).name
-        self._asset = table_asset(self, name, self._bytes)
+        self._asset = table_asset(name, self._bytes)
         index = tf.lookup.TextFileIndex
         self._ids = tf.lookup.StaticHashTable(
             tf.lookup.TextFileInitializer(

@@ -1,4 +1,5 @@
 import dataclasses
+import os
 
 import numpy as np
 import pytest
@@ -107,6 +108,20 @@ def test_empty_input_has_empty_output(translator):
     assert found["translations"].shape == (0, 4)
     assert found["scores"].shape == (0, 4)
     assert found["alignments"].shape[:2] == (0, 4)
+
+
+def test_calls_after_a_fork_are_refused(translator, monkeypatch):
+    forked = os.getpid() + 1
+    monkeypatch.setattr(os, "getpid", lambda: forked)
+    for call in (
+        lambda: translator.translate(["a"]),
+        lambda: list(translator.translate_lines(["a"])),
+        lambda: translator.nbest(["a"]),
+        lambda: translator.score(["a"], ["b"]),
+        lambda: translator.links(["a"], ["b"]),
+    ):
+        with pytest.raises(RuntimeError, match="in each process"):
+            call()
 
 
 def test_long_sentences_are_cut(translator):

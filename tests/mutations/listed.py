@@ -731,7 +731,7 @@ MUTATIONS = [
     Mutation(
         "a word table that reads the given file",
         "text/word_tokenizer.py",
-        "table_asset(self, name, self._bytes)",
+        "table_asset(name, self._bytes)",
         "tf.saved_model.Asset(str(vocabulary_file))",
         ("tests/text/test_vocabulary.py",),
         "reads_its_file",

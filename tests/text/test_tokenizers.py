@@ -1,9 +1,7 @@
 """Contract of both kinds of tokenizer, and their export."""
 
-import gc
 import json
 import shutil
-import warnings
 from pathlib import Path
 
 import keras
@@ -19,6 +17,7 @@ from luong_keras.text.sentencepiece_tokenizer import (
 )
 from luong_keras.text.tokenizer import clean_text
 from luong_keras.text.word_tokenizer import WordTokenizer
+from tests.programs import run_program
 
 LINES = [
     "The cat sat on the mat.",
@@ -61,11 +60,22 @@ SUBWORDS = {
 }
 
 
-# Made for each test, because setting a seed clears the kernels of TensorFlow,
-# and with them the resource of a SentencePiece model.
-@pytest.fixture(params=sorted(MAKERS))
+@pytest.fixture(params=sorted(MAKERS), scope="module")
 def tokenizer(request):
     return MAKERS[request.param]()
+
+
+@pytest.mark.parametrize(
+    "clear", [lambda: keras.utils.set_random_seed(1), keras.utils.clear_session]
+)
+def test_tokenizer_outlives_the_kernels(clear):
+    for make in MAKERS.values():
+        tokenizer = make()
+        encode = tf.function(tokenizer.encode)
+        before = encode(tf.constant(LINES)).to_list()
+        clear()
+        assert encode(tf.constant(LINES)).to_list() == before
+        assert tokenizer.encode(tf.constant(LINES)).to_list() == before
 
 
 def test_known_text_is_restored(tokenizer):
@@ -399,17 +409,25 @@ def test_exports_contain_tokenizers_and_their_files(tmp_path):
 
 
 @pytest.mark.slow
-def test_tokenizers_of_words_remove_their_file_without_a_warning():
-    tokenizer = WordTokenizer.from_words(["cat"])
-    file = Path(tokenizer._asset.asset_path.numpy().decode())
-    assert file.is_file()
-    gc.collect()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        del tokenizer
-        gc.collect()
-    assert not file.parent.exists()
-    assert not [w for w in caught if w.category is ResourceWarning]
+def test_the_file_of_a_word_table_lasts_as_long_as_its_process():
+    """Check that equal tables share it, and that a fork does not remove it."""
+    printed = run_program(
+        "import os, sys\n"
+        "from pathlib import Path\n"
+        "from luong_keras.text.word_tokenizer import WordTokenizer\n"
+        "files = {\n"
+        "    WordTokenizer.from_words(words)._asset.asset_path.numpy()\n"
+        "    for words in (['cat'], ['dog'], ['cat'])\n"
+        "}\n"
+        "if not (child := os.fork()):\n"
+        "    sys.exit()\n"
+        "os.waitpid(child, 0)\n"
+        "print(*(file.decode() for file in files), sep='\\n')\n"
+        "assert all(map(os.path.isfile, files))\n"
+    )
+    files = printed.split()
+    assert len(files) == 2
+    assert not any(Path(file).parent.parent.exists() for file in files)
 
 
 def test_load_refuses_damaged_folders(tmp_path):

@@ -277,7 +277,7 @@ def test_the_time_of_an_epoch_includes_the_work_of_its_last_batch(monkeypatch):
     monkeypatch.setattr(time, "perf_counter", lambda: now[0])
 
     class Pending(float):
-        def __float__(self):  # The device takes so many seconds.
+        def __float__(self):  # The seconds that the device takes.
             now[0] += self.real
             return 100.0
 
