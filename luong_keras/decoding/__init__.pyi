@@ -15,4 +15,8 @@ from .scorers import Prefix as Prefix
 from .scorers import Scorer as Scorer
 from .search import search as search
 from .strategy import DecodingStrategy as DecodingStrategy
+from .strategy import FinalHypotheses as FinalHypotheses
 from .strategy import Hypotheses as Hypotheses
+from .strategy import IndependentSampler as IndependentSampler
+from .strategy import StepOutput as StepOutput
+from .strategy import StepState as StepState

@@ -67,7 +67,13 @@ def beam_search(
         finished, at most K of the ranks are filled.
     """
     beam_size = check_integer("beam_size", beam_size)
-    strategy = Beam(beam_size, stack_size, stack_keeps, beam_sizes, stack_sizes)
+    strategy = Beam(
+        beam_size,
+        stack_size,
+        stack_keeps,
+        sizes=beam_sizes,
+        stack_sizes=stack_sizes,
+    )
     scorers = check_search(strategy, scorers)
     if prefix is None and prefix_lengths is not None:
         raise ValueError(

@@ -21,7 +21,7 @@ from luong_keras.decoding.top_words import (
     log_probabilities,
 )
 from luong_keras.ops.backends import take_last
-from luong_keras.ops.batch_compaction import column
+from luong_keras.ops.batch_compaction import number_or_tensor
 
 # Shifts and odd factors of the hash: with them, each bit of a number changes
 # each bit of the result with a probability of nearly one half.
@@ -74,10 +74,10 @@ class Sampling(IndependentSampler):
             temperature=temperature,
             top_p=top_p,
         )
-        self.temperature = column(temperature)
+        self.temperature = number_or_tensor(temperature)
         self.top_k = check_one_or_each("top_k", top_k, 0, "0 for all")
         check_numbers("at most 1", lambda numbers: numbers <= 1, top_p=top_p)
-        self.top_p = column(top_p)
+        self.top_p = number_or_tensor(top_p)
         seeds = 0 if seeds is None else seeds
         self.seeds = check_counts(
             "seeds",

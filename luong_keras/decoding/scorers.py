@@ -20,7 +20,7 @@ from luong_keras.decoding.argument_checks import (
     is_first,
 )
 from luong_keras.decoding.top_words import gather_beams
-from luong_keras.ops.batch_compaction import PerSentence, column
+from luong_keras.ops.batch_compaction import PerSentence, number_or_tensor
 
 
 class Scorer(PerSentence):
@@ -117,7 +117,7 @@ class LengthPenalty(Scorer):
             lambda numbers: numbers >= 0,
             exponent=exponent,
         )
-        self.exponent = column(exponent)
+        self.exponent = number_or_tensor(exponent)
         self.form = form
 
     @property
@@ -158,8 +158,8 @@ class CoveragePenalty(Scorer):
         check_numbers(
             "0 or more", lambda numbers: numbers >= 0, strength=strength
         )
-        self.strength = column(strength)
-        self.source_mask = column(source_mask)
+        self.strength = number_or_tensor(strength)
+        self.source_mask = number_or_tensor(source_mask)
 
     @property
     def reranks(self):

@@ -351,13 +351,13 @@ def write_rows(buffers, t, rows, indices=None):
     )
 
 
-def follow_backpointers(history, parent, lengths, ends, steps, pad_id):
+def follow_backpointers(history, last_slots, lengths, ends, steps, pad_id):
     """Return words (B, N, T) and weights (B, N, T, S) along the parents.
 
     Args:
         history: The words, the parents and the weights of all steps, (T, B,
             K, ...) each; without parents, each hypothesis stayed in its slot.
-        parent: (B, N) slot of each hypothesis when it had `lengths` words.
+        last_slots: (B, N) slot of each hypothesis when it had `lengths` words.
         lengths: (B, N) number of words.
         ends: (B, N) step that produced `</s>`, or -1.
         steps: Number of steps.
@@ -366,9 +366,9 @@ def follow_backpointers(history, parent, lengths, ends, steps, pad_id):
     words, *parents, weights = history
     size, batch, k = ops.shape(words)
     # slots[t]: the slot of the hypothesis when it had t words.
-    slots = ops.repeat(parent[None], size + 1, axis=0)
+    slots = ops.repeat(last_slots[None], size + 1, axis=0)
     if parents:
-        slots = _trace_slots(slots, parents[0], parent, lengths, steps)
+        slots = _trace_slots(slots, parents[0], last_slots, lengths, steps)
     slots = ops.transpose(slots, (1, 2, 0))
     # Take from (T, B, K) the slots and steps of each hypothesis.
     positions = ops.arange(size, dtype="int32")
@@ -385,8 +385,8 @@ def follow_backpointers(history, parent, lengths, ends, steps, pad_id):
     return ids, ops.where(has_weights[..., None], alignments, zero)
 
 
-def _trace_slots(slots, parents, last, lengths, steps):
-    """Fill `slots` (T + 1, B, N) with the slots that precede the `last`."""
+def _trace_slots(slots, parents, last_slots, lengths, steps):
+    """Fill `slots` (T + 1, B, N) with the slots that precede the last ones."""
 
     def body(t, slot, slots):
         (before,) = gather_beams([parents[t]], slot)
@@ -395,6 +395,6 @@ def _trace_slots(slots, parents, last, lengths, steps):
         return t - 1, slot, slots
 
     _, _, slots = ops.while_loop(
-        lambda t, *_: t >= 0, body, (steps - 1, last, slots)
+        lambda t, *_: t >= 0, body, (steps - 1, last_slots, slots)
     )
     return slots

@@ -56,8 +56,15 @@ SEARCH_OPTIONS = {
     # phrases that the translation must not contain, separated by tabs
     "forbidden": SearchOption(object, ""),
 }
-# The options of a beam. The older signatures have only these.
-BEAM_OPTIONS = tuple(SEARCH_OPTIONS)[:5]
+# The options of a beam, which are all that the older signatures have; the first
+# ones of `SEARCH_OPTIONS`.
+BEAM_OPTIONS = (
+    "beam_size",
+    "n_best",
+    "length_penalty",
+    "prefix",
+    "replace_unknown",
+)
 Option = Any  # one value, or one per line
 Lines = Iterable[str | bytes]
 

@@ -282,9 +282,9 @@ class SearchRunner:
             return Sampling(
                 min(size, decoding.stack_size or size),
                 decoding.temperature,
-                decoding.top_k,
-                decoding.top_p,
-                _sampling_seeds(text, decoding.seed),
+                top_k=decoding.top_k,
+                top_p=decoding.top_p,
+                seeds=_sampling_seeds(text, decoding.seed),
             )
         if size == 1 and decoding.stack_size in (None, 1):
             return Greedy()
@@ -339,10 +339,10 @@ class SearchRunner:
         return Sampling(
             tf.reduce_max(counts),
             tf.where(is_sampled, options["temperature"], 1.0),
-            options["top_k"],
-            options["top_p"],
-            _sampling_seeds(text, options["seed"]),
-            counts,
+            top_k=options["top_k"],
+            top_p=options["top_p"],
+            seeds=_sampling_seeds(text, options["seed"]),
+            counts=counts,
         )
 
 

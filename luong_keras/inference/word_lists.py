@@ -14,11 +14,11 @@ from luong_keras.text.tokenizer import (
 )
 from luong_keras.with_tensorflow import tf
 
-# A shortlist has at least this many first words of the vocabulary, and at most
-# this many translations, the most probable ones, per source word.
-MIN_FREQUENT_WORDS = 256
+MIN_FREQUENT_WORDS = (
+    256  # the least first words of the vocabulary in a shortlist
+)
+MAX_TRANSLATIONS = 32  # the most probable ones of a source word
 _BYTE = re.compile("<0x[0-9A-F]{2}>")
-MAX_TRANSLATIONS = 32
 
 
 class UnknownWords(tf.Module):
@@ -158,7 +158,6 @@ class Shortlist(tf.Module):
             read_lexicon(str(decoding.shortlist)),
             vocabulary_of(source_tokenizer),
             {word: i for i, word in enumerate(target_words)},
-            MAX_TRANSLATIONS,
         )
         if not any(rows):
             raise ValueError(
@@ -171,14 +170,14 @@ class Shortlist(tf.Module):
         self._table = tf.Variable(table, trainable=False, name="shortlist")
 
     @staticmethod
-    def _translation_rows(lexicon, sources, targets, maximum):
+    def _translation_rows(lexicon, sources, targets):
         """Return the ids that translate each source id."""
         return [
             [
                 targets[word]
                 for word in lexicon.get(source, ())
                 if word in targets
-            ][:maximum]
+            ][:MAX_TRANSLATIONS]
             for source in sources
         ]
 

@@ -130,11 +130,7 @@ def check_states(name, states, widths, rows):
 
 def depends_on_step(attention):
     """Test whether attention depends on the decoder step, as local-m does."""
-    return (
-        attention is not None
-        and attention.uses_position
-        and getattr(attention, "alignment", None) != "predictive"
-    )
+    return attention is not None and attention.uses_position
 
 
 def check_single_step(query):

@@ -4,11 +4,11 @@ import keras
 
 from luong_keras.config.checks import check_integers
 from luong_keras.layers.argument_checks import check_floats, check_same_batch
-from luong_keras.layers.checked_layer import NumberedLayer, fresh_initializer
+from luong_keras.layers.checked_layer import VersionedLayer, fresh_initializer
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
-class Bridge(NumberedLayer):
+class Bridge(VersionedLayer):
     """Learned initial states of the decoder: tanh(W s + b) for each state.
 
     The paper passes the last states on unchanged, which requires equal

@@ -132,7 +132,7 @@ FOREIGN = {
     "encoder_outputs": "It is called `memory`.",
     "num_hidden": "It is called `units`.",
 }
-FORMAT = 2
+WEIGHTS_FORMAT = 2  # increased when the saved weights change
 
 
 class CheckedLayer(keras.layers.Layer):
@@ -374,24 +374,25 @@ def _as_dense_spec(x):
     return x
 
 
-class NumberedLayer(CheckedLayer):
-    """Layer whose part of a weights file has the number of its format.
+class VersionedLayer(CheckedLayer):
+    """Layer whose saved weights carry the version of their format.
 
-    A file with another number, or without one, raises a `ValueError`.
+    A file of another version, or without one, raises a `ValueError`.
     """
 
     def save_own_variables(self, store):
         super().save_own_variables(store)
-        store["format"] = FORMAT
+        store["format"] = WEIGHTS_FORMAT
 
     def load_own_variables(self, store):
         arrays = {name: store[name] for name in [*store.keys()]}
         version = int(arrays.pop("format")[()]) if "format" in arrays else 1
-        if version != FORMAT:
+        if version != WEIGHTS_FORMAT:
             raise ValueError(
                 f"`{type(self).__name__}` {self.name!r} reads weights of "
-                f"format {FORMAT}. Received: a file of format {version}, of "
-                "another version of luong_keras. Save the weights again with "
-                "this one, or read the file with the version that wrote it."
+                f"format {WEIGHTS_FORMAT}. Received: a file of format "
+                f"{version}, of another version of luong_keras. Save the "
+                "weights again with this one, or read the file with the "
+                "version that wrote it."
             )
         super().load_own_variables(arrays)

@@ -17,7 +17,7 @@ class Embedding(keras.layers.Embedding):
     Example:
 
     >>> import numpy as np
-    >>> from luong_keras.layers.embedding import Embedding
+    >>> from luong_keras.layers import Embedding
     >>> tuple(Embedding(9, 3)(np.ones((2, 5), "int32")).shape)
     (2, 5, 3)
     """

@@ -13,7 +13,7 @@ from luong_keras.layers.argument_checks import (
     check_mask,
     check_mask_names,
 )
-from luong_keras.layers.checked_layer import NumberedLayer
+from luong_keras.layers.checked_layer import VersionedLayer
 from luong_keras.layers.rnn.attention_rnn import (
     DROPOUT_STYLES,
     AttentionRNN,
@@ -31,7 +31,7 @@ _RECURRENCES = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
-class Encoder(NumberedLayer):
+class Encoder(VersionedLayer):
     """Recurrent layers that turn a padded sequence into memory and states.
 
     The stacked layers are `keras.layers.LSTM` or `GRU` (section 3 of Luong et
@@ -224,7 +224,7 @@ class Encoder(NumberedLayer):
     ):
         inner = [f"layer_{i}" for i in range(1, self.num_layers)]
         check_mask_names(dropout_masks, ["inputs", *inner, "outputs"])
-        check_floats("inputs", inputs, "(B, S, E)")
+        check_floats("inputs", inputs, "(B, S, F)")
         check_mask("mask", mask, "inputs", inputs)
         check_mask("inputs_mask", inputs_mask, "inputs", inputs)
 

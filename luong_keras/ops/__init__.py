@@ -1,1 +1,1 @@
-"""Pure functions on `keras.ops`: the mathematics, without weights."""
+"""Functions without weights: the mathematics, and what backends lack."""

@@ -23,7 +23,7 @@ class PerSentence:
     ...     per_sentence = ("maximum",)
     ...     def __init__(self, maximum):
     ...         self.maximum = maximum
-    >>> subset = Limits(column([5, 6, 7])).take([0, 2])
+    >>> subset = Limits(number_or_tensor([5, 6, 7])).take([0, 2])
     >>> ops.convert_to_numpy(subset.maximum).tolist()
     [5, 7]
     """
@@ -57,7 +57,7 @@ class PerSentence:
         return subset
 
 
-def column(value):
+def number_or_tensor(value):
     """Return None or a number unchanged, another value as a tensor."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -75,7 +75,7 @@ def take_rows(values, rows):
     def take_leaf(value):
         if isinstance(value, PerSentence):
             return value.take(rows)
-        value = column(value)
+        value = number_or_tensor(value)
         is_constant = value is None or isinstance(value, int | float)
         if is_constant or len(value.shape) == 0 or value.shape[0] == 1:
             return value

@@ -1,4 +1,4 @@
-"""Masks, the softmax that respects them, and indices in padded rows.
+"""Masks, their softmax, indices in padded rows, dtypes and shapes.
 
 A mask is boolean and True means "use". A sentence spans its first True to its
 last, whichever side is padded. A False between them is a hole: it keeps its

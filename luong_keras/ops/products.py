@@ -22,33 +22,33 @@ _LONG_SOURCE = 24
 _current = ContextVar("luong_keras_tape", default=None)
 
 
-def product(x, kernel, bias=None, view=None):
-    """Return x @ kernel in the kernel's dtype, plus bias in at least float32.
+def product(x, kernel, addend=None, view=None):
+    """Return x @ kernel in the kernel's dtype, plus addend in at least float32.
 
     Under a mixed policy the product is cheap and sums over time stay exact.
 
-    x (..., E), kernel (E, U) a tensor or a variable; bias (U,), or a summand
-    (..., U) of the step, or None. `view`, such as `ops.transpose`, maps the
+    x (..., E), kernel (E, U) a tensor or a variable; addend None, a bias (U,)
+    or a tensor (..., U) of the step. `view`, such as `ops.transpose`, maps the
     kernel to the matrix that multiplies x.
     """
     tape = _current.get()
     index = None if tape is None else tape.index(kernel)
     kernel = _apply_view(ops.convert_to_tensor(kernel), view)
     if index is None:
-        return _product(x, kernel, bias)
-    indices, dtype, summand, other_bias = [index], kernel.dtype, None, None
-    if tape.index(bias) is not None:
-        indices.append(tape.index(bias))
-    elif bias is not None and (
-        tuple(bias.shape) == (*x.shape[:-1], kernel.shape[-1])
+        return _product(x, kernel, addend)
+    indices, dtype, summand, plain_addend = [index], kernel.dtype, None, None
+    if tape.index(addend) is not None:
+        indices.append(tape.index(addend))
+    elif addend is not None and (
+        tuple(addend.shape) == (*x.shape[:-1], kernel.shape[-1])
     ):
-        summand = masking.upcast(bias)
+        summand = masking.upcast(addend)
     else:
-        other_bias = bias
+        plain_addend = addend
     value = tape.apply(
         lambda: _Dense(tape, indices, dtype, view), x, summand=summand
     )
-    return _add_bias(value, other_bias)
+    return _add_bias(value, plain_addend)
 
 
 def dots(x, rows):

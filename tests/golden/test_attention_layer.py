@@ -73,7 +73,7 @@ class Calls:
         self.mask = positions < arrays["src_len"][:, None]
         self.position = {}
         attention = attention_of(meta, dtype)
-        if attention.uses_position:
+        if isinstance(attention, LocalAttention):
             self.position = {"position": arrays["t"].astype("int32")}
         self.cell = InputFeedingLSTMCell(
             units, attention=attention, use_bias=False, dtype=dtype
@@ -132,7 +132,7 @@ def test_attention_layer_matches_the_authors(case, dtype, compare, float64):
     check.check("context", np.swapaxes(to_numpy(context), 0, 1))
     vectors, _ = calls.attentional_vectors()
     check.check("h_tilde", np.swapaxes(to_numpy(vectors), 0, 1))
-    if attention.uses_position:
+    if isinstance(attention, LocalAttention):
         check_window(check, calls, weights, meta)
     check_gradients(check, calls)
 

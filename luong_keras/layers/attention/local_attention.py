@@ -88,8 +88,6 @@ class LocalAttention(LuongAttention):
         Luong, Pham and Manning (2015), section 3.2, eq. 9 and 10.
     """
 
-    uses_position = True
-
     def __init__(
         self,
         alignment="predictive",
@@ -149,10 +147,10 @@ class LocalAttention(LuongAttention):
             # Rounded in mixed precision, these weights would move p_t by S
             # times the error of the sigmoid.
             units, options = query_shape[-1], {"autocast": False}
-            self.position_kernel = self._add_kernel(
+            self.position_kernel = self._add_attribute_weight(
                 "position_kernel", (units, units), **options
             )
-            self.position_vector = self._add_kernel(
+            self.position_vector = self._add_attribute_weight(
                 "position_vector", (units,), **options
             )
         super().build(query_shape, value_shape)
@@ -286,6 +284,11 @@ class LocalAttention(LuongAttention):
         context = ops.cast(context, value.dtype)
         first = positions[..., :1]
         return context, spread_windows(weights, first, source_length)
+
+    @property
+    def uses_position(self):
+        """True for monotonic alignment, which reads the decoder step."""
+        return self.alignment == "monotonic"
 
     def _step_position(self, query, position, query_mask=None):
         """Return the step, broadcastable to (B, T), or None for local-p."""

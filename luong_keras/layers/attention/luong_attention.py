@@ -152,7 +152,7 @@ class LuongAttention(CheckedLayer):
         self.check_build(query_shape, value_shape)
         self.score.owner = self
         self.score.build(
-            self._add_kernel, query_shape, value_shape or query_shape
+            self._add_attribute_weight, query_shape, value_shape or query_shape
         )
         if self.use_scale:
             self.scale = self.add_weight(
@@ -160,7 +160,7 @@ class LuongAttention(CheckedLayer):
             )
         self.built = True
 
-    def _add_kernel(self, name, shape, initializer=None, **options):
+    def _add_attribute_weight(self, name, shape, initializer=None, **options):
         if hasattr(self, name):
             raise ValueError(
                 "A weight of a score becomes an attribute of its layer, which "

@@ -47,7 +47,7 @@ class Score:
     >>> import numpy as np
     >>> from keras import ops
     >>> from luong_keras import LuongAttention
-    >>> from luong_keras.layers.attention.scores import Score
+    >>> from luong_keras.layers import Score
     >>> @keras.saving.register_keras_serializable("example")
     ... class Distance(Score):
     ...     def __call__(self, query, keys):

@@ -186,7 +186,7 @@ class AttentionRNN(CheckedLayer):
         memory, memory_mask, masks = pad_empty_memory(
             memory, memory_mask, masks
         )
-        sequence = cell_loops.Sequence(
+        sequence = cell_loops.CellSequence(
             inputs,
             memory,
             memory_mask,

@@ -11,7 +11,7 @@ from keras import ops
 from luong_keras.ops.scan import scan
 
 
-class Sequence(NamedTuple):
+class CellSequence(NamedTuple):
     """The sequence that a cell runs over.
 
     Attributes:
@@ -21,7 +21,7 @@ class Sequence(NamedTuple):
         states: List of (B, U), the cell's initial states.
         mask: Boolean (B, T) or None; False carries the states over.
         positions: (B, T) int step numbers from `step_numbers`, or None.
-        masks: Dict of dropout masks by name, (T or 1, B, ...).
+        dropout_masks: Dict of dropout masks by name, (T or 1, B, ...).
         with_alignments: Whether the caller needs the alignments.
         deferred: As in `ops.scan`.
     """
@@ -32,7 +32,7 @@ class Sequence(NamedTuple):
     states: list
     mask: Any
     positions: Any
-    masks: dict
+    dropout_masks: dict
     with_alignments: bool
     deferred: bool
 
@@ -46,10 +46,17 @@ def run(cell, sequence):
 
 
 def _attend_in_loop(cell, sequence, shared):
-    def step(shared, projected, states, position, masks):
-        weights, memory = shared
-        arguments = weights, projected, states, memory, sequence.memory_mask
-        new_states, _ = cell.step(*arguments, position, masks)
+    def step(shared, projected, states, position, dropout_masks):
+        weights, projected_memory = shared
+        new_states, _ = cell.step(
+            weights,
+            projected,
+            states,
+            projected_memory,
+            sequence.memory_mask,
+            position,
+            dropout_masks,
+        )
         return new_states
 
     output_indices = [len(sequence.states) - 1]
@@ -67,17 +74,17 @@ def _attend_in_loop(cell, sequence, shared):
             shared[1],
             sequence.memory_mask,
             sequence.positions,
-            _swap_time(sequence.masks.get("attention")),
+            _swap_time(sequence.dropout_masks.get("attention")),
         )
     return vectors, alignments, last_states
 
 
 def _attend_after_loop(cell, sequence, shared):
     """Run the recurrence, then attend for all steps at once."""
-    weights, memory = shared
+    weights, projected_memory = shared
 
-    def step(weights, projected, states, position, masks):
-        return cell.run_layers(weights, projected, states, masks)
+    def step(weights, projected, states, position, dropout_masks):
+        return cell.run_layers(weights, projected, states, dropout_masks)
 
     (top_states,), last_states = _run_loop(
         step, weights, sequence.states[:-1], [cell.top_index], cell, sequence
@@ -85,10 +92,10 @@ def _attend_after_loop(cell, sequence, shared):
     vectors, alignments = cell.attend(
         weights,
         top_states,
-        memory,
+        projected_memory,
         sequence.memory_mask,
         sequence.positions,
-        _swap_time(sequence.masks.get("attention")),
+        _swap_time(sequence.dropout_masks.get("attention")),
     )
     return vectors, alignments, [*last_states, vectors[:, -1]]
 
@@ -122,7 +129,7 @@ def _prepare_inputs(cell, sequence):
         The inputs' contribution to the gates (T, B, ...); the masks that all
         steps share; the other masks and the positions, one per step.
     """
-    masks = dict(sequence.masks)
+    masks = dict(sequence.dropout_masks)
     inputs = _swap_time(sequence.inputs)
     dropout_mask = masks.pop("inputs", None)
     if dropout_mask is not None:
