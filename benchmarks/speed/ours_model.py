@@ -33,8 +33,11 @@ from speed.keras_fit import (
 from speed.worker import Work
 
 
-def _losses_of_all_words(vectors, kernel, bias, *arguments):
-    return word_losses(product(vectors, kernel, bias), *arguments)
+def _losses_of_all_words(
+    vectors, kernel, bias, targets, label_smoothing, pad_id, training
+):
+    logits = product(vectors, kernel, bias)
+    return word_losses(logits, targets, label_smoothing, pad_id)
 
 
 def translation_model(

@@ -15,7 +15,6 @@ from luong_keras.ops.cross_entropy import (
     real_ids,
     sampled_word_losses,
     without_padding,
-    word_losses,
 )
 from luong_keras.ops.masking import shapes_compatible
 from luong_keras.ops.products import product
@@ -171,15 +170,12 @@ class OutputProjection(CheckedLayer):
         """Return the loss and hit of each target word, without the logits.
 
         vectors (B, T, U), targets (B, T) ids; returns losses -log p (eq. 4)
-        and hits, both (B, T) and 0 at padding. With `training` the gradients
-        are computed together with the losses, chunk by chunk of real words,
-        so that the logits are never all held at once.
+        and hits, both (B, T) and 0 at padding. They are computed chunk by chunk
+        of real words, with `training` together with the gradients, so that the
+        logits are never all held at once.
         """
         check_fraction(label_smoothing=label_smoothing)
         _check_targets(vectors, targets)
-        if not training:
-            logits = self.call(vectors)
-            return word_losses(logits, targets, label_smoothing, pad_id)
         (*inner_kernels, kernel), bias = self.loop_weights()
         vectors = ops.reshape(vectors, (-1, vectors.shape[-1]))
         for inner_kernel in inner_kernels:
@@ -191,6 +187,7 @@ class OutputProjection(CheckedLayer):
             ops.reshape(targets, (-1,)),
             label_smoothing,
             pad_id,
+            bool(training),
         )
         return tuple(ops.reshape(x, ops.shape(targets)) for x in results)
 

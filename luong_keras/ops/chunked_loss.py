@@ -36,12 +36,19 @@ _PARALLEL_CHUNKS = 2
 
 
 def chunked_word_losses(
-    vectors, kernel, bias, targets, label_smoothing=0.0, pad_id=0
+    vectors,
+    kernel,
+    bias,
+    targets,
+    label_smoothing=0.0,
+    pad_id=0,
+    training=True,
 ):
     """Return the losses and hits of words, (N,) each, 0 at padding.
 
     vectors (N, U), kernel (U, V), bias (V,) or None, targets (N,) ids. The
-    result equals `cross_entropy.word_losses` of the logits.
+    result equals `cross_entropy.word_losses` of the logits. Without `training`
+    the gradients are computed only if they are needed, in a second pass.
     """
     arguments = [vectors, kernel] if bias is None else [vectors, kernel, bias]
     words = _Words(
@@ -50,7 +57,7 @@ def chunked_word_losses(
         label_smoothing,
         pad_id,
     )
-    ones = ops.ones_like(targets, dtype=words.dtype)
+    ones = ops.ones_like(targets, dtype=words.dtype) if training else None
     losses, hits, *unit_gradients = words.run(ones)
 
     def gradients(upstream):
@@ -68,6 +75,8 @@ def chunked_word_losses(
             largest = ops.maximum(ops.abs(lowest), ops.abs(highest))
             return [d * largest for d in words.run(weights / largest)[2:]]
 
+        if not training:
+            return weighted_gradients()
         return ops.cond(
             lowest == highest,
             lambda: [d * lowest for d in unit_gradients],
@@ -97,7 +106,9 @@ class _Words:
     def _cut_chunks(self, num_real):
         """Set the number of chunks and the number of words per chunk."""
         max_logits = _MAX_LOGITS_ON_GPU if has_gpu() else _MAX_LOGITS
-        limit = max(max_logits // self.vocabulary_size, 1)
+        # A chunk also adds to the kernel's gradient, (U, V).
+        width = self.kernel.shape[0]
+        limit = max(max_logits // self.vocabulary_size, width // 8, 1)
         self.parallel_chunks = 1
         if backend.backend() == "tensorflow":
             if not has_gpu():
@@ -148,8 +159,8 @@ class _Words:
     def run(self, weights):
         """Return losses, hits and the gradients of the weighted loss sum.
 
-        weights (N,). Losses and hits are (N,); the gradients are those of
-        vectors, kernel and bias, if any.
+        weights (N,), or None for no gradients. Losses and hits are (N,); the
+        gradients are those of vectors, kernel and bias, if any.
         """
         losses, hits, *gradients = (
             functools.reduce(operator.add, parts)
@@ -170,22 +181,21 @@ class _Words:
         """Return the results of one worker's chunks; zeros for other words."""
         # One more row takes the results of padding.
         rows = self.num_words + 1
-        width = self.vectors.shape[-1]
-        zeros = [
-            ops.zeros((rows,), dtype=self.dtype),
-            ops.zeros((rows,), dtype=self.dtype),
-            ops.zeros((rows, width), dtype=self.dtype),
-        ]
+        shapes = [(rows,), (rows,)]
+        if weights is not None:
+            shapes.append((rows, self.vectors.shape[-1]))
+        zeros = [ops.zeros(shape, dtype=self.dtype) for shape in shapes]
+        count = len(zeros)
 
         def body(step, *results):
             rows = self._chunk_rows(step * self.parallel_chunks + worker)
             by_word, sums = self._compute_chunk(rows, weights)
             return (
                 step + 1,
-                *_scatter_results(results[:3], rows, by_word),
+                *_scatter_results(results[:count], rows, by_word),
                 *(
                     old + new
-                    for old, new in zip(results[3:], sums, strict=True)
+                    for old, new in zip(results[count:], sums, strict=True)
                 ),
             )
 
@@ -199,19 +209,22 @@ class _Words:
             *_scatter_results(zeros, rows, by_word),
             *sums,
         )
-        return [*(x[: self.num_words] for x in results[:3]), *results[3:]]
+        by_word, sums = results[:count], results[count:]
+        return [*(x[: self.num_words] for x in by_word), *sums]
 
     def _compute_chunk(self, rows, weights):
         """Return the results per word, and the results summed over words."""
         last = self.num_words - 1
         index = ops.minimum(rows, last)
-        is_word = ops.logical_and(rows <= last, ops.take(self.is_real, index))
-        weights = ops.where(is_word, ops.take(weights, index), 0.0)
         vectors = ops.take(self.vectors, index, axis=0)
         logits = product(vectors, self.kernel, self.bias)
         losses, hits, d_logits = losses_and_gradients(
             logits, ops.take(self.targets, index), self.label_smoothing
         )
+        if weights is None:
+            return [losses, hits], []
+        is_word = ops.logical_and(rows <= last, ops.take(self.is_real, index))
+        weights = ops.where(is_word, ops.take(weights, index), 0.0)
         # The weights multiply the narrow operand of each product.
         if self.scale is not None:
             d_logits = d_logits * self.scale

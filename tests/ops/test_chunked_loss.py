@@ -9,6 +9,7 @@ from keras import ops
 
 import luong_keras as lk
 from luong_keras.ops import chunked_loss
+from luong_keras.ops.cross_entropy import word_losses
 from tests.layer_checks import (
     assert_all_close,
     few_at_first,
@@ -38,11 +39,16 @@ def compare(monkeypatch, rows, by_word, smoothing=0.1, targets=TARGETS, **kw):
     vectors = random(*targets.shape, UNITS)
     vectors = keras.Variable(vectors, dtype="float64")
 
-    def evaluate(training):
+    def evaluate(training=None):
         def loss():
-            losses, hits = projection.word_losses(
-                vectors + 0, targets, smoothing, training=training
-            )
+            if training is None:
+                losses, hits = word_losses(
+                    projection(vectors + 0), targets, smoothing
+                )
+            else:
+                losses, hits = projection.word_losses(
+                    vectors + 0, targets, smoothing, training=training
+                )
             return weighted_sum(losses, by_word) + weighted_sum(
                 hits, np.arange(1.0 * targets.size).reshape(targets.shape)
             )
@@ -51,10 +57,11 @@ def compare(monkeypatch, rows, by_word, smoothing=0.1, targets=TARGETS, **kw):
             loss, [vectors, *projection.trainable_variables]
         )
 
-    chunked, gradients = evaluate(True)
-    whole, expected = evaluate(False)
-    np.testing.assert_allclose(chunked, whole, **TIGHT)
-    assert_all_close(gradients, expected, **TIGHT)
+    whole, expected = evaluate()
+    for training in (True, False):
+        chunked, gradients = evaluate(training)
+        np.testing.assert_allclose(chunked, whole, **TIGHT)
+        assert_all_close(gradients, expected, **TIGHT)
 
 
 @pytest.mark.slow_after_first
@@ -172,7 +179,8 @@ def test_gpu_computes_one_chunk_at_a_time(monkeypatch, gpu, count):
     assert sizes == [-(-words // count), words // count][:count]
 
 
-def test_logits_are_never_computed_for_all_words(monkeypatch):
+@pytest.mark.parametrize("training", [True, False])
+def test_logits_are_never_computed_for_all_words(monkeypatch, training):
     largest = []
     original = chunked_loss.losses_and_gradients
 
@@ -185,7 +193,7 @@ def test_logits_are_never_computed_for_all_words(monkeypatch):
     projection = lk.OutputProjection(VOCABULARY)
     projection.build((None, None, UNITS))
     losses, _ = projection.word_losses(
-        random(3, 5, UNITS).astype("float32"), TARGETS, training=True
+        random(3, 5, UNITS).astype("float32"), TARGETS, training=training
     )
     assert np.isfinite(ops.convert_to_numpy(losses)).all()
     # On JAX one trace serves all chunks but the first. TensorFlow computes two
