@@ -23,6 +23,8 @@ from luong_keras.inference.search_options import (
 from luong_keras.inference.translation import (
     NBest,
     ScoredTranslation,
+    Translation,
+    best_of,
     best_text_of,
     in_order,
     scored_translation_of,
@@ -273,6 +275,27 @@ class TextTranslator(TranslationGraph):
         )
         cuts.warn(stacklevel=2)
         return results
+
+    def best_by_place(
+        self, lines: Iterable[str], advance: Advance | None = None
+    ) -> Iterator[tuple[int, Translation]]:
+        """Yield the place and the best translation of each line, by batches.
+
+        Unlike `nbest`, which returns all of them with their alignments at once.
+        """
+        self._check_process()
+        cuts = self._truncated_places()
+        sentences = self._line_search.sentences(
+            text_column(lines, "lines"),
+            {},
+            cuts,
+            advance,
+            num_return_sequences=1,
+        )
+        step = self.decoding.alignment_step
+        for place, sentence in sentences:
+            yield place, best_of(translations_of(sentence, step))
+        cuts.warn(stacklevel=2)
 
     def score(
         self,

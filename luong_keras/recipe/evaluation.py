@@ -1,5 +1,6 @@
 """Scores of a trained translator on test pairs."""
 
+import dataclasses
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -24,7 +25,7 @@ from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.inference.translation import (
     ScoredTranslation,
     Translation,
-    best_of,
+    in_order,
 )
 from luong_keras.inference.word_links import links_of_words
 from luong_keras.progress import progress_bar
@@ -33,6 +34,8 @@ from luong_keras.text.preprocessing import Preprocessor, preprocessor
 from luong_keras.truncation import TruncationInParts, cut_pairs
 
 Result = TypeVar("Result")
+# Alignments take more memory than all else.
+_NONE = np.zeros((0, 0))
 
 
 class Evaluation:
@@ -94,21 +97,30 @@ class Evaluation:
         """
         sources = [source for source, _ in pairs]
         results, translations = self.scores(sources, references)
-        scored = self.forced(pairs)
+        if not self.translator.translation_model.has_attention:
+            links = None
+        scored = self.forced(pairs, alignments=links is not None)
         results["perplexity"] = self.perplexity(scored)
-        if (
-            links is not None
-            and self.translator.translation_model.has_attention
-        ):
+        if links is not None:
             results["aer"] = self.alignment_error_rate(scored, pairs, links)
         return results, translations
 
     def translations(self, sources: Sequence[str]) -> list[Translation]:
-        """Return the best translation of each source."""
-        nbest_lists = with_progress(
-            self.translator.nbest, sources, what="translating"
-        )
-        return [best_of(nbest) for nbest in nbest_lists]
+        """Return the best translation of each source, without alignments."""
+
+        def translate(lines, advance):
+            found = self.translator.best_by_place(lines, advance)
+            return in_order(
+                (
+                    place,
+                    dataclasses.replace(
+                        best, alignments=_NONE, source_tokens=[], links=[]
+                    ),
+                )
+                for place, best in found
+            )
+
+        return with_progress(translate, sources, what="translating")
 
     def tokenized(
         self, found: Sequence[Translation], references: References
@@ -126,15 +138,27 @@ class Evaluation:
         )
 
     def forced(
-        self, pairs: Sequence[tuple[str, str]]
+        self, pairs: Sequence[tuple[str, str]], alignments: bool = True
     ) -> list[ScoredTranslation]:
-        """Score the references with the translator by forced decoding."""
+        """Score the references by forced decoding.
+
+        Args:
+            pairs: Sentence pairs.
+            alignments: Whether the results keep their alignments.
+        """
+
+        def score(sources, targets, advance):
+            found = self.translator.scored_by_place(sources, targets, advance)
+            if alignments:
+                return in_order(found)
+            return in_order(
+                (place, dataclasses.replace(scored, alignments=_NONE))
+                for place, scored in found
+            )
+
         sources, targets = zip(*pairs, strict=True)
         return with_progress(
-            self.translator.score,
-            sources,
-            targets,
-            what="scoring the references",
+            score, sources, targets, what="scoring the references"
         )
 
     def perplexity(self, scored: Sequence[ScoredTranslation]) -> float:

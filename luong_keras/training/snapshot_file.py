@@ -66,8 +66,12 @@ def previous_path(path: str | os.PathLike[str]) -> Path:
 def _keep_previous(path: Path) -> Iterator[None]:
     """Keep the old file as `previous_path`, unless it is damaged."""
     try:
-        read_arrays(path)
+        with _opened(path) as file:
+            # It reads a megabyte at a time: the arrays may be many gigabytes.
+            is_damaged = file.testzip() is not None
     except (FileNotFoundError, ValueError):
+        is_damaged = True
+    if is_damaged:
         yield
         return
     link = path.with_name(f".second-{path.name}")
@@ -101,22 +105,16 @@ def read_arrays(
         ValueError: If the file is damaged, a link, or of another format
             version.
     """
-    no_link(path)
-    try:
-        with open(path, "rb") as raw, zipfile.ZipFile(raw) as file:
-            # Only a member that is read whole has its CRC-32 checked.
-            arrays = {
-                name.removesuffix(".npy"): _decode_array(file.read(name))
-                for name in file.namelist()
-            }
+    with _opened(path) as file:
+        # Only a member that is read whole has its CRC-32 checked.
+        arrays = {
+            name.removesuffix(".npy"): _decode_array(file.read(name))
+            for name in file.namelist()
+        }
         header = json.loads(arrays.pop(_HEADER).tobytes())
         version = header["format_version"]
         # Earlier versions did not write the names.
         names = header.pop("arrays", sorted(arrays))
-    except FileNotFoundError:
-        raise
-    except _UNREADABLE as error:
-        raise _damaged_error(path, error) from error
     if version != FORMAT_VERSION:
         raise ValueError(
             f"Expected a snapshot of format version {FORMAT_VERSION}. "
@@ -127,6 +125,19 @@ def read_arrays(
     if names != sorted(arrays):
         raise _damaged_error(path, "arrays are missing")
     return header, arrays
+
+
+@contextlib.contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[zipfile.ZipFile]:
+    """Open a snapshot, and report each error of the block as a damaged file."""
+    no_link(path)
+    try:
+        with open(path, "rb") as raw, zipfile.ZipFile(raw) as file:
+            yield file
+    except FileNotFoundError:
+        raise
+    except _UNREADABLE as error:
+        raise _damaged_error(path, error) from error
 
 
 # Errors of NumPy, zipfile and json for truncated or overwritten files.

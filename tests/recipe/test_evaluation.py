@@ -90,6 +90,9 @@ def test_all_lines_are_translated_in_one_call(translator):
     found = evaluation.translations(Lines(LINES))
     assert lengths == [len(LINES)]
     assert [best.text for best in found] == translator.translate(LINES)
+    # A test set of documents has no room for the alignments.
+    found += evaluation.forced([(x, x) for x in LINES], alignments=False)
+    assert all(result.alignments.size == 0 for result in found)
 
 
 @pytest.mark.slow_after_first

@@ -29,20 +29,20 @@ class Answers:
         self.translations, self.scores = translations, scores
         self.inputs = []
 
-    def nbest(self, sources, advance):
+    def best_by_place(self, sources, advance):
         self.inputs.append(list(sources))
-        second = Translation("worse", -9.0, ["worse"], [], np.eye(1), [])
-        return [
-            [Translation(text, 0.0, words.split(), [], np.eye(1), []), second]
-            for text, words in self.translations
-        ]
+        for place, (text, words) in enumerate(self.translations):
+            yield (
+                place,
+                Translation(text, 0.0, words.split(), [], np.eye(1), []),
+            )
 
     def join(self, tokens):
         return [" ".join(words) for words in tokens]
 
-    def score(self, sources, targets, advance):
+    def scored_by_place(self, sources, targets, advance):
         self.inputs.append((list(sources), list(targets)))
-        return list(self.scores)
+        yield from enumerate(self.scores)
 
 
 def evaluation(translator, **data):
