@@ -31,7 +31,7 @@ class JaxTranslator(TranslationGraph):
         translation_model: The model in training.
         source_tokenizer: Tokenizer of the source language.
         target_tokenizer: Tokenizer of the target language.
-        decoding: The settings of the search; beam and shortlist are ignored.
+        decoding: The settings of the search; the beam is ignored.
         source_preprocessor: Preprocessor of the source text, or None.
         target_preprocessor: The same for the target text.
     """

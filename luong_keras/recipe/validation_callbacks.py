@@ -53,7 +53,9 @@ def validation_callbacks(
         )
         return callback, []
     decoding = with_absolute_word_lists(config, run).decoding
-    greedy = decoding.with_(search="beam", beam_size=1, stack_size=None)
+    greedy = decoding.with_(
+        search="beam", beam_size=1, stack_size=None, shortlist=None
+    )
     translator_class: type = JaxTranslator if devices.on_jax else TextTranslator
     translator = translator_class(
         translation_model, *tokenizers, greedy, *preprocessors(config.data)
