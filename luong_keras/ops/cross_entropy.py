@@ -93,7 +93,7 @@ def word_hits(logits, targets, pad_id=PAD_ID):
     # A maximum is several times cheaper than an argmax.
     target_logits = _target_logits(logits, real_ids(targets, pad_id))
     # Keras refuses the maximum of no words without an initial value.
-    hits = target_logits >= ops.max(logits, axis=-1, initial=-float("inf"))
+    hits = target_logits >= ops.max(logits, axis=-1, initial=_NEVER)
     return _zero_padding(ops.cast(hits, logits.dtype), targets, pad_id)
 
 
@@ -145,7 +145,8 @@ def nan_where_unknown(losses, targets, vocabulary_size):
     JAX reports no such index, and would read another logit.
     """
     is_known = ops.logical_and(targets >= 0, targets < vocabulary_size)
-    return ops.where(is_known, losses, float("nan"))
+    # TensorFlow's `enable_check_numerics` refuses a constant NaN.
+    return losses + 0.0 / ops.cast(is_known, losses.dtype)
 
 
 def _target_logits(logits, targets):

@@ -42,7 +42,7 @@ def _compute_capability() -> float | None:
     if backend.backend() == "tensorflow":
         import tensorflow as tf
 
-        for gpu in tf.config.list_physical_devices("GPU"):
+        for gpu in tf.config.get_visible_devices("GPU"):
             details = tf.config.experimental.get_device_details(gpu)
             major, minor = details.get("compute_capability", (8, 0))
             return major + minor / 10

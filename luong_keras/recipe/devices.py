@@ -155,7 +155,7 @@ def device_names(devices: Devices) -> list[str]:
     else:
         import tensorflow as tf
 
-        cards = tf.config.list_physical_devices("GPU")
+        cards = tf.config.get_visible_devices("GPU")
         kinds = [
             tf.config.experimental.get_device_details(card).get(
                 "device_name", "GPU"

@@ -4,9 +4,11 @@
 model and calls `luong_keras.fit`, and `score_and_export` ends the run.
 """
 
+import contextlib
 import os
+import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import keras
@@ -116,7 +118,6 @@ def run_recipe(
     run = RunFolder(no_pattern(run_dir))
     access = lock_folder(run.path) if devices.writes else no_output()
     with access, report_lost_processes(devices):
-        keras.utils.set_random_seed(config.training.seed)
         begins = devices.writes and not run.config.exists()
         if devices.writes:
             prepared = _prepare_run(config, run)
@@ -127,11 +128,12 @@ def run_recipe(
         config = prepared.config
         _print_batches(prepared.batches, devices)
         print_epochs(config, run)
-        translation_model = TranslationModel(
-            config.model,
-            config.training.label_smoothing,
-            config.training.sampled_softmax,
-        )
+        with _python_seed(config.training.seed):
+            translation_model = TranslationModel(
+                config.model,
+                config.training.label_smoothing,
+                config.training.sampled_softmax,
+            )
         load_initial_weights(translation_model, run)
         try:
             freeze(translation_model.model, config.training.frozen)
@@ -190,6 +192,17 @@ def _prepare_run(config: RunConfig, run: RunFolder) -> PreparedRun:
     run.write_config(config_to_dict(config))
     run.write_data(batches.fingerprint, corpus.fingerprint)
     return PreparedRun(config, datasets, tokenizers, batches)
+
+
+@contextlib.contextmanager
+def _python_seed(seed: int) -> Iterator[None]:
+    """Seed Python's generator, from which Keras draws seeds, and restore it."""
+    state = random.getstate()
+    random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(state)
 
 
 def _check_train_size(data: DataConfig) -> None:

@@ -207,6 +207,8 @@ def train(
         },
         # Without its compiler, JAX is too slow for training.
         jit_compile=devices.on_jax,
+        # The settings decide, not a global policy of the process.
+        auto_scale_loss=False,
     )
     stop = StopOnSignal(
         deadline=deadline, agree=devices.any if devices.world > 1 else None

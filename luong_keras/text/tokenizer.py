@@ -194,9 +194,12 @@ def clean_text(text: tf.Tensor, lowercase: bool) -> tf.Tensor:
     )
     if not lowercase:
         return text
-    # `tf.strings.lower` ends a string at its first NUL.
-    spaced = tf.strings.regex_replace(text, r"\x00", " ")
-    return tf.strings.lower(spaced, encoding="utf-8")
+    # `tf.strings.lower` ends a string at its first NUL, and has other rules for
+    # some letters in Turkish and Lithuanian locales.
+    text = tf.strings.regex_replace(text, r"\x00", " ")
+    for letter in "IİJĮÌÍĨ":
+        text = tf.strings.regex_replace(text, letter, letter.lower())
+    return tf.strings.lower(text, encoding="utf-8")
 
 
 def table_asset(name: str, content: bytes) -> tf.saved_model.Asset:

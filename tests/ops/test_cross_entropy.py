@@ -35,6 +35,18 @@ def test_extreme_logits_give_finite_losses_in_float32(dtype):
     np.testing.assert_allclose(losses, [[exact[0] - exact[2], 0]], rtol=1e-6)
 
 
+@pytest.mark.tensorflow
+def test_losses_pass_the_check_for_finite_numbers():
+    import tensorflow as tf
+
+    tf.debugging.enable_check_numerics()
+    try:
+        found = tf.function(word_losses)(np.zeros((2, 3, V), "f"), TARGETS)
+    finally:
+        tf.debugging.disable_check_numerics()
+    assert np.isfinite(found).all()
+
+
 def test_nan_at_padding_is_ignored():
     logits = random(1, 2, 4).astype("float32")
     logits[0, 1] = np.nan

@@ -67,7 +67,7 @@ def test_older_gpus_use_float16(machine, monkeypatch, capability, half):
 
         details = {"compute_capability": capability} if capability else {}
         monkeypatch.setattr(
-            tf.config, "list_physical_devices", lambda kind: ["GPU:0"]
+            tf.config, "get_visible_devices", lambda kind: ["GPU:0"]
         )
         monkeypatch.setattr(
             tf.config.experimental,

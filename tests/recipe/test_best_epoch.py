@@ -4,6 +4,7 @@ import dataclasses
 import json
 import random
 
+import keras
 import numpy as np
 import pytest
 
@@ -12,6 +13,7 @@ from luong_keras.evaluation import Metric
 from luong_keras.evaluation.metrics import registry
 from luong_keras.evaluation.plots import plot_alignment
 from luong_keras.inference.text_translator import TextTranslator
+from luong_keras.inference.translation import best_of
 from luong_keras.recipe import stages
 from luong_keras.recipe.stored_settings import run_config
 from luong_keras.report.page import write_page
@@ -84,8 +86,12 @@ def test_runs_end_without_a_word_to_plot(tmp_path, quick, monkeypatch, case):
             found = [[dataclasses.replace(best, **end)] for best, *_ in found]
         return found
 
+    def best_by_place(translator, lines, advance):
+        yield from enumerate(map(best_of, nbest(translator, lines)))
+
     original, is_empty = TextTranslator.nbest, case != "a word"
     monkeypatch.setattr(TextTranslator, "nbest", nbest)
+    monkeypatch.setattr(TextTranslator, "best_by_place", best_by_place)
     monkeypatch.setattr(stages, "plot_alignment", plot_alignment)
     folder = tmp_path / "run"
     Translator.fit(inflected(60), run_dir=folder, **TINY, epochs=1)
@@ -94,6 +100,21 @@ def test_runs_end_without_a_word_to_plot(tmp_path, quick, monkeypatch, case):
     assert (first == "") == is_empty
     assert (run.plots / "alignment.png").exists() != is_empty
     assert results(folder)["set"] == "test"
+
+
+def test_runs_and_the_rest_of_the_process_are_independent(tmp_path, quick):
+    random.seed(3)
+    expected = random.random()
+    random.seed(3)
+    keras.config.set_dtype_policy("mixed_float16")
+    try:
+        Translator.fit(inflected(60), run_dir=tmp_path, **TINY, epochs=1)
+    finally:
+        keras.config.set_dtype_policy("float32")
+    assert random.random() == expected
+    # The snapshot has no variables of a loss scale.
+    Translator.fit(inflected(60), run_dir=tmp_path, **TINY, epochs=2)
+    assert len(logs(tmp_path)) == 2
 
 
 def logs(folder):

@@ -447,6 +447,14 @@ def test_load_refuses_damaged_folders(tmp_path):
         load_tokenizer(tmp_path, "x")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("locale", ["tr_TR.UTF-8", "lt_LT.UTF-8"])
+def test_lower_case_does_not_depend_on_the_locale(locale):
+    test = f"{__file__}::test_lower_case_equals_pythons_except_in_unicode_14"
+    program = f"import pytest\nsys.exit(pytest.main(['-q', {test!r}]))"
+    assert "1 passed" in run_program(program, LC_ALL=locale, LANG=locale)
+
+
 def test_lower_case_equals_pythons_except_in_unicode_14():
     unknown = {0x2C2F, 0xA7C0, 0xA7D0, 0xA7D6, 0xA7D8, *range(0x10570, 0x10596)}
     texts = [chr(c) for c in (*range(1, 0xD800), *range(0xE000, 0x20000))]

@@ -6,6 +6,7 @@ search, only record their arguments.
 
 import collections
 import dataclasses
+import random
 import types
 
 import keras
@@ -744,7 +745,7 @@ def test_command_line_settings_reach_the_model(
     monkeypatch.setattr(
         recipe, "train", lambda *given, **_: arguments.extend(given)
     )
-    monkeypatch.setattr(keras.utils, "set_random_seed", seeds.append)
+    monkeypatch.setattr(random, "seed", seeds.append)
     command_line.run(command_line.parse(command))
     translation_model, (config, datasets, tokenizers, batches), run, *_ = (
         arguments
