@@ -1,6 +1,7 @@
 """Requests and results of the client, against values written by hand."""
 
 import json
+import time
 
 import numpy as np
 import pytest
@@ -273,13 +274,18 @@ def test_lines_are_encoded(connect):
         assert one.tolist() == other.tolist()
 
 
-def test_contract_is_requested_once(connect, model):
-    client = connect()
+def test_contract_is_requested_once_a_minute(connect, model, monkeypatch):
+    client, now = connect(), time.monotonic()
     assert model.contract_calls == 0
     client.translate(LINES)
     assert vars(client.contract()).items() >= LIMITS.items()
     client.translate(LINES)
     assert model.contract_calls == 1
+    model.limits["n_best"] = 2  # as of another version
+    monkeypatch.setattr(time, "monotonic", lambda: now + 62)
+    with pytest.raises(ValueError, match="`n_best` from 0 to 2"):
+        client.nbest(LINES, n_best=3)
+    assert client.contract().n_best == 2 and model.contract_calls == 3
 
 
 def test_a_contract_is_requested_again_after_an_error(connect, model):

@@ -30,6 +30,8 @@ _TRANSIENT_CODES = ("UNAVAILABLE", "RESOURCE_EXHAUSTED")
 # large, and a request that waited in a queue for the longest time allowed.
 _PERMANENT_ERRORS = ("larger than max", "timeout exceeded while waiting")
 _CONTRACT = f"contract {responses.CONTRACT}"
+# Another version of the model may have other limits.
+_CONTRACT_SECONDS = 60
 _NO_SIGNATURE = ("INVALID_ARGUMENT", "NOT_FOUND", "FAILED_PRECONDITION")
 
 
@@ -119,6 +121,7 @@ class _Client:
         self._connection: Any = None
         self._owner: Any = None
         self._closed, self._known_contract = False, cast(Any, None)
+        self._contract_end = 0.0
 
     @property
     def url(self) -> str:
@@ -239,7 +242,7 @@ class _Client:
         try:
             contract.check(request.columns)
         except ValueError:
-            self._known_contract = None  # The next call asks again.
+            self._contract_end = 0.0  # The next call asks again.
             raise
         return Batches(request, contract, self._batch_size, self._attempts)
 
@@ -285,7 +288,7 @@ class _Client:
                     )
                 batches.take(places, refusals, rows)
         except Exception as error:
-            self._known_contract = None  # The server may have another version.
+            self._contract_end = 0.0  # The server may have another version.
             batches.failure = batches.failure or error
 
     async def _agree_on_contract(
@@ -295,14 +298,14 @@ class _Client:
         # The wait for the answer to another call counts, too.
         deadline = deadline or time.monotonic() + self._timeout
         async with self._contract_lock:
-            contract = self._known_contract
-            if contract is None:
+            if time.monotonic() >= self._contract_end:
                 # The server ignores the text.
                 columns = {"text": np.array([""], object)}
-                contract = self._known_contract = await self._predict(
+                self._known_contract = await self._predict(
                     "contract", columns, [], responses.contract_of, deadline
                 )
-        return contract
+                self._contract_end = time.monotonic() + _CONTRACT_SECONDS
+            return self._known_contract
 
     async def _request_states(self) -> dict[int, str]:
         message, read = self._open_connection().status()
@@ -484,7 +487,10 @@ class TranslationClient(_Client):
         return self._mode.result(self._fetch(requests.encoding(lines)))
 
     def contract(self) -> responses.Contract:
-        """Return the limits of the server, asked for again after an error."""
+        """Return the limits of the server, at most a minute old.
+
+        The client asks for them again after an error, too.
+        """
         return self._mode.result(self._agree_on_contract())
 
     def status(self) -> dict[int, str]:
