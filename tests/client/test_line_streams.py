@@ -190,6 +190,34 @@ def test_errors_are_raised_after_the_lines_before_them(
     assert len(model.requests) <= 76 / 4 + 5
 
 
+@pytest.mark.parametrize("when", ["while requests wait", "before more lines"])
+def test_failed_streams_send_nothing_more(rest, model, when):
+    refused = threading.Event()
+
+    def refuse(signature, rows):
+        if rows[0]["text"] == "a":
+            refused.wait(0.5 if when == "while requests wait" else 0)
+            refused.set()
+            raise Refusal("INVALID_ARGUMENT", "no a")
+        raise Refusal("UNAVAILABLE", retry_after="1")
+
+    def lines():
+        yield from "ab"
+        while len(model.requests) < 2:
+            time.sleep(0.01)
+        if when == "before more lines":
+            refused.wait(30)
+            time.sleep(0.5)  # until the client has read the refusal
+        yield from "cdef"
+
+    model.answer = refuse
+    settings = {"batch_size": 1, "concurrency": 2}
+    with TranslationClient(rest.url, **settings) as client:
+        assert "no a" in str(until_error(client, lines())[1])
+        time.sleep(0.2)
+        assert sorted(model.texts) == [["a"], ["b"]]
+
+
 def test_finished_lines_precede_the_error_of_a_lost_server(rest, model):
     def refuse_d(signature, rows):
         if rows[0]["text"] == "d":

@@ -31,6 +31,7 @@ class Batches:
     ) -> None:
         self.request, self.contract = request, contract
         self.failure: BaseException | None = None
+        self.following: Batches | None = None
         self._attempts = attempts
         self._results: list[Any] = [None] * len(request)
         self._too_long: list[int] = []
@@ -45,6 +46,12 @@ class Batches:
         with suppress(IndexError):  # No batch is left.
             while self.failure is None:
                 yield self.waiting.popleft()
+
+    def fail(self, error: BaseException) -> None:
+        """Send no more batches, nor those of the following lines."""
+        self.failure = self.failure or error
+        if self.following:
+            self.following.fail(error)
 
     def take(self, places: np.ndarray, attempt: int, rows: Any) -> None:
         """Store the results of a request, and queue refused rows again."""

@@ -214,6 +214,10 @@ class _Client:
                         # The contract; the lines before have translations.
                         failure = error
                         break
+                    if sent:  # one part at most
+                        sent[0][0].following = batches
+                        if sent[0][0].failure:
+                            break
                     work = self._mode.start(
                         self._send_batches(batches, None, slots)
                     )
@@ -231,7 +235,7 @@ class _Client:
                 raise failure
         finally:
             for batches, _ in sent:
-                batches.failure = GeneratorExit()
+                batches.fail(GeneratorExit())
             await self._mode.stop([work for _, work in sent])
             places.warn(stacklevel=2 if self._mode.is_async else 4)
 
@@ -260,7 +264,7 @@ class _Client:
             for worker in workers:
                 await self._mode.join(worker)
         except BaseException as error:  # Including Ctrl-C.
-            batches.failure = error
+            batches.fail(error)
             await self._mode.stop(workers)
             raise
 
@@ -269,27 +273,26 @@ class _Client:
     ) -> None:
         """Send one request after another."""
         request = batches.request
-        outputs = responses.OUTPUTS[request.signature]
-        try:
-            for places, refusals in batches:
-                if refusals:
-                    seconds = _backoff_seconds(refusals)
-                    if deadline is not None:
-                        seconds = min(seconds, deadline - time.monotonic())
-                    await self._mode.sleep(max(seconds, 0))
-                columns = {
-                    name: column[places]
-                    for name, column in request.columns.items()
-                }
-                read = partial(responses.rows_of, len(places), request.read)
-                async with slots or nullcontext():
+        for places, refusals in batches:
+            if refusals:
+                seconds = _backoff_seconds(refusals)
+                if deadline is not None:
+                    seconds = min(seconds, deadline - time.monotonic())
+                await self._mode.sleep(max(seconds, 0))
+            columns = {
+                name: column[places] for name, column in request.columns.items()
+            }
+            read = partial(responses.rows_of, len(places), request.read)
+            async with slots or nullcontext():
+                try:
                     rows = await self._predict(
-                        request.signature, columns, outputs, read, deadline
+                        request.signature, columns, read, deadline, batches
                     )
-                batches.take(places, refusals, rows)
-        except Exception as error:
-            self._contract_end = 0.0  # The server may have another version.
-            batches.failure = batches.failure or error
+                    batches.take(places, refusals, rows)
+                except Exception as error:
+                    # The server may have another version.
+                    self._contract_end = 0.0
+                    batches.fail(error)
 
     async def _agree_on_contract(
         self, deadline: float | None = None
@@ -302,35 +305,38 @@ class _Client:
                 # The server ignores the text.
                 columns = {"text": np.array([""], object)}
                 self._known_contract = await self._predict(
-                    "contract", columns, [], responses.contract_of, deadline
+                    "contract", columns, responses.contract_of, deadline
                 )
                 self._contract_end = time.monotonic() + _CONTRACT_SECONDS
             return self._known_contract
 
     async def _request_states(self) -> dict[int, str]:
         message, read = self._open_connection().status()
-        return await self._send("the status", message, read)
+        return await self._send("the status", message, read, None)
 
     async def _predict(
-        self, signature: str, columns: Any, outputs: Any, read: Any, end: Any
+        self, signature: str, columns: Any, read: Any, *limits: Any
     ) -> Any:
         what = f"an answer of signature {signature!r}"
         if signature == "contract":
             what = _CONTRACT
+        outputs = responses.OUTPUTS.get(signature, ())
         connection = self._open_connection()
         message, arrays = connection.prediction(signature, columns, outputs)
         return await self._send(
-            what, message, lambda answer: read(arrays(answer)), end
+            what, message, lambda answer: read(arrays(answer)), *limits
         )
 
     async def _send(
-        self, what: str, message: Any, read: Any, deadline: float | None = None
+        self, what: str, message: Any, read: Any, end: Any, batches: Any = None
     ) -> Any:
         """Send a message, with retries, and read the response."""
         connection = self._open_connection()
-        end = deadline or time.monotonic() + self._timeout
+        end = end or time.monotonic() + self._timeout
 
         async def attempt() -> Any:
+            if batches and batches.failure:
+                raise RuntimeError("another request failed")
             remaining = end - time.monotonic()
             if remaining <= 0:
                 text = "no time is left"
