@@ -203,6 +203,24 @@ def test_closed_clients_refuse_calls(served, model):
     assert len(model.requests) == 1
 
 
+def test_a_connection_made_during_close_is_closed(rest, monkeypatch):
+    client, connecting = TranslationClient(rest.url), threading.Event()
+    connect, made = client._connect, []
+
+    def connect_slowly(is_async):
+        connecting.set()
+        time.sleep(0.3)
+        made.append(connect(is_async))
+        return made[0]
+
+    monkeypatch.setattr(client, "_connect", connect_slowly)
+    with ThreadPoolExecutor() as threads:
+        threads.submit(client.translate, ["a"])
+        connecting.wait(30)
+        client.close()
+    assert made[0]._client.is_closed
+
+
 def test_garbage_collection_closes_connections(rest, model):
     client = TranslationClient(rest.url)
     client.translate(["a"])

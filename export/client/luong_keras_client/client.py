@@ -143,21 +143,22 @@ class _Client:
     def _open_connection(self) -> Any:
         """Return the connection, which the first request makes."""
         owner = self._current_owner()
-        if self._closed:
-            raise RuntimeError(
-                "Expected: an open client. Received: one that was closed. "
-                "Create a new client, or make the call inside the "
-                "`with` block."
-            )
-        if self._connection and self._owner != owner:
-            is_forked = self._owner[0] != owner[0]
-            raise RuntimeError(
-                "Expected: a client in the process and the event loop that "
-                "used it first. Received: a call "
-                f"{'after a fork' if is_forked else 'in another event loop'}. "
-                f"Make a client in each {'process' if is_forked else 'loop'}."
-            )
         with self._connection_lock:
+            if self._closed:
+                raise RuntimeError(
+                    "Expected: an open client. Received: one that was closed. "
+                    "Create a new client, or make the call inside the "
+                    "`with` block."
+                )
+            if self._connection and self._owner != owner:
+                where, each = "in another event loop", "loop"
+                if self._owner[0] != owner[0]:
+                    where, each = "after a fork", "process"
+                raise RuntimeError(
+                    "Expected: a client in the process and the event loop that "
+                    f"used it first. Received: a call {where}. Make a client "
+                    f"in each {each}."
+                )
             try:
                 if not self._connection:
                     self._connection = self._connect(self._mode.is_async)
@@ -169,11 +170,12 @@ class _Client:
                     f"connections to {self.url}", message
                 ) from None
             self._owner = owner
-        return self._connection
+            return self._connection
 
     async def _disconnect(self) -> None:
-        connection, self._connection = self._connection, None
-        self._closed = True
+        with self._connection_lock:
+            connection, self._connection = self._connection, None
+            self._closed = True
         if connection and self._owner == self._current_owner():
             await connection.close()
 
@@ -331,7 +333,6 @@ class _Client:
         self, what: str, message: Any, read: Any, end: Any, batches: Any = None
     ) -> Any:
         """Send a message, with retries, and read the response."""
-        connection = self._open_connection()
         end = end or time.monotonic() + self._timeout
 
         async def attempt() -> Any:
@@ -342,6 +343,7 @@ class _Client:
                 text = "no time is left"
                 raise TranslationServerError(text, "DEADLINE_EXCEEDED")
             seconds = min(remaining, self._request_timeout or remaining)
+            connection = self._open_connection()
             answer = await connection.send(message, seconds)
             try:
                 return read(answer)
