@@ -112,6 +112,22 @@ def test_containers_have_minimal_privileges(compose, name):
     assert re.search(r":v?\d+\.\d+", service["image"])
 
 
+def test_one_token_cannot_exhaust_the_proxy(compose):
+    text = (EXPORT / "proxy" / "nginx.conf").read_text()
+    workers, body, response, connections = (
+        int(re.search(rf"{name} (\d+)m?;", text)[1])
+        for name in (
+            *("worker_processes", "client_max_body_size"),
+            *("proxy_max_temp_file_size", "limit_conn client_connections"),
+        )
+    )
+    proxy = compose["services"]["proxy"]
+    (disk,) = re.findall(r"/tmp:size=(\d+)m", proxy["tmpfs"][0])
+    assert connections * (body + response) <= int(disk)
+    # A reload doubles the workers.
+    assert 1 + 2 * workers <= proxy["deploy"]["resources"]["limits"]["pids"]
+
+
 def test_secrets_are_files_outside_the_repository(compose):
     volumes = compose["services"]["proxy"]["volumes"]
     assert "${SECRETS:-../secrets}:/run/secrets:ro" in volumes
