@@ -69,11 +69,7 @@ def export_saved_model(
         SavedModelError: If a check fails; no files are left then.
     """
     folder, limits = no_pattern(local_path(folder)), limits or ServingLimits()
-    if folder.exists():
-        raise FileExistsError(
-            f"Expected: a new folder for the SavedModel. Received: {folder}, "
-            "which exists. Choose another version number, or remove it."
-        )
+    _check_is_new(folder)
     with explain_disk_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
     _remove_unfinished(folder)
@@ -100,9 +96,18 @@ def export_saved_model(
             say or (lambda line: None),
         )
         sync_tree(model)
+        _check_is_new(folder)  # Another process may have written it meanwhile.
         os.replace(model, folder)
         sync(folder.parent)
     return folder
+
+
+def _check_is_new(folder: Path) -> None:
+    if folder.exists():
+        raise FileExistsError(
+            f"Expected: a new folder for the SavedModel. Received: {folder}, "
+            "which exists. Choose another version number, or remove it."
+        )
 
 
 def _remove_unfinished(folder: Path) -> None:

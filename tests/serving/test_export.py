@@ -169,12 +169,22 @@ def test_every_signature_has_a_warm_up_request(exported):
         }
 
 
-@pytest.mark.slow
-def test_existing_versions_are_not_overwritten(translator, exported):
-    before = sorted(path.name for path in exported.parent.iterdir())
+@pytest.mark.slow_after_first
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_existing_versions_are_not_overwritten(
+    translator, tmp_path, when, one_signature
+):
+    path = tmp_path / "1" / "saved_model.pb"
+
+    def write(line=""):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("theirs")
+
+    if when == "before":
+        write()
     with pytest.raises(FileExistsError, match="another version number"):
-        export_saved_model(translator, exported)
-    assert sorted(path.name for path in exported.parent.iterdir()) == before
+        export_saved_model(translator, path.parent, say=write)
+    assert list(tmp_path.rglob("*")) == [path.parent, path]
 
 
 def test_failed_export_leaves_no_files(
