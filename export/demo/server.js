@@ -85,7 +85,7 @@ async function predict(place, signature, row, parts, signal) {
   const found = answer.predictions?.[0];
   if (!parts.every((name) => found?.[name] !== undefined)) {
     throw new Error(
-      "This is no answer of a translator that speaks contract 2 or 3. Expected: " +
+      "This is no answer of a translator that speaks contract 3. Expected: " +
       `${parts.join(", ")}. Received: ${said}`,
     );
   }

@@ -312,7 +312,7 @@ def test_markup_is_shown_as_text(demo):
         (
             200,
             {"predictions": [{"translations": [""], "scores": [0]}]},
-            "contract 2",
+            "contract 3",
         ),
     ],
 )
