@@ -464,6 +464,7 @@ def test_other_contracts_are_refused(served, model, limits):
         [output_row(translation="A", score="low")],
         [output_row(translation="A", score=10**400)],
         [output_row(translation=["A"], score=0)],
+        [output_row(translation="A", score=0, truncated="no")],
         [output_row(translation="A", score=0, status="ODD")],
     ],
 )

@@ -40,8 +40,8 @@ _TYPES = {
     "source_tokens": object,
     "lengths": np.int32,
     "source_lengths": np.int32,
-    "truncated": bool,
-    "truncations": bool,
+    "truncated": np.int8,  # `bool` would read any text as True.
+    "truncations": np.int8,
 }
 _encode = np.frompyfunc(str.encode, 1, 1)
 
