@@ -56,7 +56,7 @@ DOCS = [
     "scipy",  # in a notebook
 ]
 # `luong-keras ask`.
-CLIENT = ["luong-keras-client>=0.2", "tyro>=1.0"]
+CLIENT = ["luong-keras-client>=0.3.0", "tyro>=1.0"]
 
 setup(
     name="luong-keras",

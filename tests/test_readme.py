@@ -136,9 +136,12 @@ def test_names_of_the_version_are_current(path, count):
     assert found == [luong_keras.__version__] * count
 
 
-def test_the_name_of_the_clients_wheel_is_current():
+def test_names_of_the_clients_version_are_current():
     settings = (ROOT / "export/client/pyproject.toml").read_text("utf-8")
     version = tomllib.loads(settings)["project"]["version"]
-    page = (ROOT / "docs/install.md").read_text("utf-8")
-    found = re.findall(r"luong_keras_client-(\d+\.\d+\.\d+)", page)
-    assert found == [version]
+    text = "".join(
+        (ROOT / path).read_text("utf-8")
+        for path in ("docs/install.md", "setup.py")
+    )
+    found = re.findall(r"luong.keras.client(?:-|>=)(\d+\.\d+\.\d+)", text)
+    assert found == [version] * 2
