@@ -57,7 +57,7 @@ def test_standard_input_is_checked_like_a_file(ask, model):
 
 
 def test_defaults_of_the_command_and_the_clients_agree():
-    # The defaults that docs/client.md states.
+    # The defaults that export/client/README.md states.
     stated = {"timeout": 30.0, "request_timeout": None, "attempts": 5}
     stated |= {"batch_size": 32, "concurrency": 4}
     stated |= {"alignment_step": "produces"}
