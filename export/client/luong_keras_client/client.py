@@ -79,16 +79,21 @@ class _Client:
         client_certificate: address.File | None = None,
         client_key: address.File | None = None,
     ) -> None:
-        seconds = {"timeout": timeout}
-        if request_timeout is not None:
-            seconds["request_timeout"] = request_timeout
-        for name, value in seconds.items():
+        if request_timeout is None:
+            request_timeout = timeout
+        for name, value in (
+            ("timeout", timeout),
+            ("request_timeout", request_timeout),
+        ):
             most = threading.TIMEOUT_MAX
             if not isinstance(value, Real) or not 0 < value <= most:
                 expected = f"`{name}`, seconds above 0, at most {most:g}"
                 raise argument_error(expected, repr(value))
-        numbers = {"attempts": attempts, "batch_size": batch_size}
-        for name, number in {**numbers, "concurrency": concurrency}.items():
+        for name, number in (
+            ("attempts", attempts),
+            ("batch_size", batch_size),
+            ("concurrency", concurrency),
+        ):
             if not isinstance(number, Integral) or number < 1:
                 raise argument_error(
                     f"`{name}`, a number of 1 or more", repr(number)
@@ -97,7 +102,7 @@ class _Client:
             expected = "`alignment_step`, 'produces' or 'reads'"
             raise argument_error(expected, repr(alignment_step))
         self._timeout = float(timeout)
-        self._request_timeout = request_timeout and float(request_timeout)
+        self._request_timeout = float(request_timeout)
         self._attempts, self._batch_size = attempts, batch_size
         self._concurrency, self._step = concurrency, alignment_step
         self._address = address.read_address(
@@ -205,15 +210,14 @@ class _Client:
 
         try:
             async with aclosing(_split_parts(lines, size)) as parts:
-                async for part in parts:
-                    if isinstance(part, Exception):
-                        failure = part
-                        break
-                    request = requests.translation(part, options, first)
+                while True:
                     try:
+                        part = await anext(parts)
+                        request = requests.translation(part, options, first)
                         batches = await self._make_batches(request)
                     except Exception as error:
-                        # The contract; the lines before have translations.
+                        # The end, or an error of the lines or the contract;
+                        # the lines before have translations.
                         failure = error
                         break
                     if sent:  # one part at most
@@ -233,7 +237,7 @@ class _Client:
             while sent:
                 for text in await oldest_texts():
                     yield text
-            if failure:
+            if failure and not isinstance(failure, StopAsyncIteration):
                 raise failure
         finally:
             for batches, _ in sent:
@@ -342,7 +346,7 @@ class _Client:
             if remaining <= 0:
                 text = "no time is left"
                 raise TranslationServerError(text, "DEADLINE_EXCEEDED")
-            seconds = min(remaining, self._request_timeout or remaining)
+            seconds = min(remaining, self._request_timeout)
             connection = self._open_connection()
             answer = await connection.send(message, seconds)
             try:
@@ -379,10 +383,8 @@ class _Client:
             ) from None
 
 
-async def _split_parts(
-    lines: Any, size: int
-) -> abc.AsyncGenerator[list[Any] | Exception]:
-    """Yield parts of the lines, and the error after them, if any."""
+async def _split_parts(lines: Any, size: int) -> abc.AsyncGenerator[list[Any]]:
+    """Yield parts of the lines, also of those before an error."""
     part: list[Any] = []
     place, failure = 0, None
     try:
@@ -398,7 +400,7 @@ async def _split_parts(
     if part:
         yield part
     if failure:
-        yield failure
+        raise failure
 
 
 async def _iterate(lines: Any) -> abc.AsyncIterator[Any]:
