@@ -60,22 +60,27 @@ class Verdict(NamedTuple):
 
 
 def half_width(
-    variance: ArrayLike, degrees: float, sentence_variance: ArrayLike = 0.0
+    variance: ArrayLike, degrees: ArrayLike, sentence_variance: ArrayLike = 0.0
 ) -> np.ndarray:
     """Return half of the 95 % confidence interval of a mean.
 
     The quantile lies between Student's quantile, which is right if only the
-    trials vary, and the normal one, as in the test of Cochran and Cox (1950).
+    trials vary, and the normal one, as in the test of Cochran and Cox (1950),
+    which also weights the quantiles of several estimates by their variances.
 
     `variance` is the mean's variance, estimated from few trials with these
-    `degrees` of freedom; `sentence_variance` is its variance due to the many
-    sentences.
+    `degrees` of freedom, or the variances of independent parts (last axis) with
+    the degrees of each; `sentence_variance` is that due to the many sentences.
     """
-    sentence_variance = np.asarray(sentence_variance, float)
-    total = np.asarray(variance, float) + sentence_variance
+    variance = np.asarray(variance, float)
+    tiny = np.finfo(float).tiny
     normal = stats.norm.ppf(1 - _LEVEL / 2)
     student = stats.t.ppf(1 - _LEVEL / 2, degrees)
-    share = 1 - sentence_variance / np.maximum(total, np.finfo(float).tiny)
+    if np.ndim(degrees):
+        weighted, variance = variance @ student, variance.sum(axis=-1)
+        student = weighted / np.maximum(variance, tiny)
+    total = variance + np.asarray(sentence_variance, float)
+    share = variance / np.maximum(total, tiny)
     quantile = normal + (student - normal) * share**_SHARE_POWER
     return quantile * np.sqrt(total)
 
@@ -127,8 +132,9 @@ class Resampling:
 
     An interval covers two sources of variance: the choice of the test
     sentences, by a paired bootstrap (Koehn, 2004), and the seeds, by Student's
-    t. Rows are compared seed by seed. If a row has one trial, the variances of
-    the other rows are pooled, unless Bartlett's test finds them unequal.
+    t. Rows are compared seed by seed if they have two common seeds, else with
+    the variance of each. For a row with one trial, the variances of other rows
+    are pooled, unless Bartlett's test finds them unequal.
     """
 
     def __init__(self, rows: Rows, samples: int = SAMPLES) -> None:
@@ -162,21 +168,25 @@ class Resampling:
                 f"text, case and tokenisation. Received: {', '.join(names)}."
             )
         trials = self.pair_trials(names)
-        fewest = min(map(len, trials.values()))
-        scores = [
-            (x, self._trial_scores(trials[row], of, over)) for x, row in terms
-        ]
-        if fewest > 1:
-            sums = np.sum([sign * s[:fewest] for sign, s in scores], axis=0)
-            return _interval(sums.mean(axis=0), spread_of(sums), 1 / fewest)
-        means = np.sum([sign * s.mean(axis=0) for sign, s in scores], axis=0)
-        pool, basis = self._pooled_spread(of, over)
-        # The pooled variance is wrong for two scores of one training run.
-        runs = {trials[row][0].training_key for row in names}
-        if pool is None or len(runs) < len(names):
-            return Interval(float(means[0]))
-        share = sum(1 / len(values) for _, values in scores)
-        return _interval(means, pool, share, basis)
+        seeds = {name: tuple(r.seeds for r in trials[name]) for name in names}
+        paired = len(set(seeds.values())) == 1 < len(trials[names[0]])
+        parts = defaultdict(list)  # independent of each other
+        for sign, row in terms:
+            key = paired or (trials[row][0].training_key, seeds[row])
+            parts[key].append(sign * self._trial_scores(trials[row], of, over))
+        sums = [np.sum(part, axis=0) for part in parts.values()]
+        means = np.sum([part.mean(axis=0) for part in sums], axis=0)
+        spreads = [(1 / len(x), spread_of(x)) for x in sums if len(x) > 1]
+        single, basis = len(sums) - len(spreads), ""
+        if single:
+            pool, basis = self._pooled_spread(of, over, names)
+            # It is wrong for two scores of one training run.
+            if pool is None or any(
+                len(x[0]) == 1 < len(x) for x in parts.values()
+            ):
+                return Interval(float(means[0]))
+            spreads.append((single, pool))
+        return _interval(means, spreads, basis)
 
     def pair_trials(self, names: Iterable[str]) -> dict[str, list[Record]]:
         """Return the trials of rows, in the order of their seeds.
@@ -205,13 +215,16 @@ class Resampling:
                     ]
         return trials
 
-    def _pooled_spread(self, of: str, over: str) -> tuple[Spread | None, str]:
-        """Pool the spreads of rows with several trials, each run once."""
-        runs: dict[tuple, str] = {}
+    def _pooled_spread(
+        self, of: str, over: str, terms: Sequence[str]
+    ) -> tuple[Spread | None, str]:
+        """Pool the spreads of other comparable rows, each run once."""
+        runs = {self.rows[name][0].training_key: "" for name in terms}
         for name, records in self.rows.items():
-            if len(records) > 1 and self.has(name, of):
+            comparable = self.are_comparable((name, terms[0]))
+            if comparable and len(records) > 1 and self.has(name, of):
                 runs.setdefault(records[0].training_key, name)
-        names = list(runs.values())
+        names = [name for name in runs.values() if name]
         spreads = [
             spread_of(self._trial_scores(self.rows[name], of, over))
             for name in names
@@ -248,17 +261,19 @@ class Resampling:
 
 
 def _interval(
-    means: np.ndarray, spread: Spread, share: float, basis: str = ""
+    means: np.ndarray, spreads: Sequence[tuple[float, Spread]], basis: str
 ) -> Interval:
     """Return the interval of means: of the text, then of its samples.
 
-    `share` is the ratio of the variance of a mean to that of a trial.
+    `spreads` are those of independent parts of the means, each after the ratio
+    of the variance of a mean to that of a trial.
     """
-    # Avoid counting the sentences' part of the variance twice.
-    sentence_variance = max(means[1:].var() - share * spread.sentences, 0)
-    half = float(
-        half_width(share * spread.variance, spread.degrees, sentence_variance)
+    variances, degrees, known = np.transpose(
+        [(x * s.variance, s.degrees, x * s.sentences) for x, s in spreads]
     )
+    # Avoid counting the sentences' part of the variance twice.
+    sentence_variance = max(means[1:].var() - known.sum(), 0)
+    half = float(half_width(variances, degrees, sentence_variance))
     value = float(means[0])
     return Interval(value, value - half, value + half, basis)
 

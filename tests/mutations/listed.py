@@ -1355,7 +1355,7 @@ MUTATIONS = [
     Mutation(
         "chance of the sentences counted twice",
         REPRODUCED + "comparison.py",
-        "means[1:].var() - share * spread.sentences",
+        "means[1:].var() - known.sum()",
         "means[1:].var()",
         COMPARISON,
     ),

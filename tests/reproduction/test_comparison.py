@@ -88,35 +88,58 @@ def test_single_trials_use_the_pooled_deviation_of_other_rows():
     unequal = found | rows(feed=[0.1, 0.5, 0.9, 0.2], dropout=[0.5] * 4)
     verdict = verdict_of(Resampling(unequal), "Revers")
     assert verdict.verdict == "not decided" and verdict.value.low is None
+    # Nor are those of rows with other references.
+    cased = [
+        dict(one.settings) | {"data.lowercase": True} for one in found["feed"]
+    ]
+    cased = zip(found["feed"], cased, strict=True)
+    cased = [dataclasses.replace(one, settings=new) for one, new in cased]
+    verdict = verdict_of(Resampling(found | {"feed": cased}), "Revers")
+    assert verdict.verdict == "not decided" and verdict.value.low is None
     # Rows of the same training runs do not use the deviation of other rows.
     twins = better(found["base"], "reverse")
     verdict = verdict_of(Resampling(found | {"reverse": twins}), "Revers")
     assert verdict.verdict == "not decided" and verdict.value.low is None
 
 
-def test_pooled_intervals_use_students_t():
+# The 97.5 % quantiles of Student's t, from a printed table.
+TABLE = {1: 12.706, 2: 4.303, 4: 2.776, 9: 2.262}
+
+
+@pytest.mark.parametrize(
+    ("base", "reverse"),
+    [
+        ([1.5], [1.0]),
+        ([1.5, 1.6, 1.9], [1.0]),
+        ([1.5, 1.6, 1.9], [1.0, 1.2]),
+    ],
+)
+def test_rows_without_common_seeds_have_their_own_variances(base, reverse):
+    costs = {"base": base, "reverse": reverse}
+    others = {"dropout": [1.0, 1.1, 1.3], "feed": [1.0, 1.2, 1.1]}
     # All trials have the same sentences: only the seed makes a difference.
     found = {
         row: [
             dataclasses.replace(record(row, 1, likelihood=cost), seeds=(seed,))
-            for seed, cost in enumerate(costs, start=1)
+            for seed, cost in enumerate(x, start=3 if row == "reverse" else 1)
         ]
-        for row, costs in {
-            "base": [1.5],
-            "reverse": [1.0],
-            "dropout": [1.0, 1.1, 1.3],
-            "feed": [1.0, 1.2, 1.1],
-        }.items()
+        for row, x in (costs | others).items()
     }
     value = Resampling(found, 50).difference(
         [(1, "base"), (-1, "reverse")], "perplexity"
     )
-    spread = np.mean(
-        [np.exp(x).var(ddof=1) for x in ([1, 1.1, 1.3], [1, 1.2, 1.1])]
-    )
-    assert value.value == pytest.approx(np.exp(1.5) - np.e)
-    # t of 4 degrees of freedom, for the difference of two single trials.
-    half = 2.776 * (2 * spread) ** 0.5
+    pooled = np.mean([np.exp(x).var(ddof=1) for x in others.values()])
+    # A single trial has the pooled deviation, of 4 degrees of freedom.
+    parts = [
+        (np.exp(x).var(ddof=1) / len(x), TABLE[len(x) - 1])
+        if x[1:]
+        else (pooled, TABLE[4])
+        for x in costs.values()
+    ]
+    variances, quantiles = np.transpose(parts)
+    half = variances @ quantiles / variances.sum() ** 0.5
+    means = [np.exp(x).mean() for x in costs.values()]
+    assert value.value == pytest.approx(means[0] - means[1])
     assert value.high - value.value == pytest.approx(half, rel=1e-3)
 
 
@@ -364,10 +387,6 @@ def test_a_training_run_counts_once_in_a_correlation():
     assert (
         verdict.verdict == "not tried" and "local-p-unk" not in verdict.missing
     )
-
-
-# The 97.5 % quantiles of Student's t, from a printed table.
-TABLE = {1: 12.706, 2: 4.303, 4: 2.776, 9: 2.262}
 
 
 @pytest.mark.parametrize("trials", [2, 3, 5, 10])
