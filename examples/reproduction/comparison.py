@@ -186,7 +186,14 @@ class Resampling:
             ):
                 return Interval(float(means[0]))
             spreads.append((single, pool))
-        return _interval(means, spreads, basis)
+        variances, degrees, known = np.transpose(
+            [(x * s.variance, s.degrees, x * s.sentences) for x, s in spreads]
+        )
+        # Avoid counting the sentences' part of the variance twice.
+        sentence_variance = max(means[1:].var() - known.sum(), 0)
+        half = float(half_width(variances, degrees, sentence_variance))
+        value = float(means[0])
+        return Interval(value, value - half, value + half, basis)
 
     def pair_trials(self, names: Iterable[str]) -> dict[str, list[Record]]:
         """Return the trials of rows, in the order of their seeds.
@@ -194,26 +201,21 @@ class Resampling:
         Rows of the same training runs keep only their common seeds. All rows
         do so if they have two or more common seeds.
         """
-        trials = {
-            name: sorted(self.rows[name], key=lambda record: record.seeds)
-            for name in names
-        }
-        same_runs = defaultdict(list)
-        for name, records in trials.items():
-            same_runs[records[0].training_key].append(name)
-        for least, group in (
-            *((1, g) for g in same_runs.values()),
-            (2, trials),
-        ):
-            common = set.intersection(
-                *({r.seeds for r in trials[n]} for n in group)
-            )
+        seeds = {name: {r.seeds for r in self.rows[name]} for name in names}
+        runs = defaultdict(list)
+        for name in seeds:
+            runs[self.rows[name][0].training_key].append(name)
+        for least, group in (*((1, g) for g in runs.values()), (2, [*seeds])):
+            common = set.intersection(*(seeds[name] for name in group))
             if len(common) >= least:
-                for name in group:
-                    trials[name] = [
-                        r for r in trials[name] if r.seeds in common
-                    ]
-        return trials
+                seeds |= dict.fromkeys(group, common)
+        return {
+            name: sorted(
+                (r for r in self.rows[name] if r.seeds in kept),
+                key=lambda record: record.seeds,
+            )
+            for name, kept in seeds.items()
+        }
 
     def _pooled_spread(
         self, of: str, over: str, terms: Sequence[str]
@@ -225,12 +227,9 @@ class Resampling:
             if comparable and len(records) > 1 and self.has(name, of):
                 runs.setdefault(records[0].training_key, name)
         names = [name for name in runs.values() if name]
-        spreads = [
-            spread_of(self._trial_scores(self.rows[name], of, over))
-            for name in names
-        ]
+        scores = [self._trial_scores(self.rows[n], of, over) for n in names]
         basis = f"pooled deviation of {', '.join(names)}"
-        return pool_spreads(spreads), basis
+        return pool_spreads([*map(spread_of, scores)]), basis
 
     def _trial_scores(
         self, records: Sequence[Record], of: str, over: str
@@ -258,24 +257,6 @@ class Resampling:
             )
             self._values[key] = first - sum(subtracted)
         return self._values[key]
-
-
-def _interval(
-    means: np.ndarray, spreads: Sequence[tuple[float, Spread]], basis: str
-) -> Interval:
-    """Return the interval of means: of the text, then of its samples.
-
-    `spreads` are those of independent parts of the means, each after the ratio
-    of the variance of a mean to that of a trial.
-    """
-    variances, degrees, known = np.transpose(
-        [(x * s.variance, s.degrees, x * s.sentences) for x, s in spreads]
-    )
-    # Avoid counting the sentences' part of the variance twice.
-    sentence_variance = max(means[1:].var() - known.sum(), 0)
-    half = float(half_width(variances, degrees, sentence_variance))
-    value = float(means[0])
-    return Interval(value, value - half, value + half, basis)
 
 
 def is_long(lengths: np.ndarray) -> np.ndarray:
@@ -317,13 +298,14 @@ def _judge_correlation(
     claim: Correlation, table: Table, resampling: Resampling
 ) -> Verdict:
     rows = [line.row for line in table.lines]
-    names = [n for n in rows if all(resampling.has(n, of) for of in claim.of)]
-    missing = tuple(name for name in rows if name not in names)
+    missing = [
+        n for n in rows if not all(resampling.has(n, of) for of in claim.of)
+    ]
     runs: dict[tuple, str] = {}  # each run once
-    for name in names:
+    for name in () if missing else rows:
         runs.setdefault(resampling.rows[name][0].training_key, name)
     if len(runs) < 4:
-        return Verdict(claim, NOT_TRIED, missing=missing)
+        return Verdict(claim, NOT_TRIED, missing=tuple(missing))
     if not resampling.are_comparable(list(runs.values())):
         return Verdict(claim, NOT_DECIDED, why="rows of other references")
     xs, ys = (
@@ -350,7 +332,14 @@ def correlation(xs: np.ndarray, ys: np.ndarray) -> tuple[float, float, float]:
     """
     if np.ptp(xs) == 0 or np.ptp(ys) == 0:
         return 0.0, 1.0, 1.0
-    pairings = stats.PermutationMethod(5040, rng=np.random.default_rng(_SEED))
-    result = stats.pearsonr(xs, ys, method=pairings)
+    pairings = stats.permutation_test(
+        (xs,),
+        lambda x: abs(np.corrcoef(x, ys)[0, 1]),
+        permutation_type="pairings",
+        alternative="greater",
+        n_resamples=5040,
+        rng=np.random.default_rng(_SEED),
+    )
+    result = stats.pearsonr(xs, ys)
     largest = np.abs(result.confidence_interval(0.95)).max()
-    return float(result.statistic), float(result.pvalue), float(largest)
+    return float(result.statistic), float(pairings.pvalue), float(largest)
