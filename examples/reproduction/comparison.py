@@ -65,8 +65,7 @@ def half_width(
     """Return half of the 95 % confidence interval of a mean.
 
     The quantile lies between Student's quantile, which is right if only the
-    trials vary, and the normal one, as in the test of Cochran and Cox (1950),
-    which also weights the quantiles of several estimates by their variances.
+    trials vary, and the normal one, as in the test of Cochran and Cox (1950).
 
     `variance` is the mean's variance, estimated from few trials with these
     `degrees` of freedom, or the variances of independent parts (last axis) with
@@ -150,9 +149,8 @@ class Resampling:
         """Test whether a row has trials that all have this score."""
         columns = set(MEASURES[of].columns)
         records = self.rows.get(row, ())
-        return bool(records) and all(
-            columns <= set(r.sentences) for r in records
-        )
+        known = all(columns <= set(r.sentences) for r in records)
+        return bool(records) and known
 
     def are_comparable(self, names: Iterable[str]) -> bool:
         """Test whether rows were scored with the same references."""
@@ -181,9 +179,8 @@ class Resampling:
         if single:
             pool, basis = self._pooled_spread(of, over, names)
             # It is wrong for two scores of one training run.
-            if pool is None or any(
-                len(x[0]) == 1 < len(x) for x in parts.values()
-            ):
+            twins = any(len(x[0]) == 1 < len(x) for x in parts.values())
+            if pool is None or twins:
                 return Interval(float(means[0]))
             spreads.append((single, pool))
         variances, degrees, known = np.transpose(
@@ -235,9 +232,7 @@ class Resampling:
         self, records: Sequence[Record], of: str, over: str
     ) -> np.ndarray:
         """Return (trials, 1 + samples) scores of the text and its samples."""
-        return np.array(
-            [self._sample_scores(record, of, over) for record in records]
-        )
+        return np.array([self._sample_scores(r, of, over) for r in records])
 
     def _sample_scores(self, record: Record, of: str, over: str) -> np.ndarray:
         key = record.row, record.seeds, of, over

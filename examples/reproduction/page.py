@@ -176,9 +176,8 @@ def _gain(
     row: str, after: str, resampling: Resampling
 ) -> dict[str, Any] | None:
     """Return the gain of a row over the row that it changes."""
-    if not all(resampling.has(name, "bleu") for name in (row, after)):
-        return None
-    if not resampling.are_comparable((row, after)):
+    has_both = all(resampling.has(name, "bleu") for name in (row, after))
+    if not has_both or not resampling.are_comparable((row, after)):
         return None
     gain = resampling.difference([(1, row), (-1, after)], "bleu")
     return {"over": after, **gain._asdict()}
@@ -238,10 +237,9 @@ def _learning_curves(rows: Rows) -> list[Chart]:
         for name, records in rows.items():
             trials = (record.curves.get(key, ()) for record in records)
             epochs = enumerate(zip(*trials, strict=False), start=1)
-            points = [
+            points_by_row[name] = [
                 (n, statistics.fmean(x)) for n, x in epochs if None not in x
             ]
-            points_by_row[name] = points
         charts += _row_charts(f"Validation {of}", "epoch", of, points_by_row)
     return charts
 
@@ -267,10 +265,13 @@ def _length_charts(rows: Rows) -> list[Chart]:
 def _row_charts(
     title: str, x_name: str, y_name: str, points: Mapping[str, Sequence[tuple]]
 ) -> list[Chart]:
-    """Chart the rows that have points, if any."""
-    names = [name for name in points if points[name]][:MAX_CURVES]
-    series = [Curve(name, points[name], i) for i, name in enumerate(names)]
+    """Chart the rows that have points, if any, at most `MAX_CURVES`."""
+    names = [name for name in points if points[name]]
+    drawn = enumerate(names[:MAX_CURVES])
+    series = [Curve(name, points[name], i) for i, name in drawn]
     key = title.replace(" ", "-")
+    if len(names) > MAX_CURVES:
+        title += f", {MAX_CURVES} of {len(names)} rows"
     return [curves(title, x_name, y_name, series, key)] if series else []
 
 

@@ -181,15 +181,18 @@ def test_rows_of_the_other_direction_are_shown_but_not_compared(folder):
 
 
 def test_pages_of_user_defined_plans_do_not_mention_the_paper(tmp_path):
-    plan = own_plan(tmp_path)
-    for name, share in (("small", 0.5), ("wide", 0.7)):
-        write_rows(tmp_path / "rows", record(name, share=share, plan=plan))
-    text, (table,), _ = written(tmp_path, plan)
+    others = [f"w{i}" for i in range(7)]
+    entries = "".join(f"\n  {name}: {{after: small}}" for name in others)
+    plan = own_plan(tmp_path, "{model.units: 640}" + entries)
+    for name in ("small", "wide", *others):
+        write_rows(tmp_path / "rows", record(name, plan=plan))
+    text, (table, _), _ = written(tmp_path, plan)
     assert "paper" not in plain(text) and "#claims" not in plain(text)
     assert "<h1>My text</h1>" in text and 'href="#claims"' not in text
     assert table["lines"][1]["change"]["over"] == "small"
-    # Both rows are drawn in the figures.
+    # Both rows are drawn in the figures, which have eight curves.
     assert text.count("wide") >= 4 and "BLEU of 5 groups" in plain(text)
+    assert "Validation BLEU, 8 of 9 rows" in plain(text)
 
 
 def test_no_rows_give_no_page(tmp_path):
