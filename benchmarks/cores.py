@@ -135,7 +135,9 @@ def report(options, results):
                 f"{statistics.median(ratios) / machine:.0%}",
             ]
         )
-        written.keep(options.config, what, one, speed_up=ratios)
+        for found_rounds in (one, several):
+            name = found_rounds.program.name
+            written.keep(options.config, name, found_rounds, speed_up=ratios)
         written.shown.setdefault(options.config, {})[what] = ratios
     head = ["program", "ms on 1 core", f"on {options.many}", "speed-up"]
     written.table([*head, "of the products' gain"], rows)

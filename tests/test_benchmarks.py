@@ -226,19 +226,23 @@ def test_served_model_module_loads_without_pythonpath(tmp_path):
     )
 
 
-def test_speed_ups_compare_work_per_time():
-    from cores import speed_ups
-    from speed.driver import Measured
+def test_speed_ups_compare_work_per_time(tmp_path):
+    from cores import report, speed_ups
+    from speed.driver import Measured, Program
 
-    def took(*seconds):
-        return Measured(None, {}, {}, [{"wall": wall} for wall in seconds])
-
+    seconds = {
+        "products on 1": (2.0, 2.0),
+        "training, ours on 1": (3.0, 3.3),
+        "training, torch on 1": (1.0, 1.0),
+        "products on 4": (4.0, 2.0),
+        "training, ours on 4": (2.0, 1.1),
+    }
+    built = {"versions": {}, "threads": {}, "parameters": 0}
     results = {
-        "products on 1": took(2.0, 2.0),
-        "training, ours on 1": took(3.0, 3.3),
-        "training, torch on 1": took(1.0, 1.0),
-        "products on 4": took(4.0, 2.0),
-        "training, ours on 4": took(2.0, 1.1),
+        name: Measured(
+            Program(name, ""), built, {}, [{"wall": x} for x in found]
+        )
+        for name, found in seconds.items()
     }
     found = speed_ups(results, 4)
     # Four products in the time of two products, and of one.
@@ -246,6 +250,53 @@ def test_speed_ups_compare_work_per_time():
     assert found.pop("training, ours") == pytest.approx([1.5, 3.0])
     # Torch ran only on one core, so it has no speed-up.
     assert found == {}
+    options = argparse.Namespace(
+        **{"output": tmp_path, "table": "cores", "config": "tiny", "many": 4},
+        **{"clock": "wall", "reference": ""},
+    )
+    report(options, results)
+    rows = (tmp_path / "cores.csv").read_text()
+    assert all(rows.count(f"training, ours on {n}") == 2 for n in (1, 4))
+
+
+@pytest.mark.tensorflow
+def test_words_of_rounds_across_epochs_are_counted(tmp_path, monkeypatch):
+    from speed import ours_epoch
+
+    from luong_keras.tokenizers import SentencePieceTokenizer
+
+    train, pairs = SentencePieceTokenizer.train, [("a b", "c d e")] * 12
+    monkeypatch.setattr(
+        SentencePieceTokenizer, "train", lambda text, size: train(text, 12)
+    )
+    monkeypatch.setattr(ours_epoch, "multi30k_pairs", lambda: pairs)
+    program = ours_epoch.epoch("tiny", tmp_path, "float32")
+    # Three batches an epoch, of four equal targets.
+    words = [program.run(steps)["words"] for steps in (1, 3, 2)]
+    assert words[1:] == [3 * words[0], 2 * words[0]] and words[0] >= 4 * 4
+
+
+def test_minutes_of_a_run_are_those_of_all_its_calls(tmp_path):
+    from small_texts import minutes_of
+
+    lines = '{"seconds": 90}\n{"seconds": 30}\n'
+    (tmp_path / "sessions.jsonl").write_text(lines)
+    assert minutes_of(tmp_path) == 2
+
+
+def test_files_of_more_lines_than_there_are_have_no_empty_line(
+    tmp_path, monkeypatch
+):
+    from speed import trained
+
+    monkeypatch.setattr(
+        trained, "write_multi30k", lambda _, part: tmp_path / part
+    )
+    (tmp_path / "val.de").write_text("a\nb\n")
+    options = argparse.Namespace(output=tmp_path)
+    models = trained.Trained(options, "tiny", 1)
+    models.text = tmp_path
+    assert models.path("val.de", 3).read_text() == "a\nb"
 
 
 def test_targets_of_the_date_task_are_iso_dates():

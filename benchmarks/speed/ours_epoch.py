@@ -29,11 +29,13 @@ def epoch(configuration, folder, precision):
         },
         jit_compile=False,
     )
-    seen = [0]  # target words since the epoch began
+    seen = [0, 0]  # target words of all epochs, and of this one
 
     def train(before_step):
         def note_words(batch, logs):
-            seen[0] = int(logs["word_count"])
+            words = int(logs["word_count"])
+            # The metric restarts with every epoch.
+            seen[:] = seen[0] + words - (seen[1] if batch else 0), words
 
         callback = keras.callbacks.LambdaCallback(
             on_train_batch_begin=lambda batch, logs: before_step(),
@@ -53,8 +55,7 @@ def epoch(configuration, folder, precision):
     def run(steps):
         before = seen[0]
         paced.run(steps)
-        # The metric restarts with every epoch.
-        return {"words": seen[0] - (before if seen[0] > before else 0)}
+        return {"words": seen[0] - before}
 
     return Work(run, model.count_params())
 

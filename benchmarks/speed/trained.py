@@ -123,7 +123,7 @@ class Trained:
         source = Path(f"{write_multi30k(self.text, part)}.{language}")
         if count is None:
             return source
-        lines = source.read_text(encoding="utf-8").split("\n")[:count]
+        lines = source.read_text(encoding="utf-8").splitlines()[:count]
         path = self.text / f"{part}-{count}.{language}"
         path.write_text("\n".join(lines), encoding="utf-8")
         return path
