@@ -5,6 +5,8 @@ ids and the encoder's output, and returns the logits of every position.
 `ModelStep(..., reads_prefix=True)` turns it into a step of the search.
 """
 
+import argparse
+
 import keras
 import numpy as np
 from keras import layers, ops
@@ -72,4 +74,5 @@ def main(count: int = 5_000, epochs: int = 3, tested: int = 500):
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

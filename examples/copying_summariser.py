@@ -7,6 +7,7 @@ replaced by the source word with the most attention (section 4.2 of the paper).
 Attention learns to find these words from frequent names and numbers.
 """
 
+import argparse
 import itertools
 import random
 
@@ -74,4 +75,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

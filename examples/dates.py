@@ -7,6 +7,7 @@ characters. For one date the program prints which source character each output
 character attends to most.
 """
 
+import argparse
 import datetime
 import random
 
@@ -73,4 +74,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

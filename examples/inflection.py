@@ -7,9 +7,9 @@ Without a file, the program makes up nouns with the vowel harmony of Turkish. A
 file has the columns of UniMorph, such as `ev<tab>evlerde<tab>N;LOC;PL`.
 """
 
+import argparse
 import random
 import re
-import sys
 from pathlib import Path
 
 from luong_keras import Translator
@@ -77,4 +77,6 @@ def main(path: str = "") -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", nargs="?", default="")
+    main(parser.parse_args().file)

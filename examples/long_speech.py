@@ -7,6 +7,7 @@ memory. Each form runs in a separate process, which measures its peak memory,
 as Linux counts it.
 """
 
+import argparse
 import resource
 import subprocess
 import sys
@@ -72,8 +73,10 @@ def measure(name: str) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        measure(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("attention", nargs="?", choices=ATTENTIONS)
+    if chosen := parser.parse_args().attention:
+        measure(chosen)
     else:
         print("attention, a training step, peak of memory, frames right")
         for name in ATTENTIONS:

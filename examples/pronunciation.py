@@ -9,10 +9,10 @@ CMUdict is read as it is, without the further pronunciations of a word.
 Letters and phonemes are the "words" of the model.
 """
 
+import argparse
 import functools
 import random
 import re
-import sys
 from pathlib import Path
 
 from luong_keras import Translator
@@ -84,4 +84,6 @@ def main(path: str = "") -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", nargs="?", default="")
+    main(parser.parse_args().file)

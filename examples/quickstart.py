@@ -4,6 +4,8 @@ The task: write a sequence of digits backwards. Predictive local attention has
 to learn where to look at each step.
 """
 
+import argparse
+
 import keras
 import numpy as np
 
@@ -40,6 +42,7 @@ def make_model() -> keras.Model:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     keras.utils.set_random_seed(1)
     model = make_model()
     model.summary()

@@ -5,6 +5,8 @@ hour of the previous days: attention finds it, but a state of 32 numbers cannot
 hold all hours. Encoder and decoder take float features (B, S, F) with a mask.
 """
 
+import argparse
+
 import keras
 import numpy as np
 from matplotlib.figure import Figure
@@ -53,6 +55,7 @@ def input_feeding(clock, memory, mask, states):
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     past, clock = keras.Input((None, 3)), keras.Input((None, 2))
     mask = keras.Input((None,), dtype="bool")
     new, future = make_data(1_000, seed=2)

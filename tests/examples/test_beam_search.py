@@ -27,6 +27,20 @@ def test_example_compares_its_searches(name, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.slow_on_jax
+def test_only_new_numbers_are_tested(monkeypatch):
+    module = importlib.import_module("beam_search_functional")
+    encoder, read = module.encoder, []
+    monkeypatch.setattr(module, "LONGEST", 3)
+    monkeypatch.setattr(
+        module, "encoder", lambda source: read.append(source) or encoder(source)
+    )
+    module.main(count=900, epochs=1, tested=100)
+    known = {*map(bytes, module.make_data(900, seed=1)[0])}
+    assert len(read[0]) > 20 and not known & {*map(bytes, read[0])}
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(
     importlib.util.find_spec("jax") is None, reason="JAX is not installed"
 )

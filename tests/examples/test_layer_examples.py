@@ -2,6 +2,7 @@
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,22 @@ import long_speech
 import time_series
 
 FOLDER = Path(__file__).parents[2] / "examples"
+PROGRAMS = [
+    *("beam_search_functional", "beam_search_transformer", "dates"),
+    *("copying_summariser", "handwriting", "inflection", "long_speech"),
+    *("pronunciation", "quickstart", "time_series"),
+]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(("arguments", "status"), [("--help", 0), ("a b", 2)])
+def test_examples_refuse_unknown_arguments(
+    name, arguments, status, monkeypatch
+):
+    monkeypatch.setattr(sys, "argv", [name, *arguments.split()])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(FOLDER / f"{name}.py"), run_name="__main__")
+    assert ended.value.code == status
 
 
 def test_time_series_repeat_daily_with_noise():
