@@ -73,7 +73,8 @@ def test_figures_are_shown_with_the_papers(folder):
 def test_rows_show_the_command_that_makes_them(folder):
     text, _, _ = written(folder)
     command = "--config plan=builtin rows=reverse seeds=2"
-    assert f"{command} " in " ".join(plain(text).split())
+    shown = " ".join(plain(text).split())
+    assert f"{command} " in shown and "Scored by version" in shown
     write_rows(folder / "rows", record("local-p-unk"))
     made = dataclasses.replace(record("ensemble"), seeds=(1, 2, 3, 4))
     write_rows(folder / "rows", made)
@@ -89,6 +90,7 @@ def test_claims_get_verdicts(folder):
     text, _, claims = written(folder)
     assert claims["Reversing the source helps."]["verdict"] == "holds"
     assert claims["Reversing the source helps."]["section"] == "4.2"
+    assert "chance would decide 5 % of them, 0.9 of 18." in plain(text)
     ensemble = claims["An ensemble is better than a single model."]
     assert ensemble["verdict"] == "not tried"
     assert ensemble["missing"] == ["ensemble", "local-p-unk"]
