@@ -53,14 +53,17 @@ def longer_lines(count, seed):
     return handwriting.make_data(count, seed, fewest=12, most=14)
 
 
-def dates(count, seed):
-    """Return days from 1950 to 2049 in one of three forms, as characters."""
+def dates(count, seed, new=False):
+    """Return days from 1950 to 2049 in one of three forms, as characters.
+
+    Every eighth day is only among the `new` ones.
+    """
     random = np.random.default_rng(seed)
     first = datetime.date(1950, 1, 1).toordinal()
-    days = [
-        datetime.date.fromordinal(first + int(day))
-        for day in random.integers(0, 36_500, count)
-    ]
+    numbers = 8 * random.integers(0, 36_500 // 8, count)
+    if not new:
+        numbers += random.integers(1, 8, count)
+    days = [datetime.date.fromordinal(first + int(day)) for day in numbers]
     forms = random.choice(
         ["{:%A}, {} {:%B} {}", "{1} {2:%B} {3}", "{0:%B} {1}, {3}"], count
     )
@@ -72,6 +75,11 @@ def dates(count, seed):
     target = characters([day.isoformat() for day in days], 10)
     shifted = np.append(np.zeros((count, 1), int), target[:, :-1], axis=1)
     return (source, source > 0, shifted), target
+
+
+def new_dates(count, seed):
+    """Return days that training does not have."""
+    return dates(count, seed, new=True)
 
 
 def characters(texts, length):
@@ -91,6 +99,7 @@ class Task(NamedTuple):
         reach: Largest number of memory positions, for location.
         half_width: Half width of local attention.
         longer: A `make_data` for longer sequences.
+        new: A `make_data` for the test, if it has to leave out the training's.
     """
 
     make_data: object
@@ -100,6 +109,7 @@ class Task(NamedTuple):
     reach: int
     half_width: int
     longer: object = None
+    new: object = None
 
     @property
     def forecasts(self):
@@ -113,7 +123,7 @@ TASKS = {
         handwriting.make_data, -2, 11, 360, 14, 2, longer_lines
     ),
     "series": Task(time_series.make_data, -3, -2, 300, 72, 6),
-    "dates": Task(dates, 128, 128, 600, 30, 4),
+    "dates": Task(dates, 128, 128, 600, 30, 4, new=new_dates),
 }
 
 
@@ -182,7 +192,8 @@ def train(task, form, seed):
     start = time.process_time()
     inputs, target = task.make_data(task.steps * BATCH // 2, seed)
     model.fit(inputs, target, BATCH, 2, 0)
-    found = [score(task, model, task.make_data(1_000, 1_000 + seed))]
+    make_new = task.new or task.make_data
+    found = [score(task, model, make_new(1_000, 1_000 + seed))]
     if task.longer:
         found.append(score(task, model, task.longer(500, 2_000 + seed)))
     return found, time.process_time() - start, watched

@@ -302,7 +302,7 @@ def test_files_of_more_lines_than_there_are_have_no_empty_line(
 def test_targets_of_the_date_task_are_iso_dates():
     import datetime
 
-    from attention_tasks import dates
+    from attention_tasks import dates, new_dates
 
     (source, mask, shifted), target = dates(200, 1)
     forms = set()
@@ -316,6 +316,8 @@ def test_targets_of_the_date_task_are_iso_dates():
         assert (shifted[row, 1:] == target[row, :-1]).all()
         forms.add(form)
     assert len(forms) == 3 and not shifted[:, 0].any()
+    days = [{*map(bytes, f(30_000, 1)[1])} for f in (dates, new_dates)]
+    assert len(days[1]) > 4_000 and not days[0] & days[1]
 
 
 def test_parameter_counts_of_the_forms_of_attention():
