@@ -121,6 +121,11 @@ class _Words:
             parts = ops.maximum(self.num_chunks, 1) * self.parallel_chunks
             self.chunk_size = _ceil_divide(num_real, parts)
             return
+        if not isinstance(self.num_words, int):
+            # A symbolic size, as in an export of JAX: all words in one chunk.
+            self.num_chunks, self.chunk_size = 1, self.num_words
+            self.padded_order = self.order
+            return
         # Shapes cannot depend on values: the last chunk may have padding.
         # Without words there is one chunk, which is empty.
         max_chunks = max(_ceil_divide(self.num_words, limit), 1)

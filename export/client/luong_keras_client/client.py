@@ -29,6 +29,8 @@ _TRANSIENT_CODES = ("UNAVAILABLE", "RESOURCE_EXHAUSTED")
 # Errors with the same code that a retry would repeat: a message that is too
 # large, and a request that waited in a queue for the longest time allowed.
 _PERMANENT_ERRORS = ("larger than max", "timeout exceeded while waiting")
+# Programs that seed Python's generator must not retry at the same time.
+_RANDOM = random.SystemRandom()
 _CONTRACT = f"contract {responses.CONTRACT}"
 # Another version of the model may have other limits.
 _CONTRACT_SECONDS = 60
@@ -44,7 +46,7 @@ def _is_transient(error: BaseException) -> bool:
 
 def _backoff_seconds(attempt: int) -> float:
     """Return a random time, so that clients differ; it doubles up to 8 s."""
-    return min(0.1 * 2 ** min(attempt - 1, 10), 8) * random.uniform(0.5, 1)
+    return min(0.1 * 2 ** min(attempt - 1, 10), 8) * _RANDOM.uniform(0.5, 1)
 
 
 def _retry_seconds(state: Any) -> float:
