@@ -67,6 +67,7 @@ RESET_SETTINGS = {
     "data.weights": None,
     "data.train_size": None,
     "data.new_words": 0,
+    "decoding.min_length_ratio": 0.0,
     "decoding.max_length_ratio": None,
     "decoding.max_length_offset": None,
     "decoding.dictionary": None,

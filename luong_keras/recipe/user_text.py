@@ -120,7 +120,7 @@ def settings_beside_text(
         values = {**values, **RESET_SETTINGS, **language_settings(None, None)}
         print(
             "--config is of another run: the languages, columns, metric, "
-            "maximum length and word lists of its text are not used"
+            "limits of length and word lists of its text are not used"
         )
     return {**values, **text}
 

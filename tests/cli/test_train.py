@@ -252,6 +252,7 @@ def test_what_another_run_chose_for_its_text_is_not_used(capsys):
             *kept,
             *plain,
             "decoding.max_length_ratio=null",
+            "decoding.min_length_ratio=0",
         ],
     )
     config, *_ = parse(["--config", "other.json", "--metric", "chrf"])

@@ -183,6 +183,8 @@ def test_settings_of_the_text_of_the_parent_are_reset(base):
     values = {"data.train": ("a", "b"), "data.weights": (3.0, 1.0)}
     values |= {"data.columns": ("b", "1"), "training.frozen": ("encoder",)}
     values |= {"decoding.dictionary": "a.txt", "decoding.shortlist": "b.txt"}
+    limits = dict.fromkeys(("min", "max"), 3.0)  # the default maximum is 2
+    values |= {f"decoding.{n}_length_ratio": x for n, x in limits.items()}
     change(base, values)
     assert inherited_settings(base) == before
 
