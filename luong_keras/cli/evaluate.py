@@ -141,7 +141,8 @@ def _load_pairs(
     from luong_keras.recipe.preparation import evaluation_pairs
 
     assert arguments.run_dir is not None
-    datasets = evaluation_pairs(data, RunFolder(arguments.run_dir))
+    run = RunFolder(arguments.run_dir)
+    datasets = evaluation_pairs(data, run, arguments.part)
     if arguments.part == "dev":
         return "dev", datasets.dev, None
     return "test", datasets.test, datasets.test_links

@@ -68,5 +68,10 @@ def write_json_lines(path: Path, values: Iterable[Any]) -> None:
         path: The file to write or to replace.
         values: JSON-compatible values, one for each line.
     """
+    write_text(path, json_lines(values))
+
+
+def json_lines(values: Iterable[Any]) -> str:
+    """Return a text of one JSON value per line."""
     lines = (json.dumps(value, ensure_ascii=False) for value in values)
-    write_text(path, "".join(f"{line}\n" for line in lines))
+    return "".join(f"{line}\n" for line in lines)

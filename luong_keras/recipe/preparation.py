@@ -1,5 +1,6 @@
 """Preparation of the checked text of a run."""
 
+import dataclasses
 import functools
 import json
 import shutil
@@ -17,7 +18,8 @@ from luong_keras.data.datasets import (
     load_datasets,
 )
 from luong_keras.data.pair_checks import FILTERED, REASONS, check_pair
-from luong_keras.files.json_lines import read_json_lines, write_json_lines
+from luong_keras.files.atomic_file import write_text
+from luong_keras.files.json_lines import json_lines, read_json_lines
 from luong_keras.progress import progress_bar, with_bar
 from luong_keras.tables import pluralize
 from luong_keras.text.preprocessing import preprocessors
@@ -66,10 +68,12 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
                 f"{changed}, which changed while it was read. Start the same "
                 "call again when it is complete."
             )
-        if has_pairs:
-            datasets = _read_datasets(corpus, run)
-        else:
-            _write_pairs(datasets, run)
+        for path, text in _pair_lines(datasets, run).items():
+            if not (has_begun and path.exists()):
+                run.check_rebuilt(path, text)
+                write_text(path, text)
+        if has_begun:
+            datasets = dataclasses.replace(datasets, **_read_pairs(run))
         _print_repeated(datasets, corpus, config.data)
     if datasets.note is not None:
         print(datasets.note)
@@ -148,26 +152,31 @@ def prepare_corpus(
         )
 
 
-def _write_pairs(datasets: Datasets, run: RunFolder) -> None:
+def _pair_lines(datasets: Datasets, run: RunFolder) -> dict[Path, str]:
+    """Return the contents of the files `dev` and `test` of a run."""
     links: Sequence[str | None]
     links = datasets.test_links or [None] * len(datasets.test)
     test = [
         (*pair, link) for pair, link in zip(datasets.test, links, strict=True)
     ]
-    write_json_lines(run.dev, datasets.dev)
-    write_json_lines(run.test, test)
+    return {run.dev: json_lines(datasets.dev), run.test: json_lines(test)}
 
 
-def evaluation_pairs(config: DataConfig, run: RunFolder) -> Datasets:
-    """Return the validation and test pairs, from the run folder if kept.
+def evaluation_pairs(
+    config: DataConfig, run: RunFolder, part: str = "test"
+) -> Datasets:
+    """Return the pairs `part`, `"dev"` or `"test"`, from the run if kept.
 
     Raises:
-        ValueError: If a file of these pairs has changed.
+        ValueError: If the run began with other pairs.
     """
-    if not (run.data.exists() and run.dev.exists() and run.test.exists()):
-        return load_datasets(config)
-    run.check_pairs()
-    return Datasets(list, "", **_read_pairs(run))
+    path = getattr(run, part)
+    if run.data.exists() and path.exists():
+        run.check_pairs()
+        return Datasets(list, "", **_read_pairs(run))
+    datasets = load_datasets(config)
+    run.check_rebuilt(path, _pair_lines(datasets, run)[path])
+    return datasets
 
 
 def _read_datasets(corpus: Corpus, run: RunFolder) -> Datasets:
@@ -177,8 +186,11 @@ def _read_datasets(corpus: Corpus, run: RunFolder) -> Datasets:
 
 
 def _read_pairs(run: RunFolder) -> dict[str, Any]:
-    """Read the validation and test pairs of a run folder."""
-    dev, test = _read_rows(run.dev, 2), _read_rows(run.test, 3)
+    """Read the validation and test pairs of a run folder, where they exist."""
+    dev, test = (
+        _read_rows(path, columns) if path.exists() else []
+        for path, columns in ((run.dev, 2), (run.test, 3))
+    )
     links = [link for *_, link in test if link is not None]
     return {
         "dev": [(source, target) for source, target in dev],

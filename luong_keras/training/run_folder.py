@@ -182,6 +182,22 @@ class RunFolder:
                     "made again from the text that the run began with."
                 )
 
+    def check_rebuilt(self, path: Path, text: str) -> None:
+        """Check the new content of a lost file, `dev` or `test`.
+
+        Raises:
+            ValueError: If the run began with other pairs.
+        """
+        if not self.data.exists():
+            return
+        checksums = read_json(self.data, "checksums of the pairs", _RESTORE)
+        if checksums.get(path.name) not in (None, zlib.crc32(text.encode())):
+            raise ValueError(
+                f"{path} is missing, and the text that it was made from has "
+                "other pairs now: their checksum differs. Put a copy of the "
+                "file or the old text in its place."
+            )
+
     def read_config(self) -> dict[str, Any]:
         """Read the configuration.
 

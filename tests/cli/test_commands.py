@@ -614,7 +614,7 @@ def test_each_part_of_a_run_is_scored(run, tmp_path, monkeypatch, capsys):
     sets = [("a", "of development")], [("a", "of the run")]
     monkeypatch.setattr(
         "luong_keras.recipe.preparation.evaluation_pairs",
-        lambda data, folder: Datasets(list, "", *sets),
+        lambda *_: Datasets(list, "", *sets),
     )
     for name, reference in (("test", "of the run"), ("dev", "of development")):
         (tmp_path / "text").write_text(f"{reference}\n")

@@ -180,6 +180,25 @@ def test_evaluation_uses_the_copied_pairs(tmp_path, config, run):
         evaluation_pairs(config.data, run)
 
 
+def test_lost_pairs_are_not_replaced_by_others(tmp_path, config, run):
+    kept = file_states(run.path)
+    _, dev = kept.pop(run.dev)
+    run.dev.unlink()
+    for part in ("dev", "test"):
+        (tmp_path / f"{part}.tsv").write_text("new\tneu\n")
+    assert evaluation_pairs(config.data, run).test[0] == ("test a b", "x y")
+    for call in (
+        lambda: evaluation_pairs(config.data, run, "dev"),
+        lambda: prepare_text(config, run),
+    ):
+        with pytest.raises(ValueError, match=r"dev\.jsonl is missing, and"):
+            call()
+        assert file_states(run.path) == kept
+    (tmp_path / "dev.tsv").write_text("".join(f"dev {x}" for x in LINES))
+    prepare_text(config, run)
+    assert run.dev.read_bytes() == dev
+
+
 def test_another_text_does_not_replace_a_lost_one(tmp_path, config):
     run = RunFolder(tmp_path / "run")
     _, corpus = prepare_text(config, run)
