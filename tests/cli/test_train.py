@@ -236,13 +236,14 @@ def test_training_text_is_named_by_its_files(row, capsys):
     assert "No --preset" not in capsys.readouterr().out
 
 
-def test_what_another_run_chose_for_its_text_is_not_used(capsys):
+@pytest.mark.parametrize("text", ["pairs.tsv", "--set data.train=pairs.tsv"])
+def test_what_another_run_chose_for_its_text_is_not_used(text, capsys):
     chosen = ["data.source_language=en", "data.columns=en,de", "data.dev=x.tsv"]
     chosen += ["training.metric=bleu:13a", "decoding.max_length_ratio=2.5"]
     kept = ["data.dataset=files", "training.epochs=7", "model.units=8"]
     other = override(PRESETS["authors"], ["data.train=old.tsv", *chosen, *kept])
     Path("other.json").write_text(json.dumps(config_to_dict(other)))
-    config, *_ = parse(["pairs.tsv", "--config", "other.json"])
+    config, *_ = parse([*text.split(), "--config", "other.json"])
     assert "languages, columns, metric" in capsys.readouterr().out
     plain = ["data.source_language=None", "data.target_language=None"]
     assert config == override(
