@@ -190,11 +190,10 @@ def parse(argv: Sequence[str]) -> Call:
     name, base = initial_settings(given, run, preset)
     config = with_values(with_values(base, file_values), values)
     if name is not None:  # The run has not begun.
-        check_effects(config, values)
         if is_whole:
-            check_learning_rate(config, values, with_values(base, file_values))
-        else:
-            check_learning_rate(config, given, base)
+            given, base = values, with_values(base, file_values)
+        check_effects(config, given)
+        check_learning_rate(config, given, base)
     if name == "demo" and not (preset or arguments.config or arguments.dataset):
         folder = arguments.run_dir
         print(

@@ -29,6 +29,9 @@ def working_folder(tmp_path, monkeypatch):
         "data: {train: pairs.tsv, dev: dev.tsv}"
     )
     (tmp_path / "dev.yaml").write_text("data: {dev: x.tsv}")
+    (tmp_path / "wide.yaml").write_text(
+        "model: {attention: {kind: global, half_width: 5}}"
+    )
     (tmp_path / "none.yaml").write_text("decoding: {stack_size: None}")
     whole = override(PRESETS["authors"], ["training.epochs=7", "model.units=8"])
     (tmp_path / "whole.json").write_text(json.dumps(config_to_dict(whole)))
@@ -135,6 +138,7 @@ def test_text_replaces_that_of_a_run_on_a_corpus(capsys):
     [
         "--set model.attention.kind=global model.attention.half_width=5 -> "
         "half_width has an effect only with model.attention.kind=local.",
+        "--config wide.yaml -> half_width has an effect only with model.att",
         "--set model.attention.kind=none model.attention.score_mode=dot -> "
         "only with model.attention.kind=global or local.",
         "pairs.tsv --model.attention.concat-form joint -> "
