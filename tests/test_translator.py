@@ -76,6 +76,7 @@ def test_fit_trains_on_pairs_and_writes_the_run_folder(
         Translator.fit(pairs, run_dir=folder, epochs=1, **again)
         printed = capsys.readouterr().out
         assert "is finished" in printed and "trained for" not in printed
+        assert f"To repeat both, remove {folder / 'finished.json'}" in printed
         assert len(exports) == 1
     with pytest.raises(ValueError, match="training text .* are not those that"):
         Translator.fit(pairs[1:], run_dir=folder, epochs=1, **settings)

@@ -150,7 +150,10 @@ def run_recipe(
         if devices.on_jax or train_only:
             return True
         if is_finished(config, run):
-            print(f"{run.path} is finished: scored in results.jsonl, exported")
+            print(
+                f"{run.path} is finished: an earlier call scored and exported "
+                f"it. To repeat both, remove {run.finished}"
+            )
             return True
         score_and_export(prepared.datasets, config, run)
         mark_finished(config, run)
