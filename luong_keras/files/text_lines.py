@@ -255,9 +255,7 @@ def find_text(path: Path) -> Path:
     Raises:
         FileNotFoundError: If there is none.
     """
-    if str(path) == "-":
-        path = Path("/dev/stdin")
-    if path.is_dir() or not path.exists():
+    if path.is_dir() or not (path.exists() or str(path) == "-"):
         problem = "is a folder" if path.is_dir() else "does not exist"
         raise FileNotFoundError(
             f"{path} {problem}. Expected UTF-8 text, one sentence a "
@@ -285,7 +283,11 @@ def open_decompressed(path: Path) -> Iterator[BinaryIO]:
     path = find_text(path)
     suffix = path.suffix.lower()
     opener = _OPENERS.get(suffix, functools.partial(open, mode="rb"))
-    with opener(path) as file:
+    with (
+        contextlib.nullcontext(sys.stdin.buffer)
+        if str(path) == "-"
+        else opener(path)
+    ) as file:
         try:
             yield cast(BinaryIO, file)
         except _damage_errors(suffix) as error:

@@ -135,20 +135,15 @@ def standard_input(content):
 
 
 @pytest.mark.parametrize("name", ["-", "/dev/fd/{}"])
-def test_pipes_are_translated(call, translator, name):
+def test_pipes_are_translated(call, translator, name, monkeypatch):
     """As a shell passes the output of a command: `<(zcat text.gz)`."""
     sources = [source for source, _ in PAIRS]
     reading, writing = os.pipe()
     os.write(writing, "".join(f"{source}\n" for source in sources).encode())
     os.close(writing)
-    standard_input = os.dup(0)
-    os.dup2(reading, 0)
-    try:
+    with os.fdopen(reading) as pipe:
+        monkeypatch.setattr("sys.stdin", pipe)
         translations = call("translate", name.format(reading))
-    finally:
-        os.dup2(standard_input, 0)
-        os.close(standard_input)
-        os.close(reading)
     assert translations == translator.translate(sources)
 
 
