@@ -74,6 +74,8 @@ def test_weights_are_chosen_by_name(
     error = capsys.readouterr().err
     assert "Received: bset. Did you mean best?" in error
     assert "has best." in error
+    assert main([*argv, "--weights", ""]) == 2  # a variable that is not set
+    assert "weights named best, last" in capsys.readouterr().err
     names = []
 
     def from_run(run_folder, weights=None, *others, **options):
