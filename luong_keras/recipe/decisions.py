@@ -33,8 +33,7 @@ def restore_decisions(config: RunConfig, run: RunFolder) -> RunConfig:
     """Return settings with the decisions of a run that has begun.
 
     These are the languages, the sizes of the vocabularies, which may be
-    smaller than the settings, the precision, the metric, and the maximum
-    length of translations.
+    smaller than the settings, the precision and the metric.
     """
     old = run_config(run.path, resolve_paths=False)
     values: dict[str, Any] = {
@@ -43,8 +42,10 @@ def restore_decisions(config: RunConfig, run: RunFolder) -> RunConfig:
     }
     names = ("source_vocabulary_size", "target_vocabulary_size")
     sizes = tuple(getattr(config.model, name) for name in names)
+    requested = requested_sizes(run)
+    is_fine_tuned = old.training.init_from is not None
     # Other sizes than the requested ones are refused later.
-    if requested_sizes(run) in (None, sizes):
+    if requested == sizes or (requested is None and not is_fine_tuned):
         for name in names:
             values[f"model.{name}"] = getattr(old.model, name)
     if config.model.precision == "auto":
@@ -52,9 +53,6 @@ def restore_decisions(config: RunConfig, run: RunFolder) -> RunConfig:
     metric, before = config.training.metric, old.training.metric
     if metric == AUTO or before.startswith(f"{metric}:"):
         values["training.metric"] = before
-    if config.decoding.max_length_ratio is None:
-        for name in ("max_length_ratio", "max_length_offset"):
-            values[f"decoding.{name}"] = getattr(old.decoding, name)
     return with_values(config, values)
 
 

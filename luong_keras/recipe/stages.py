@@ -57,7 +57,7 @@ from luong_keras.recipe.resumption import (
     mark_finished,
     print_epochs,
 )
-from luong_keras.recipe.stored_settings import copy_word_lists
+from luong_keras.recipe.stored_settings import copy_word_lists, run_config
 from luong_keras.recipe.training import PreparedRun, train, training_batches
 from luong_keras.recipe.vocabularies import (
     check_symbols,
@@ -224,8 +224,8 @@ def _check_train_size(data: DataConfig) -> None:
 
 def _read_prepared_run(config: RunConfig, run: RunFolder) -> PreparedRun:
     """Read what `_prepare_run` wrote, in a process that writes nothing."""
-    config = restore_decisions(config, run)
-    check_resumable(config, run)
+    check_resumable(restore_decisions(config, run), run)
+    config = run_config(run.path, resolve_paths=False)
     datasets, corpus = read_prepared_text(run)
     tokenizers = prepare_tokenizers(corpus, config, run)
     batches = training_batches(corpus, tokenizers, config)

@@ -64,7 +64,10 @@ def test_the_limit_follows_the_slope_of_the_lengths(prepared, capsys):
     assert found.min_length_ratio == 0
     line = f"{found.max_length_ratio} x source tokens + "
     assert line in capsys.readouterr().out
-    assert prepared(pairs) == found  # The run continues.
+    again = ["decoding.max_length_ratio=3"], ["decoding.max_length_ratio=null"]
+    assert [prepared(pairs, *call) == found for call in ((), *again)] == [
+        *(True, False, True)
+    ]
 
 
 def test_sources_of_one_length_use_the_longest_target(prepared):

@@ -141,19 +141,30 @@ def test_older_runs_have_the_defaults_of_newer_settings(run):
 
 
 @pytest.mark.parametrize(
-    "size, accepted", [(8000, True), (50000, True), (9, False)]
+    "size, accepted, parent",
+    [
+        (8000, True, None),
+        (50000, True, None),
+        (9, False, None),
+        # The run has learnt none.
+        (50000, True, "runs/base"),
+        (9, False, "runs/base"),
+    ],
 )
-def test_other_sizes_than_requested_are_refused(run, size, accepted):
+def test_other_sizes_than_requested_are_refused(run, size, accepted, parent):
     """The vocabularies of 50,000 words were learnt for 8,000 or fewer."""
-    (run.corpus).mkdir()
-    origin = ["fingerprint", [8000, 8000], {}]
-    (run.corpus / "vocabularies.json").write_text(json.dumps(origin))
+    config = override(RunConfig(), [f"init_from={parent}"])
+    run.write_config(config_to_dict(config))
+    if parent is None:
+        run.corpus.mkdir()
+        origin = ["fingerprint", [8000, 8000], {}]
+        (run.corpus / "vocabularies.json").write_text(json.dumps(origin))
     names = ("source_vocabulary_size", "target_vocabulary_size")
-    changed = override(RunConfig(), [f"model.{name}={size}" for name in names])
+    changed = override(config, [f"model.{name}={size}" for name in names])
     resumed = restore_decisions(changed, run)
     if accepted:
         check_resumable(resumed, run)
-        assert resumed == RunConfig()
+        assert resumed == config
     else:
         with pytest.raises(ValueError, match="vocabulary_size: 50000 → 9"):
             check_resumable(resumed, run)
