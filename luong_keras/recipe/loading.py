@@ -49,9 +49,9 @@ def load_run(
     Raises:
         FileNotFoundError: If a run or its weights are missing.
         ValueError: If there is no folder, if the runs differ in their
-            vocabularies or in the preparation of their text, if the name of
-            the weights is invalid, or if a word list or vocabulary lies
-            outside its run folder.
+            vocabularies, their direction or the preparation of their text, if
+            the name of the weights is invalid, or if a word list or vocabulary
+            lies outside its run folder.
     """
     if isinstance(run_folder, str | Path):
         run_folder = [run_folder]
@@ -69,9 +69,20 @@ def load_run(
     models, tokenizers, configs = zip(*runs, strict=True)
     preprocessor_pairs = [preprocessors(config.data) for config in configs]
     fingerprints = [[side.fingerprint for side in pair] for pair in tokenizers]
-    for folder, preprocessor_pair, pair in zip(
-        run_folder, preprocessor_pairs, fingerprints, strict=True
+    directions = [
+        (config.data.source_language, config.data.target_language)
+        for config in configs
+    ]
+    for folder, preprocessor_pair, pair, direction in zip(
+        run_folder, preprocessor_pairs, fingerprints, directions, strict=True
     ):
+        if direction != directions[0] == direction[::-1]:
+            raise ValueError(
+                "The runs of an ensemble must translate in the same direction. "
+                f"Expected: from {directions[0][0]} to {directions[0][1]}, as "
+                f"{run_folder[0]}. Received: the opposite in {folder}. Leave "
+                "it out."
+            )
         if preprocessor_pair != preprocessor_pairs[0]:
             raise ValueError(
                 "The runs of an ensemble must have their text prepared "

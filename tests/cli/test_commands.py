@@ -279,6 +279,17 @@ def test_several_runs_are_an_ensemble(call, run, translator, text, tmp_path):
         load_run([run.path, other.path])
 
 
+def test_runs_of_opposite_directions_are_no_ensemble(run, tmp_path):
+    copies = [RunFolder(tmp_path / name) for name in ("en-de", "de-en")]
+    for copy in copies:
+        settings = RunFolder(shutil.copytree(run.path, copy.path)).read_config()
+        names = "source_language", "target_language"
+        settings["data"] |= zip(names, copy.path.name.split("-"), strict=True)
+        copy.write_config(settings)
+    with pytest.raises(ValueError, match="from en to de, .* opposite in .*de-"):
+        load_run([copy.path for copy in copies])
+
+
 def test_n_best_lists_with_links(call, run, translator, tmp_path, searches):
     (tmp_path / "text").write_text(PAIRS[0][0])
     options = ("--n-best", 3, "--alignments")
