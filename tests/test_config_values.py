@@ -139,6 +139,11 @@ def test_errors_name_the_setting_and_the_expected_value(assignment, message):
     assert "Received: " in str(caught.value)
 
 
+def test_the_last_assignment_counts():
+    assignments = ["model.units=8", 'model={"units":16}', "units=32"]
+    assert override(RunConfig(), assignments).model.units == 32
+
+
 def test_values_of_text_settings_are_not_parsed():
     changes = ["data.train=2014", 'data.dev=["a.en", "b"]']
     config = override(RunConfig(), ["data.dataset=files", *changes])
@@ -202,6 +207,8 @@ def test_settings_are_read_from_files(tmp_path, name, text):
         ("a.yaml", "model: {units: 3, units: 4}", "'units' twice"),
         ("a.yaml", "model: {[a]: 3}", "is not YAML"),
         ("a.json", '{"model": {"units": 3, "units": 3}}', "'units' twice"),
+        ("a.yaml", "epochs: 7\ntraining: {epochs: 3}", "'training.epochs' twi"),
+        ("a.yaml", "training.seed: 5\ntraining: {seed: 3}", "ing.seed' twice"),
     ],
 )
 def test_invalid_files_of_settings_are_refused(tmp_path, name, text, message):

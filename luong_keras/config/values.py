@@ -13,7 +13,7 @@ from typing import Any
 
 from luong_keras.config import RunConfig
 from luong_keras.config.checks import choices_of
-from luong_keras.config.yaml_files import read_yaml
+from luong_keras.config.yaml_files import build_section, read_yaml
 from luong_keras.missing_package import needs
 from luong_keras.suggestions import did_you_mean
 
@@ -85,22 +85,26 @@ def config_from_dict(values: dict[str, Any], kind: type = RunConfig):
     return config
 
 
-def leaf_values(values: Mapping[str, Any], prefix="") -> dict[str, Any]:
+def leaf_values(values: Mapping[str, Any]) -> dict[str, Any]:
     """Flatten nested dictionaries into one, by full names.
 
     Example:
         >>> leaf_values({"model": {"attention": {"kind": "local"}}, "a": 1})
         {'model.attention.kind': 'local', 'a': 1}
     """
-    leaves = {}
+    return dict(_leaf_pairs(values))
+
+
+def _leaf_pairs(
+    values: Mapping[str, Any], prefix: str = ""
+) -> Iterator[tuple[str, Any]]:
     for name, value in values.items():
         full_name = f"{prefix}{name}"
         # An empty section has no values; an empty value is a wrong one.
         if isinstance(value, Mapping) and (value or full_name in _SECTIONS):
-            leaves.update(leaf_values(value, f"{full_name}."))
+            yield from _leaf_pairs(value, f"{full_name}.")
         else:
-            leaves[full_name] = value
-    return leaves
+            yield full_name, value
 
 
 def with_values(config: RunConfig, values: Mapping[str, Any]) -> RunConfig:
@@ -181,14 +185,15 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
     Raises:
         ValueError: For a text without `=`, or an unknown setting.
     """
-    values = {}
+    values: dict[str, Any] = {}
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
         if not equals:
             raise _unknown_setting_error(name.strip(), assignment)
         for full_name in _full_names(name.strip(), assignment):
-            values[full_name] = _parse_text(text.strip(), LEAVES.get(full_name))
-    return leaf_values(values)
+            value = _parse_text(text.strip(), LEAVES.get(full_name))
+            values |= leaf_values({full_name: value})
+    return values
 
 
 def read_values(path: str | Path) -> dict[str, Any]:
@@ -196,7 +201,8 @@ def read_values(path: str | Path) -> dict[str, Any]:
 
     Raises:
         FileNotFoundError: If the file does not exist.
-        ValueError: If the file holds no settings, or an unknown one.
+        ValueError: If the file holds no settings, an unknown one, or one
+            twice.
     """
     path = Path(path)
     values = read_yaml(path)
@@ -205,10 +211,12 @@ def read_values(path: str | Path) -> dict[str, Any]:
             f"Expected: sections of settings in {path}, such as `model:` with "
             f"`units: 512` below it. Received: {type(values).__name__}."
         )
-    leaves = _without_removed(leaf_values(values))
-    for name in leaves:
-        _full_names(name, f"{name} in {path}")
-    return leaves
+    pairs = [
+        (full_name, value)
+        for name, value in _leaf_pairs(_without_removed(values))
+        for full_name in _full_names(name, f"{name} in {path}")
+    ]
+    return build_section(path, pairs)
 
 
 def _without_removed(

@@ -34,13 +34,13 @@ def read_yaml(path: Path) -> Any:
 def _parse_json(path, text):
     try:
         return json.loads(
-            text, object_pairs_hook=functools.partial(_build_section, path)
+            text, object_pairs_hook=functools.partial(build_section, path)
         )
     except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{path} is not JSON: {error}.") from None
 
 
-def _build_section(path: Path, pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
+def build_section(path: Path, pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
     """Return a section as a dictionary, and refuse repeated names."""
     names = [name for name, _ in pairs]
     repeated = next((name for name in names if names.count(name) > 1), None)
@@ -69,7 +69,7 @@ def _parse_yaml(path, text):
 
         def construct_mapping(self, node, deep=False):
             super().construct_mapping(node)
-            return _build_section(path, self.construct_pairs(node))
+            return build_section(path, self.construct_pairs(node))
 
     try:
         # A few nested aliases of lists could expand beyond the memory.
