@@ -8,6 +8,7 @@ import re
 import signal
 import sys
 import traceback
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -74,6 +75,9 @@ def _main(argv: Sequence[str] | None) -> int:
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     own_process = argv is None
     if own_process:
+        warnings.formatwarning = lambda text, *_: (
+            f"luong-keras: warning: {text}\n"
+        )
         # Streams that the caller has closed, as by `>&-`.
         sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115
         sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115

@@ -63,7 +63,7 @@ def config_from_dict(values: dict[str, Any], kind: type = RunConfig):
     pydantic, leaves = _import_pydantic(), dict(_leaf_types(kind))
     received: dict[str, Any] = {}
     if isinstance(values, Mapping):
-        values = _without_removed(values)
+        values = without_removed(values)
         received = leaf_values(values)
     known = leaves.keys() | _sections(leaves)
     wrong = [
@@ -213,30 +213,27 @@ def read_values(path: str | Path) -> dict[str, Any]:
         )
     pairs = [
         (full_name, value)
-        for name, value in _leaf_pairs(_without_removed(values))
+        for name, value in _leaf_pairs(without_removed(values, path))
         for full_name in _full_names(name, f"{name} in {path}")
     ]
     return build_section(path, pairs)
 
 
-def _without_removed(
-    values: Mapping[str, Any], prefix: str = ""
+def without_removed(
+    values: Mapping[str, Any], path: str | Path = "the file", prefix: str = ""
 ) -> dict[str, Any]:
     """Leave out removed settings; warn of those that had an effect."""
     kept = {}
     for name, value in values.items():
         full_name = f"{prefix}{name}"
         if full_name not in _REMOVED:
-            is_section = isinstance(value, Mapping)
-            kept[name] = (
-                _without_removed(value, f"{full_name}.")
-                if is_section
-                else value
-            )
+            if isinstance(value, Mapping):
+                value = without_removed(value, path, f"{full_name}.")
+            kept[name] = value
         elif value != _REMOVED[full_name]:
             warnings.warn(
                 f"{full_name}={value!r:.200} has no effect: the setting has "
-                "been removed. Remove it from the file.",
+                f"been removed. Remove it from {path}.",
                 stacklevel=2,
             )
     return kept
@@ -278,6 +275,8 @@ def _unknown_setting_error(name: str, received: str) -> ValueError:
     is_known = name in LEAVES or name in SHORT_NAMES
     names = [*LEAVES] if "." in name else [*SHORT_NAMES, *LEAVES]
     hint = did_you_mean(name, names)
+    if name in _REMOVED:
+        hint = " It has been removed."
     statement = f"There is no setting {name!r}.{hint}"
     if is_known:
         statement = f"{name} has no value."

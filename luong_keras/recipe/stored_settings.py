@@ -8,7 +8,11 @@ from pathlib import Path
 
 from luong_keras.alignment.dictionary import read_dictionary, read_lexicon
 from luong_keras.config import RunConfig
-from luong_keras.config.values import config_from_dict, with_values
+from luong_keras.config.values import (
+    config_from_dict,
+    with_values,
+    without_removed,
+)
 from luong_keras.files.atomic_file import write_text
 from luong_keras.files.path_checks import safe_join
 from luong_keras.files.text_lines import read_lines
@@ -115,7 +119,7 @@ def run_config(folder: str | Path, resolve_paths: bool = True) -> RunConfig:
             f"{folder}, which {problem}."
         )
     run = RunFolder(folder)
-    values = run.read_config()
+    values = without_removed(run.read_config(), run.config)
     try:
         config = config_from_dict(values)
     except ValueError as error:

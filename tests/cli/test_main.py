@@ -210,6 +210,19 @@ def test_closed_streams_do_not_change_the_status(arguments, status, tmp_path):
     assert subprocess.run(command, shell=True).returncode == status
 
 
+def test_warnings_are_lines_like_errors(tmp_path):
+    (tmp_path / "config.json").write_text('{"training": {"max_skipped": 1}}')
+    argv = ["align", "a", "b", "--run-dir", str(tmp_path), "--symmetrize=union"]
+    done = subprocess.run(
+        [sys.executable, "-m", "luong_keras", *argv],
+        capture_output=True,
+        text=True,
+    )
+    warning, error = done.stderr.splitlines()
+    assert warning.startswith("luong-keras: warning: training.max_skipped=1")
+    assert error.startswith("luong-keras align: error: Links of one direction")
+
+
 @pytest.mark.slow
 def test_help_and_errors_do_not_load_keras():
     program = (

@@ -83,7 +83,7 @@ def test_runs_of_older_versions_have_removed_settings(run, name, value, other):
     assert run_config(run.path) == RunConfig()
     assert with_values(RunConfig(), read_values(run.config)) == RunConfig()
     write_setting(run, name, other)
-    message = f"{name}={other} has no effect: .* removed"
+    message = f"{name}={other} has no effect: .* removed.* {run.config}"
     with pytest.warns(UserWarning, match=message):
         assert run_config(run.path) == RunConfig()
     with pytest.warns(UserWarning, match=message):
