@@ -282,12 +282,12 @@ def write_results(path: Path, results: dict[str, Any]) -> None:
     ):
         file.seek(0)
         before = file.read()
-        start = before.rfind(b"\n") + 1
-        try:
-            json.loads(before[start:])
-            file.write(b"\n")
-        except ValueError:  # the incomplete line of a killed process, or none
-            file.truncate(start)
+        if last := before[before.rfind(b"\n") + 1 :]:
+            try:
+                json.loads(last)
+                file.write(b"\n")
+            except ValueError:  # the incomplete line of a killed process
+                file.truncate(len(before) - len(last))
         file.write(line)
 
 

@@ -1,5 +1,6 @@
 import dataclasses
 import errno
+import io
 import json
 from typing import NamedTuple
 
@@ -67,6 +68,22 @@ def test_results_are_appended_as_lines(tmp_path):
     path.write_bytes(path.read_bytes()[:-1])  # Only the line end is missing.
     write_results(path, {"bleu": 3.5})
     assert [line["bleu"] for line in read_json_lines(path)] == [1.5, 2.5, 3.5]
+
+
+def test_results_of_another_process_are_kept(tmp_path, monkeypatch):
+    path = tmp_path / "results.jsonl"
+
+    class SlowFile(io.FileIO):
+        def read(self):
+            found = super().read()
+            with open(path, "ab") as file:
+                file.write(b'{"bleu": 1.5}\n')
+            return found
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr("pathlib.Path.open", lambda *given: SlowFile(*given))
+        write_results(path, {"bleu": 2.5})
+    assert [line["bleu"] for line in read_json_lines(path)] == [1.5, 2.5]
 
 
 class Pair(NamedTuple):
