@@ -37,9 +37,8 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
             cannot be made again because they hold another text.
     """
     has_begun = run.data.exists()
-    has_pairs = has_begun and run.dev.exists() and run.test.exists()
     corpus = _open_kept_corpus(run) if has_begun else None
-    if has_pairs and corpus is not None:
+    if corpus is not None and run.dev.exists() and run.test.exists():
         datasets = _read_datasets(corpus, run)
         key, _ = json.loads(corpus.description["key"])
         changed = changed_settings(key, config.data)
@@ -173,7 +172,7 @@ def evaluation_pairs(
     path = getattr(run, part)
     if run.data.exists() and path.exists():
         run.check_pairs()
-        return Datasets(list, "", **_read_pairs(run))
+        return Datasets(list, "", **_read_pairs(run, only_existing=True))
     datasets = load_datasets(config)
     run.check_rebuilt(path, _pair_lines(datasets, run)[path])
     return datasets
@@ -185,10 +184,10 @@ def _read_datasets(corpus: Corpus, run: RunFolder) -> Datasets:
     )
 
 
-def _read_pairs(run: RunFolder) -> dict[str, Any]:
-    """Read the validation and test pairs of a run folder, where they exist."""
+def _read_pairs(run: RunFolder, only_existing: bool = False) -> dict[str, Any]:
+    """Read the validation and test pairs of a run folder."""
     dev, test = (
-        _read_rows(path, columns) if path.exists() else []
+        [] if only_existing and not path.exists() else _read_rows(path, columns)
         for path, columns in ((run.dev, 2), (run.test, 3))
     )
     links = [link for *_, link in test if link is not None]

@@ -188,9 +188,11 @@ class RunFolder:
         Raises:
             ValueError: If the run began with other pairs.
         """
-        if not self.data.exists():
-            return
-        checksums = read_json(self.data, "checksums of the pairs", _RESTORE)
+        checksums = (
+            read_json(self.data, "checksums of the pairs", _RESTORE)
+            if self.data.exists()
+            else {}
+        )
         if checksums.get(path.name) not in (None, zlib.crc32(text.encode())):
             raise ValueError(
                 f"{path} is missing, and the text that it was made from has "
