@@ -75,6 +75,13 @@ def run(arguments: Align) -> int:
             "--gold-one-based describes a file of gold links. Expected: --gold "
             "as well. Received: none."
         )
+    output = None if arguments.output == Path("-") else arguments.output
+    inputs = [path for path in (*arguments.files, arguments.gold) if path]
+    if output and output.resolve() in map(Path.resolve, inputs):
+        raise ValueError(
+            "Expected: as --output another file than those that are read. "
+            f"Received: {output}. Choose another name."
+        )
     config = run_config(arguments.run_dir)
     reverse_config = _read_reverse_config(arguments, config)
     pairs = read_given_pairs(arguments.files, config.data)
@@ -95,7 +102,6 @@ def run(arguments: Align) -> int:
     method = arguments.symmetrize or "grow-diag-final"
     # For each note, the number of pairs and the place of the first.
     pairs_read, notes = 0, dict[str, list[Any]]()
-    output = None if arguments.output == Path("-") else arguments.output
     with _open_output(output) as file:
         for line in with_bar(lines, "aligning words"):
             links = line.forward

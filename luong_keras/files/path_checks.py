@@ -140,7 +140,8 @@ is written.
             f"{received}, which begins with {scheme[1]}:. Give a path here, "
             "and copy what is written."
         )
-    if text.split("/")[0] == "~":
+    # As in a shell, which leaves the name of an unknown user as it is.
+    if text.startswith("~") and os.path.expanduser(text) != text:
         raise ValueError(
             "Expected: a folder or file of this machine. Received: "
             f"{text}, which begins with ~. Only a shell replaces it, and not "

@@ -291,7 +291,7 @@ class RunFolder:
             quickstart/
               config.json                3 bytes  the resolved configuration
         """
-        lines = [f"{self.path.name}/"]
+        lines = [f"{self.path.name or self.path.resolve().name}/"]
         for content in vars(RunFolder).values():
             if not isinstance(content, _Content):
                 continue

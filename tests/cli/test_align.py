@@ -166,6 +166,8 @@ def test_gold_links_of_another_text_are_refused(
 
 def test_lines_that_cannot_be_aligned_are_refused(call, text):
     english, german, _ = text
+    (error,) = call("align", english, german, "--output", german, status=2)
+    assert f"than those that are read. Received: {german}" in error
     german.write_text(german.read_text().replace("das Haus\n", "\n"))
     (error,) = call("align", english, german, status=2)
     assert "The target of en:2 is empty" in error and "'a house'" in error

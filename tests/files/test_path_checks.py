@@ -197,6 +197,10 @@ def test_folders_of_a_run_can_be_links(tmp_path):
         ["report", "gs://bucket/run"],
         ["report", "run", "--output", "gs://bucket/report.html"],
         ["report", "run", "--output", "~/report.html"],
+        pytest.param(
+            ["report", "run", "--output", "~root/report.html"],
+            marks=pytest.mark.skipif(os.name == "nt", reason="needs root"),
+        ),
     ],
 )
 def test_commands_refuse_urls_and_tildes_as_paths(

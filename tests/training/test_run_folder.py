@@ -95,7 +95,7 @@ def test_missing_weights_of_a_new_run_are_reported(tmp_path):
         RunFolder(tmp_path).weights("best")
 
 
-def test_the_tree_shows_files_and_sizes(tmp_path):
+def test_the_tree_shows_files_and_sizes(tmp_path, monkeypatch):
     run = RunFolder(tmp_path / "run")
     run.path.mkdir()
     run.snapshot.write_bytes(b"x" * 2_500_000)
@@ -104,6 +104,8 @@ def test_the_tree_shows_files_and_sizes(tmp_path):
     (run.samples / "epoch-002.txt").write_text("y" * 201)
     lines = run.tree().splitlines()
     assert lines[0] == "run/"
+    monkeypatch.chdir(run.path)
+    assert RunFolder(".").tree().splitlines() == lines
     assert [line.split()[:3] for line in lines[1:]] == [
         ["snapshot.npz", "2.5", "MB"],
         ["samples/", "1.2", "kB"],
