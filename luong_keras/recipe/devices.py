@@ -182,8 +182,8 @@ def tensorflow_devices(count: int | None) -> Devices:
         )
     if has_gpu():
         print(
-            "On a GPU, --backend jax trains a new run about six times as fast "
-            "(docs/scaling.md)."
+            "On a GPU, --backend jax trains a new run four to six times as "
+            "fast (docs/scaling.md)."
         )
     return ONE_DEVICE
 

@@ -47,7 +47,13 @@ def process_arguments(
         environment = {**environment, _PROCESS: pod_index}
     if not any(map(environment.get, names)):
         for name, per_node in _LAUNCHERS.items():
-            if int(environment.get(name) or 1) > 1:
+            tasks = environment.get(name) or "1"
+            if not tasks.isdecimal():
+                raise ValueError(
+                    f"Expected: in {name} the number of processes. Received: "
+                    f"{name}={tasks}. Unset it."
+                )
+            if int(tasks) > 1:
                 # JAX would use one GPU per process. [] stands for all.
                 count = environment.get(per_node, "")
                 is_alone = _ONE_PER_NODE.fullmatch(count)

@@ -83,6 +83,7 @@ def test_processes_are_read_from_the_environment(environment, expected):
         (plain("-1"), f"{PROCESS}=-1"),
         (plain("one"), f"{PROCESS}=one"),
         (plain(processes="two"), f"{PROCESSES}=two"),
+        ({"SLURM_STEP_NUM_TASKS": "x"}, "SLURM_STEP_NUM_TASKS=x"),
         (plain(addresses="host"), f"{ADDRESSES}=host,"),
     ],
 )
@@ -166,7 +167,8 @@ def test_several_tensorflow_devices_are_refused():
 def test_jax_is_recommended_on_a_gpu(found, monkeypatch, capsys):
     monkeypatch.setattr("luong_keras.recipe.devices.has_gpu", lambda: found)
     tensorflow_devices(None)
-    assert ("--backend jax" in capsys.readouterr().out) is found
+    printed = capsys.readouterr().out
+    assert ("--backend jax trains a new run four to six" in printed) is found
 
 
 @pytest.mark.parametrize(
