@@ -111,7 +111,7 @@ def test_assignments_adjust_dependent_search_settings():
         ("model.kind=none", "mean model.attention.kind"),
         ("layer=3", "no setting 'layer'. Did you mean layers\\? Expected an"),
         ("xyzzy=3", "no setting 'xyzzy'. Expected an"),
-        ("training.max_skipped=1", "max_skipped'. It has been removed. Exp"),
+        ("training.max_skipped=1", "max_skipped has been removed. Exp"),
         ("units", "`section.name=value`.* Received: 'units'"),
         ("model=4", "Wrong settings: model: Expected settings.* Received: 4"),
         ("model.units=many", "settings: model.units: Expected int.*: 'many'"),

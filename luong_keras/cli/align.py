@@ -76,7 +76,7 @@ def run(arguments: Align) -> int:
             "as well. Received: none."
         )
     output = None if arguments.output == Path("-") else arguments.output
-    inputs = [path for path in (*arguments.files, arguments.gold) if path]
+    inputs = filter(None, (*arguments.files, arguments.gold))
     if output and output.resolve() in map(Path.resolve, inputs):
         raise ValueError(
             "Expected: as --output another file than those that are read. "

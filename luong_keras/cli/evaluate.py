@@ -141,11 +141,10 @@ def _load_pairs(
     from luong_keras.recipe.preparation import evaluation_pairs
 
     assert arguments.run_dir is not None
-    run = RunFolder(arguments.run_dir)
-    datasets = evaluation_pairs(data, run, arguments.part)
-    if arguments.part == "dev":
-        return "dev", datasets.dev, None
-    return "test", datasets.test, datasets.test_links
+    part, run = arguments.part, RunFolder(arguments.run_dir)
+    datasets = evaluation_pairs(data, run, part)
+    links = datasets.test_links if part == "test" else None
+    return part, getattr(datasets, part), links
 
 
 def _join_references(targets: Sequence[str], files: Sequence[Path]) -> Any:

@@ -274,17 +274,18 @@ def _full_names(name: str, received: str) -> tuple[str, ...]:
 def _unknown_setting_error(name: str, received: str) -> ValueError:
     is_known = name in LEAVES or name in SHORT_NAMES
     names = [*LEAVES] if "." in name else [*SHORT_NAMES, *LEAVES]
-    hint = did_you_mean(name, names)
-    if name in _REMOVED:
-        hint = " It has been removed."
-    statement = f"There is no setting {name!r}.{hint}"
     if is_known:
         statement = f"{name} has no value."
-    expected = "a name such as `model.units`"
-    if is_known or "=" in received:
-        expected = (
-            "an assignment `section.name=value` such as `model.units=512`"
-        )
+    elif name in _REMOVED:
+        statement = f"The setting {name} has been removed."
+    else:
+        hint = did_you_mean(name, names)
+        statement = f"There is no setting {name!r}.{hint}"
+    expected = (
+        "an assignment `section.name=value` such as `model.units=512`"
+        if is_known or "=" in received
+        else "a name such as `model.units`"
+    )
     return ValueError(
         f"{statement} Expected {expected}. Received: {received!r}. The "
         f"sections are {', '.join(typing.get_type_hints(RunConfig))}."

@@ -73,5 +73,6 @@ def write_json_lines(path: Path, values: Iterable[Any]) -> None:
 
 def json_lines(values: Iterable[Any]) -> str:
     """Return a text of one JSON value per line."""
-    lines = (json.dumps(value, ensure_ascii=False) for value in values)
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(
+        f"{json.dumps(value, ensure_ascii=False)}\n" for value in values
+    )

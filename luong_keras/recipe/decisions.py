@@ -43,9 +43,9 @@ def restore_decisions(config: RunConfig, run: RunFolder) -> RunConfig:
     names = ("source_vocabulary_size", "target_vocabulary_size")
     sizes = tuple(getattr(config.model, name) for name in names)
     requested = requested_sizes(run)
-    is_fine_tuned = old.training.init_from is not None
+    is_unknown = requested is None and old.training.init_from is None
     # Other sizes than the requested ones are refused later.
-    if requested == sizes or (requested is None and not is_fine_tuned):
+    if is_unknown or requested == sizes:
         for name in names:
             values[f"model.{name}"] = getattr(old.model, name)
     if config.model.precision == "auto":

@@ -112,9 +112,9 @@ def _load_single_run(folder, weights, precision, resolve_paths):
     """Load the model, the two tokenizers and the settings of a run."""
     config = run_config(folder, resolve_paths)
     run = RunFolder(folder)
-    if weights is None:
-        weights = config.training.final_weights
-    path = run.weights(weights)
+    path = run.weights(
+        config.training.final_weights if weights is None else weights
+    )
     model_config = config.model
     if precision is not None:
         model_config = dataclasses.replace(model_config, precision=precision)

@@ -153,8 +153,7 @@ def prepare_corpus(
 
 def _pair_lines(datasets: Datasets, run: RunFolder) -> dict[Path, str]:
     """Return the contents of the files `dev` and `test` of a run."""
-    links: Sequence[str | None]
-    links = datasets.test_links or [None] * len(datasets.test)
+    links: Sequence[Any] = datasets.test_links or [None] * len(datasets.test)
     test = [
         (*pair, link) for pair, link in zip(datasets.test, links, strict=True)
     ]

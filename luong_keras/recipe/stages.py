@@ -277,10 +277,9 @@ def score_and_export(
                 best.alignments,
                 run.plots / "alignment.png",
             )
-    version = run.export / str(next_version(run.export))
     folder = export_saved_model(
         translator,
-        version,
+        run.export / str(next_version(run.export)),
         say=print,
         extra_files=parent_files(run.path, translator.translation_model),
     )

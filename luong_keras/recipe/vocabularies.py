@@ -123,8 +123,7 @@ def count_lengths(
     """Write the ids of all sentences, whose lengths determine the batches."""
     with progress_bar("encoding sentences", 2 * len(corpus)) as progress:
         for side, tokenizer in zip(SIDES, tokenizers, strict=True):
-            threads = config.data.processes
-            token_ids(corpus, side, tokenizer, threads, progress)
+            token_ids(corpus, side, tokenizer, config.data.processes, progress)
 
 
 def _train_word_tokenizer(
@@ -297,11 +296,13 @@ def print_unknown_tokens(
 
 def fit_vocabulary_sizes(config: RunConfig, source, target) -> RunConfig:
     """Return settings with the vocabulary sizes of the tokenizers."""
-    sizes = {
-        "model.source_vocabulary_size": source.vocabulary_size,
-        "model.target_vocabulary_size": target.vocabulary_size,
-    }
-    return with_values(config, sizes)
+    return with_values(
+        config,
+        {
+            "model.source_vocabulary_size": source.vocabulary_size,
+            "model.target_vocabulary_size": target.vocabulary_size,
+        },
+    )
 
 
 def fit_length_limit(config: RunConfig, pairs: PairSelection) -> RunConfig:
@@ -323,8 +324,10 @@ def fit_length_limit(config: RunConfig, pairs: PairSelection) -> RunConfig:
     over = np.quantile(target - ratio * source, 0.999, method="higher")
     offset = round(max(0.0, float(over)) + _LIMIT_ROOM, 4)
     print(f"translations end at {ratio} x source tokens + {offset} symbols")
-    limit = {
-        "decoding.max_length_ratio": ratio,
-        "decoding.max_length_offset": offset,
-    }
-    return with_values(config, limit)
+    return with_values(
+        config,
+        {
+            "decoding.max_length_ratio": ratio,
+            "decoding.max_length_offset": offset,
+        },
+    )

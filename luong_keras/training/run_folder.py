@@ -145,8 +145,7 @@ class RunFolder:
         """
         if self.data.exists():
             self.check_pairs()
-            old = read_json(self.data, "a hash of the data", _RESTORE)
-            if old.get("fingerprint") != fingerprint:
+            if self._hashes().get("fingerprint") != fingerprint:
                 raise ValueError(OTHER_TEXT.format(self.path))
         sums = {p.name: _crc32(p) for p in (self.dev, self.test) if p.exists()}
         write_json(
@@ -159,9 +158,16 @@ class RunFolder:
         Raises:
             ValueError: If the run began with another text.
         """
-        old = read_json(self.data, "a hash of the text", _RESTORE).get("corpus")
-        if old not in (None, corpus):  # None: of an older version
+        if self._hashes().get("corpus") not in (None, corpus):
             raise ValueError(OTHER_TEXT.format(self.path))
+
+    def _hashes(self) -> dict[str, Any]:
+        """Return the hashes of `data`; runs of older versions lack some."""
+        return (
+            read_json(self.data, "a hash of the data", _RESTORE)
+            if self.data.exists()
+            else {}
+        )
 
     def check_pairs(self) -> None:
         """Check that the files `dev` and `test` have not changed.
@@ -169,9 +175,8 @@ class RunFolder:
         Raises:
             ValueError: If one of the files has changed since the run began.
         """
-        checksums = read_json(self.data, "checksums of the pairs", _RESTORE)
+        checksums = self._hashes()
         for path in (self.dev, self.test):
-            # Runs of older versions have no checksums.
             if path.exists() and checksums.get(path.name) not in (
                 None,
                 _crc32(path),
@@ -188,12 +193,8 @@ class RunFolder:
         Raises:
             ValueError: If the run began with other pairs.
         """
-        checksums = (
-            read_json(self.data, "checksums of the pairs", _RESTORE)
-            if self.data.exists()
-            else {}
-        )
-        if checksums.get(path.name) not in (None, zlib.crc32(text.encode())):
+        crc32 = zlib.crc32(text.encode())
+        if self._hashes().get(path.name) not in (None, crc32):
             raise ValueError(
                 f"{path} is missing, and the text that it was made from has "
                 "other pairs now: their checksum differs. Put a copy of the "

@@ -552,8 +552,8 @@ MUTATIONS = [
     Mutation(
         "the best weights scored whatever is asked for",
         "recipe/loading.py",
-        "run.weights(weights or config.training.final_weights)",
-        'run.weights(weights or "best")',
+        "config.training.final_weights if weights is None",
+        '"best" if weights is None',
         ("tests/cli/test_commands.py",),
         "weights",
     ),
