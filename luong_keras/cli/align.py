@@ -14,7 +14,7 @@ from tyro.conf import FlagCreatePairsOff, Positional
 from luong_keras.alignment.links import format_links
 from luong_keras.alignment.symmetrization import Method, symmetrize
 from luong_keras.cli.parsing import Option
-from luong_keras.cli.settings_flags import SearchFlags, override_search
+from luong_keras.cli.settings_flags import override_search
 from luong_keras.config import AlignmentStep, RunConfig
 from luong_keras.data.text_files import read_given_pairs
 from luong_keras.files.atomic_file import atomic_path
@@ -163,7 +163,6 @@ def _load_translator(
 
     decoding = override_search(
         config.decoding,
-        SearchFlags(),
         max_source_length=arguments.max_source_length,
     )
     return Translator.from_run(folder, arguments.weights, decoding)

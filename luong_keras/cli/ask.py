@@ -20,7 +20,7 @@ from tyro.conf import (
 
 from luong_keras.cli.parsing import Option, given_flags, parse_arguments
 from luong_keras.config import AlignmentStep
-from luong_keras.config.checks import at_least
+from luong_keras.config.checks import check_at_least
 from luong_keras.files.text_lines import read_input_parts
 from luong_keras.inference.search_options import BEAM_OPTIONS, SEARCH_OPTIONS
 from luong_keras.inference.translation import ABSENT_SCORE
@@ -135,7 +135,7 @@ def run(arguments: Ask) -> int:
     if not arguments.sentences and sys.stdin.isatty():
         # Answer each line before reading the next.
         arguments = replace(arguments, batch_size=1, concurrency=1)
-    at_least(1, **{"--n-best": arguments.n_best})
+    check_at_least(1, **{"--n-best": arguments.n_best})
     _check_options(arguments)
     try:
         _ask_server(arguments)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from luong_keras.cli.parsing import Option
-from luong_keras.config.checks import at_least
+from luong_keras.config.checks import check_at_least
 from luong_keras.files.path_checks import output_file
 from luong_keras.tables import pluralize
 from luong_keras.training.run_folder import RunFolder
@@ -35,7 +35,7 @@ class Lexicon:
 
 def run(arguments: Lexicon) -> int:
     """Count aligned words, write the file, and print its path."""
-    at_least(
+    check_at_least(
         1,
         **{"--pairs": arguments.pairs, "--min-count": arguments.min_count},
     )

@@ -7,7 +7,7 @@ from typing import Annotated
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from luong_keras.cli.parsing import Option
-from luong_keras.config.checks import at_least
+from luong_keras.config.checks import check_at_least
 from luong_keras.recipe.stored_settings import run_config
 from luong_keras.training.run_folder import RunFolder
 
@@ -46,7 +46,7 @@ def run(arguments: Report) -> int:
             "Expected: the folder of one run, or of two. Received: "
             f"{len(arguments.runs)}."
         )
-    at_least(
+    check_at_least(
         1,
         **{"--examples": arguments.examples, "--samples": arguments.samples},
     )

@@ -10,7 +10,7 @@ import numpy as np
 from tyro.conf import Positional
 
 from luong_keras.cli.parsing import Option
-from luong_keras.cli.settings_flags import SearchFlags, override_search
+from luong_keras.cli.settings_flags import override_search
 from luong_keras.data.text_files import read_given_pairs
 from luong_keras.recipe.stored_settings import run_config
 from luong_keras.tables import pluralize
@@ -46,7 +46,6 @@ def run(arguments: Score) -> int:
     config = run_config(arguments.run_dir)
     decoding = override_search(
         config.decoding,
-        SearchFlags(),
         max_source_length=arguments.max_source_length,
     )
     pairs = read_given_pairs(arguments.files, config.data)

@@ -99,7 +99,7 @@ else:
 
 def override_search(
     decoding: DecodingConfig,
-    flags: DecodingConfig,
+    flags: DecodingConfig | None = None,
     requests_sample: bool = False,
     **overrides: Any,
 ) -> DecodingConfig:
@@ -107,7 +107,8 @@ def override_search(
 
     Args:
         decoding: The search of the run.
-        flags: Flags of the command line; None changes nothing.
+        flags: Flags of the command line, if it has them; None changes
+            nothing.
         requests_sample: Whether requests may ask for samples, which then have
             the settings of this search, except for the temperature.
         **overrides: Further arguments of `DecodingConfig.with_`, likewise.
@@ -116,6 +117,7 @@ def override_search(
         ValueError: For settings that contradict each other, and for settings
             of samples that the search does not draw.
     """
+    flags = flags or SearchFlags()
     changes = dataclasses.asdict(flags) | overrides
     search = decoding.with_(
         **{name: value for name, value in changes.items() if value is not None}

@@ -22,7 +22,7 @@ from luong_keras.cli.parsing import (
 )
 from luong_keras.cli.settings_flags import settings_flags, split_settings
 from luong_keras.config import Optimizer, Precision, RunConfig
-from luong_keras.config.checks import at_least
+from luong_keras.config.checks import check_at_least
 from luong_keras.config.effects import check_effects, check_learning_rate
 from luong_keras.config.values import (
     LEAVES,
@@ -371,7 +371,7 @@ def _check_call(call: Call) -> None:
             "--backend jax needs JAX. Install it: pip install jax, for GPUs "
             "'jax[cuda12]'."
         )
-    at_least(1, **{"--devices": call.devices})
+    check_at_least(1, **{"--devices": call.devices})
 
 
 def _continue_on_tensorflow(folder: Path) -> None:

@@ -16,9 +16,9 @@ from tyro.conf import (
     arg,
 )
 
-from luong_keras.cli.parsing import Option, check_run_dirs
+from luong_keras.cli.parsing import Option, check_run_dirs, given_flags
 from luong_keras.cli.settings_flags import SearchFlags, override_search
-from luong_keras.config.checks import at_least
+from luong_keras.config.checks import check_at_least
 from luong_keras.files.text_lines import (
     read_input_parts,
     read_lines,
@@ -71,7 +71,7 @@ class Translate:
 def run(arguments: Translate) -> int:
     """Translate; return 1 if an export differs from the model."""
     check_run_dirs(arguments.run_dir)
-    at_least(1, **{"--n-best": arguments.n_best})
+    check_at_least(1, **{"--n-best": arguments.n_best})
     _check_ignored_arguments(arguments)
     config = run_config(arguments.run_dir[0])
     decoding = override_search(
@@ -128,11 +128,11 @@ def _check_ignored_arguments(arguments: Translate) -> None:
     """Check that no argument is given that `--check-export` would ignore."""
     if not arguments.check_export:
         return
-    ignored = [
-        "files" if name == "files" else f"--{name.replace('_', '-')}"
-        for name in ("n_best", "alignments", "files", "required", "forbidden")
-        if getattr(arguments, name) != getattr(Translate, name)
-    ]
+    ignored = given_flags(
+        arguments, ("n_best", "alignments", "required", "forbidden")
+    )
+    if arguments.files:
+        ignored.append("files")
     if len(arguments.run_dir) > 1:
         ignored.append("more than one --run-dir")
     if ignored:

@@ -65,11 +65,11 @@ def check_integers(
             )
 
 
-def at_least(least: int, **values: int | None) -> None:
+def check_at_least(least: int, **values: int | None) -> None:
     """Check that each value is at least `least`, or None.
 
     Example:
-        >>> at_least(1, beam_size=0)
+        >>> check_at_least(1, beam_size=0)
         Traceback (most recent call last):
         ...
         ValueError: beam_size must be at least 1. Received: beam_size=0.
@@ -120,8 +120,8 @@ recurrence='lsmt'. Did you mean lstm?
 
 
 # Types of numbers, each with the check of its values.
-Count: TypeAlias = Annotated[int, functools.partial(at_least, 1)]
-Natural: TypeAlias = Annotated[int, functools.partial(at_least, 0)]
+Count: TypeAlias = Annotated[int, functools.partial(check_at_least, 1)]
+Natural: TypeAlias = Annotated[int, functools.partial(check_at_least, 0)]
 Seed: TypeAlias = Annotated[
     int,
     functools.partial(

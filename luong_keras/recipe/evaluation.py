@@ -34,8 +34,6 @@ from luong_keras.text.preprocessing import Preprocessor, preprocessor
 from luong_keras.truncation import TruncationInParts, cut_pairs
 
 Result = TypeVar("Result")
-# Alignments take more memory than all else.
-_NONE = np.zeros((0, 0))
 
 
 class Evaluation:
@@ -110,15 +108,7 @@ class Evaluation:
 
         def translate(lines, advance):
             found = self.translator.best_by_place(lines, advance)
-            return in_order(
-                (
-                    place,
-                    dataclasses.replace(
-                        best, alignments=_NONE, source_tokens=[], links=[]
-                    ),
-                )
-                for place, best in found
-            )
+            return _without_alignments(found)
 
         return with_progress(translate, sources, what="translating")
 
@@ -140,21 +130,11 @@ class Evaluation:
     def forced(
         self, pairs: Sequence[tuple[str, str]], alignments: bool = True
     ) -> list[ScoredTranslation]:
-        """Score the references by forced decoding.
-
-        Args:
-            pairs: Sentence pairs.
-            alignments: Whether the results keep their alignments.
-        """
+        """Score the references by forced decoding, with `alignments` or not."""
 
         def score(sources, targets, advance):
             found = self.translator.scored_by_place(sources, targets, advance)
-            if alignments:
-                return in_order(found)
-            return in_order(
-                (place, dataclasses.replace(scored, alignments=_NONE))
-                for place, scored in found
-            )
+            return in_order(found) if alignments else _without_alignments(found)
 
         sources, targets = zip(*pairs, strict=True)
         return with_progress(
@@ -378,6 +358,15 @@ def bleu_scores(
             tokenize="none",
         ),
     }
+
+
+def _without_alignments(found):
+    """Return results in order, without the arrays that take most memory."""
+    nothing = np.zeros((0, 0))
+    return in_order(
+        (place, dataclasses.replace(result, alignments=nothing))
+        for place, result in found
+    )
 
 
 def with_progress(

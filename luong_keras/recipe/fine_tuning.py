@@ -130,7 +130,9 @@ def prepare_initial_weights(config: RunConfig, run: RunFolder) -> None:
                 path.unlink(missing_ok=True)
         return
     parent, weights = _find_parent(config.training.init_from)
-    old = leaf_values(config_to_dict(run_config(parent.path, False)))
+    old = leaf_values(
+        config_to_dict(run_config(parent.path, resolve_paths=False))
+    )
     new = leaf_values(config_to_dict(config))
     free_settings = set(_FREE_SETTINGS)
     if not (old["data.tokenize"] or old["data.normalize_punctuation"]):
@@ -319,7 +321,9 @@ def _copy_exported_weights(parent: RunFolder, path: Path) -> None:
     from luong_keras.serving.export import exported_weights
     from luong_keras.training.weight_files import save_weights
 
-    model = TranslationModel(run_config(parent.path, False).model).model
+    model = TranslationModel(
+        run_config(parent.path, resolve_paths=False).model
+    ).model
     exported = exported_weights(parent.path.parents[1])
     names = read_json(
         parent.path / _WEIGHT_NAMES_FILE, "paths of weights", "Export anew."

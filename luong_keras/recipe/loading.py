@@ -110,7 +110,7 @@ def load_run(
 
 def _load_single_run(folder, weights, precision, resolve_paths):
     """Load the model, the two tokenizers and the settings of a run."""
-    config = run_config(folder, resolve_paths)
+    config = run_config(folder, resolve_paths=resolve_paths)
     run = RunFolder(folder)
     path = run.weights(
         config.training.final_weights if weights is None else weights

@@ -177,7 +177,7 @@ def mark_finished(config: RunConfig, run: RunFolder) -> None:
 
 
 @contextlib.contextmanager
-def session(
+def record_session(
     path: Path, devices: Devices, steps: Callable[[], int]
 ) -> Iterator[Callable[[], None]]:
     """Keep one line of a file up to date about this call's training.

@@ -98,7 +98,7 @@ def with_absolute_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:
     return config
 
 
-def run_config(folder: str | Path, resolve_paths: bool = True) -> RunConfig:
+def run_config(folder: str | Path, *, resolve_paths: bool = True) -> RunConfig:
     """Read the settings of a run.
 
     Args:

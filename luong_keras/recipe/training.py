@@ -19,7 +19,7 @@ from luong_keras.evaluation.metrics.metric import Metric
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.recipe.decisions import run_metric
 from luong_keras.recipe.devices import ONE_DEVICE, Devices
-from luong_keras.recipe.resumption import session
+from luong_keras.recipe.resumption import record_session
 from luong_keras.recipe.validation_callbacks import validation_callbacks
 from luong_keras.tables import pluralize
 from luong_keras.text.preprocessing import preprocessors
@@ -238,7 +238,9 @@ def train(
                 )
             )
             write_session = stack.enter_context(
-                session(run.sessions, devices, lambda: progress.steps_done)
+                record_session(
+                    run.sessions, devices, lambda: progress.steps_done
+                )
             )
             session_callback = keras.callbacks.LambdaCallback(
                 on_train_batch_end=lambda batch, logs: write_session(),
@@ -265,12 +267,12 @@ def train(
                 TokensPerSecond(count="word_count"),
                 validation,
                 learning_rate_schedule(training, metric),
-                *weight_files(
-                    translation_model.model,
-                    training,
-                    run,
-                    devices.writes,
-                    metric,
+                *(
+                    weight_callbacks(
+                        translation_model.model, training, run, metric
+                    )
+                    if devices.writes
+                    else []
                 ),
                 StopOnPlateau(training.patience, metric.key, metric.mode),
                 *logs,
@@ -292,19 +294,10 @@ def train(
     return True
 
 
-def weight_files(
-    model: keras.Model,
-    training: TrainingConfig,
-    run: RunFolder,
-    writes: bool,
-    metric: Metric,
+def weight_callbacks(
+    model: keras.Model, training: TrainingConfig, run: RunFolder, metric: Metric
 ) -> list[keras.callbacks.Callback]:
-    """Return the callbacks that write weights after an epoch.
-
-    The list is empty if the process does not write.
-    """
-    if not writes:
-        return []
+    """Return the callbacks that write weights after an epoch."""
     return [
         BestWeights(run.best_weights, metric.key, metric.mode, model),
         EpochWeights(run.checkpoints, training.keep, model),

@@ -13,7 +13,7 @@ from luong_keras.ops.devices import check_one_replica
 from luong_keras.tables import pluralize
 from luong_keras.training.interruption import SnapshotCallback, StopOnSignal
 from luong_keras.training.monitoring import StopOnPlateau
-from luong_keras.training.schedules import current_rate
+from luong_keras.training.schedules import current_rate, inner_optimizer
 from luong_keras.training.snapshot import make_optimizer_variables
 
 
@@ -379,8 +379,7 @@ def _check_arguments(
             "would replace it by the end of an epoch. Leave it out, and give "
             "`snapshot_path`."
         )
-    optimizer = getattr(model, "optimizer", None)  # none before `compile`
-    optimizer = getattr(optimizer, "inner_optimizer", optimizer)
+    optimizer = inner_optimizer(getattr(model, "optimizer", None))
     if getattr(optimizer, "use_ema", False):
         raise ValueError(
             "Keras replaces the weights by their averages at the end of "

@@ -16,7 +16,11 @@ from luong_keras.config.checks import (
     check_not_negative,
 )
 from luong_keras.ops.devices import check_one_replica
-from luong_keras.training.schedules import current_rate, refuse_schedule
+from luong_keras.training.schedules import (
+    current_rate,
+    inner_optimizer,
+    refuse_schedule,
+)
 
 #: Logs of which the first decides between epochs of equal value.
 LOSSES = ("val_word_perplexity", "val_loss")
@@ -291,7 +295,7 @@ class StopOnNonFinite(Stateful):
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Reset the counters, also after an earlier call of `fit`."""
         optimizer = self.model.optimizer
-        inner = getattr(optimizer, "inner_optimizer", optimizer)
+        inner = inner_optimizer(optimizer)
         counts = getattr(inner, "on_nonfinite", None) is not None
         if not counts and not hasattr(optimizer, "dynamic_scale"):
             raise ValueError(
@@ -333,7 +337,7 @@ class StopOnNonFinite(Stateful):
     def _check(self) -> None:
         """Raise an error if a step failed."""
         optimizer = self.model.optimizer
-        inner = getattr(optimizer, "inner_optimizer", optimizer)
+        inner = inner_optimizer(optimizer)
         scale = getattr(optimizer, "dynamic_scale", None)
         if scale is not None and float(ops.convert_to_numpy(scale)) < 1:
             raise NonFiniteError(

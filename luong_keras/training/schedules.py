@@ -344,6 +344,13 @@ class LearningRateHalving(keras.callbacks.Callback):
             self._restored = self._first_rate is not None
 
 
+def inner_optimizer(
+    optimizer: keras.optimizers.Optimizer,
+) -> keras.optimizers.Optimizer:
+    """Return what a `LossScaleOptimizer` wraps, or the optimizer itself."""
+    return getattr(optimizer, "inner_optimizer", optimizer)
+
+
 def current_rate(optimizer: keras.optimizers.Optimizer) -> float:
     """Read the learning rate, which waits for the device."""
     return float(keras.ops.convert_to_numpy(optimizer.learning_rate))
@@ -353,7 +360,7 @@ def refuse_schedule(
     optimizer: keras.optimizers.Optimizer, callback: keras.callbacks.Callback
 ) -> None:
     """Raise ValueError if the optimizer's rate is a schedule."""
-    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    inner = inner_optimizer(optimizer)
     rate = inner.get_config()["learning_rate"]
     if isinstance(rate, dict):
         name = type(callback).__name__

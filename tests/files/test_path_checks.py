@@ -17,7 +17,7 @@ from luong_keras.recipe.devices import ONE_DEVICE
 from luong_keras.recipe.evaluation import write_results
 from luong_keras.recipe.fine_tuning import load_initial_weights
 from luong_keras.recipe.preparation import read_prepared_text
-from luong_keras.recipe.resumption import session
+from luong_keras.recipe.resumption import record_session
 from luong_keras.recipe.vocabularies import requested_sizes
 from luong_keras.report.contents import read_run
 from luong_keras.serving.export import export_saved_model
@@ -28,7 +28,7 @@ from tests.report.made_up_run import GOOD, made_up_run
 
 
 def write_session(run):
-    with session(run.sessions, ONE_DEVICE, lambda: 1):
+    with record_session(run.sessions, ONE_DEVICE, lambda: 1):
         pass
 
 

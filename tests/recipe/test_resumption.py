@@ -22,7 +22,7 @@ from luong_keras.recipe.resumption import (
     is_finished,
     mark_finished,
     print_epochs,
-    session,
+    record_session,
 )
 from luong_keras.recipe.stored_settings import copy_word_lists
 from luong_keras.training.run_folder import RunFolder
@@ -285,7 +285,7 @@ def test_killed_sessions_are_recorded(tmp_path, monkeypatch):
     path = tmp_path / "sessions.jsonl"
     steps = iter(range(1, 100))
     monkeypatch.setattr(resumption, "_RECORD_SECONDS", 0)
-    with session(path, ONE_DEVICE, lambda: next(steps)) as note:
+    with record_session(path, ONE_DEVICE, lambda: next(steps)) as note:
         note()
         (first,) = lines(path)
         note()
@@ -295,7 +295,7 @@ def test_killed_sessions_are_recorded(tmp_path, monkeypatch):
     assert second["steps"] > first["steps"]
     assert second["seconds"] >= first["seconds"]
     path.write_bytes(killed)
-    with session(path, ONE_DEVICE, lambda: 7):
+    with record_session(path, ONE_DEVICE, lambda: 7):
         pass
     one, other = lines(path)
     assert one == second and other["steps"] == 7
@@ -315,14 +315,14 @@ def test_machines_are_described_without_metadata_and_sysconf(monkeypatch):
 def test_an_incomplete_line_of_a_session_is_replaced(tmp_path):
     path = tmp_path / "sessions.jsonl"
     path.write_text('{"steps": 3}\n{"ste')
-    with session(path, ONE_DEVICE, lambda: 7):
+    with record_session(path, ONE_DEVICE, lambda: 7):
         pass
     assert [line["steps"] for line in lines(path)] == [3, 7]
 
 
 def test_sessions_without_a_step_are_not_recorded(tmp_path):
     path = tmp_path / "sessions.jsonl"
-    with session(path, ONE_DEVICE, lambda: 0) as note:
+    with record_session(path, ONE_DEVICE, lambda: 0) as note:
         note()
     assert not path.exists()
 
