@@ -69,15 +69,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     return status
 
 
+def _format_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    line: str | None = None,
+) -> str:
+    """Return a warning of this package as one line; others as Python does."""
+    if filename.startswith(os.path.dirname(luong_keras.__file__)):
+        return f"luong-keras: warning: {message}\n"
+    return _PYTHON_FORMAT(message, category, filename, lineno, line)
+
+
+_PYTHON_FORMAT = warnings.formatwarning
+
+
 def _main(argv: Sequence[str] | None) -> int:
     # Silence the messages that TensorFlow prints at every start.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     own_process = argv is None
     if own_process:
-        warnings.formatwarning = lambda text, *_: (
-            f"luong-keras: warning: {text}\n"
-        )
+        warnings.formatwarning = _format_warning
         # Streams that the caller has closed, as by `>&-`.
         sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115
         sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115

@@ -178,7 +178,9 @@ def parse(argv: Sequence[str]) -> Call:
     file_values: dict[str, Any] = {}
     if arguments.config is not None:
         file_values = convert_values(read_values(arguments.config))
-    has_text = not values.keys().isdisjoint(("data.train", "data.dataset"))
+    has_text = (
+        "data.train" in values or values.get("data.dataset", "files") != "files"
+    )
     file_values = settings_beside_text(file_values, text_values, has_text)
     given = file_values | values
     preset = arguments.preset

@@ -14,9 +14,8 @@ from luong_keras.text.tokenizer import (
 )
 from luong_keras.with_tensorflow import tf
 
-MIN_FREQUENT_WORDS = (
-    256  # the least first words of the vocabulary in a shortlist
-)
+# The first words of the vocabulary that a shortlist has at least.
+MIN_FREQUENT_WORDS = 256
 MAX_TRANSLATIONS = 32  # the most probable ones of a source word
 _BYTE = re.compile("<0x[0-9A-F]{2}>")
 

@@ -8,13 +8,14 @@ from luong_keras.layers.argument_checks import check_floats, check_layer
 from luong_keras.layers.checked_layer import CheckedLayer, fresh_initializer
 from luong_keras.layers.embedding import embedding_table
 from luong_keras.missing_package import private_name
-from luong_keras.ops.chunked_loss import chunked_word_losses
+from luong_keras.ops.chunked_loss import chunked_word_losses, evaluates
 from luong_keras.ops.cross_entropy import (
     draw_words,
     nan_where_unknown,
     real_ids,
     sampled_word_losses,
     without_padding,
+    word_losses,
 )
 from luong_keras.ops.masking import shapes_compatible
 from luong_keras.ops.products import product
@@ -170,12 +171,16 @@ class OutputProjection(CheckedLayer):
         """Return the loss and hit of each target word, without the logits.
 
         vectors (B, T, U), targets (B, T) ids; returns losses -log p (eq. 4)
-        and hits, both (B, T) and 0 at padding. They are computed chunk by chunk
-        of real words, with `training` together with the gradients, so that the
-        logits are never all held at once.
+        and hits, both (B, T) and 0 at padding. With `training` the gradients
+        are computed together with the losses, chunk by chunk of real words,
+        so that the logits are never all held at once; nor are they in an
+        evaluation of a `TrainingModel`.
         """
         check_fraction(label_smoothing=label_smoothing)
         _check_targets(vectors, targets)
+        if not training and not evaluates.get():
+            logits = self.call(vectors)
+            return word_losses(logits, targets, label_smoothing, pad_id)
         (*inner_kernels, kernel), bias = self.loop_weights()
         vectors = ops.reshape(vectors, (-1, vectors.shape[-1]))
         for inner_kernel in inner_kernels:

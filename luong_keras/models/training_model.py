@@ -4,6 +4,7 @@ import keras
 
 from luong_keras.models import microbatches
 from luong_keras.ops import microbatch_normalization
+from luong_keras.ops.chunked_loss import evaluates
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
@@ -73,6 +74,14 @@ class TrainingModel(keras.Model):
                 "microbatches=1, and smaller batches if memory is short."
             )
         return super().train_step(*data)
+
+    def test_step(self, *data):
+        """Evaluate a batch, with the losses in chunks; see `keras.Model`."""
+        token = evaluates.set(True)
+        try:
+            return super().test_step(*data)
+        finally:
+            evaluates.reset(token)
 
     def compute_loss(self, *args, **kwargs):
         """Compute the loss of a batch or of a part; see `keras.Model`."""

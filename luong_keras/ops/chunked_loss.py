@@ -19,6 +19,7 @@ of which underflows in float16: it gets a separate scale.
 
 import functools
 import operator
+from contextvars import ContextVar
 
 from keras import backend, ops
 
@@ -30,6 +31,9 @@ from luong_keras.ops.products import product
 # Logits held at once: 32 MB in float32; 512 MB on a GPU, because small products
 # leave most of a GPU idle.
 _MAX_LOGITS, _MAX_LOGITS_ON_GPU = 2**23, 2**27
+# Whether losses outside of training are computed in chunks, too. They have no
+# gradients then; whole ones can be differentiated twice.
+evaluates = ContextVar("luong_keras_evaluates", default=False)
 # Chunks that TensorFlow computes in parallel. The sequential operations of one
 # chunk leave cores to the other.
 _PARALLEL_CHUNKS = 2
@@ -48,7 +52,7 @@ def chunked_word_losses(
 
     vectors (N, U), kernel (U, V), bias (V,) or None, targets (N,) ids. The
     result equals `cross_entropy.word_losses` of the logits. Without `training`
-    the gradients are computed only if they are needed, in a second pass.
+    it has no gradients.
     """
     arguments = [vectors, kernel] if bias is None else [vectors, kernel, bias]
     words = _Words(
@@ -57,7 +61,9 @@ def chunked_word_losses(
         label_smoothing,
         pad_id,
     )
-    ones = ops.ones_like(targets, dtype=words.dtype) if training else None
+    if not training:
+        return words.run(None)
+    ones = ops.ones_like(targets, dtype=words.dtype)
     losses, hits, *unit_gradients = words.run(ones)
 
     def gradients(upstream):
@@ -75,8 +81,6 @@ def chunked_word_losses(
             largest = ops.maximum(ops.abs(lowest), ops.abs(highest))
             return [d * largest for d in words.run(weights / largest)[2:]]
 
-        if not training:
-            return weighted_gradients()
         return ops.cond(
             lowest == highest,
             lambda: [d * lowest for d in unit_gradients],
@@ -120,11 +124,6 @@ class _Words:
             )
             parts = ops.maximum(self.num_chunks, 1) * self.parallel_chunks
             self.chunk_size = _ceil_divide(num_real, parts)
-            return
-        if not isinstance(self.num_words, int):
-            # A symbolic size, as in an export of JAX: all words in one chunk.
-            self.num_chunks, self.chunk_size = 1, self.num_words
-            self.padded_order = self.order
             return
         # Shapes cannot depend on values: the last chunk may have padding.
         # Without words there is one chunk, which is empty.
@@ -184,13 +183,6 @@ class _Words:
 
     def _run_worker(self, worker, weights):
         """Return the results of one worker's chunks; zeros for other words."""
-        # One more row takes the results of padding.
-        rows = self.num_words + 1
-        shapes = [(rows,), (rows,)]
-        if weights is not None:
-            shapes.append((rows, self.vectors.shape[-1]))
-        zeros = [ops.zeros(shape, dtype=self.dtype) for shape in shapes]
-        count = len(zeros)
 
         def body(step, *results):
             rows = self._chunk_rows(step * self.parallel_chunks + worker)
@@ -207,6 +199,12 @@ class _Words:
         # The sums, as large as the kernel, begin with those of the first chunk.
         rows = self._chunk_rows(worker)
         by_word, sums = self._compute_chunk(rows, weights)
+        count = len(by_word)
+        # One more row takes the results of padding.
+        zeros = [
+            ops.zeros((self.num_words + 1, *x.shape[1:]), dtype=self.dtype)
+            for x in by_word
+        ]
         _, *results = sequential_while_loop(
             lambda step, *_: step < self.num_chunks,
             body,

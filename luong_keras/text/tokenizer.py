@@ -218,8 +218,8 @@ def table_asset(name: str, content: bytes) -> tf.saved_model.Asset:
         folder = _asset_folder(process)
         file = folder / hashlib.sha256(content).hexdigest() / name
         if not file.exists():
-            file.parent.mkdir(exist_ok=True)
-            file.write_bytes(content)
+            with atomic_path(file) as temporary:
+                temporary.write_bytes(content)
     return tf.saved_model.Asset(str(file))
 
 

@@ -196,9 +196,10 @@ class RunFolder:
         crc32 = zlib.crc32(text.encode())
         if self._hashes().get(path.name) not in (None, crc32):
             raise ValueError(
-                f"{path} is missing, and the text that it was made from has "
-                "other pairs now: their checksum differs. Put a copy of the "
-                "file or the old text in its place."
+                f"{path} is missing, and would have other pairs if it were "
+                "made again, as the text has changed, or another version chose "
+                "the pairs. Put a copy of the file or the old text in its "
+                "place, or use the version that began the run."
             )
 
     def read_config(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import luong_keras
+from luong_keras.cli import main as main_module
 from luong_keras.cli.main import COMMANDS, main, usage
 from tests.programs import run_program
 
@@ -221,6 +222,8 @@ def test_warnings_are_lines_like_errors(tmp_path):
     warning, error = done.stderr.splitlines()
     assert warning.startswith("luong-keras: warning: training.max_skipped=1")
     assert error.startswith("luong-keras align: error: Links of one direction")
+    other = main_module._format_warning("old", FutureWarning, "keras.py", 3)
+    assert other.startswith("keras.py:3: FutureWarning: old")
 
 
 @pytest.mark.slow

@@ -117,6 +117,7 @@ def test_calls_after_a_fork_are_refused(translator, monkeypatch):
         lambda: translator.translate(["a"]),
         lambda: list(translator.translate_lines(["a"])),
         lambda: translator.nbest(["a"]),
+        lambda: list(translator.best_by_place(["a"])),
         lambda: translator.score(["a"], ["b"]),
         lambda: translator.links(["a"], ["b"]),
     ):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from luong_keras.config import AttentionConfig
+from luong_keras.layers.output_projection import OutputProjection
 from luong_keras.models.training_model import TrainingModel
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.ops import microbatch_normalization
@@ -88,6 +89,25 @@ def trained(parts, loss, steps=3, precision="float32", parallel=1):
         logs = model.train_on_batch(x, y, return_dict=True)
     values = [keras.ops.convert_to_numpy(v) for v in model.trainable_variables]
     return values, logs
+
+
+def test_evaluation_never_holds_all_logits(monkeypatch):
+    model = small_model(attention=AttentionConfig(kind="global"))
+    model = model.training_model
+    x, y = batch()
+    # Outside of `evaluate` and `fit` the layers compute whole logits.
+    losses = model(x, training=False)["word"]
+    real = y["word"] > 0
+    expected = np.mean(keras.ops.convert_to_numpy(losses)[real])
+    model.compile(
+        loss={"word": TranslationLoss("word"), "hits": None},
+        jit_compile=ON_JAX,
+    )
+    model.evaluate(x, y, batch_size=ROWS, verbose=0)  # builds the metrics
+    monkeypatch.setattr(OutputProjection, "call", None)
+    model.make_test_function(force=True)
+    found = model.evaluate(x, y, batch_size=ROWS, verbose=0)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 @functools.cache

@@ -59,9 +59,14 @@ def compare(monkeypatch, rows, by_word, smoothing=0.1, targets=TARGETS, **kw):
 
     whole, expected = evaluate()
     for training in (True, False):
-        chunked, gradients = evaluate(training)
-        np.testing.assert_allclose(chunked, whole, **TIGHT)
+        found, gradients = evaluate(training)
+        np.testing.assert_allclose(found, whole, **TIGHT)
         assert_all_close(gradients, expected, **TIGHT)
+    token = chunked_loss.evaluates.set(True)
+    found = projection.word_losses(vectors + 0, targets, smoothing)
+    chunked_loss.evaluates.reset(token)
+    expected = word_losses(projection(vectors + 0), targets, smoothing)
+    assert_all_close(found, expected, **TIGHT)
 
 
 @pytest.mark.slow_after_first
@@ -192,9 +197,11 @@ def test_logits_are_never_computed_for_all_words(monkeypatch, training):
     monkeypatch.setattr(chunked_loss, "_MAX_LOGITS", 4 * VOCABULARY)
     projection = lk.OutputProjection(VOCABULARY)
     projection.build((None, None, UNITS))
+    token = chunked_loss.evaluates.set(not training)
     losses, _ = projection.word_losses(
         random(3, 5, UNITS).astype("float32"), TARGETS, training=training
     )
+    chunked_loss.evaluates.reset(token)
     assert np.isfinite(ops.convert_to_numpy(losses)).all()
     # On JAX one trace serves all chunks but the first. TensorFlow computes two
     # chunks of half the size in parallel.

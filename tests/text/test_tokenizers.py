@@ -465,7 +465,7 @@ def test_lower_case_equals_pythons_except_in_unicode_14():
         if text.lower() != found.decode()
     }
     assert different <= unknown
-    texts = ["", "A\0B\0", "\0", "ΑΣ\0ΑΣ. ΣΑ", "İI"]
+    texts = ["", "A\0B\0", "\0", "ΑΣ\0ΑΣ. ΣΑ", "İI", "I\u0300Į\u0303J\u0301"]
     lowered = clean_text(tf.constant([texts]), lowercase=True).numpy()[0]
     assert [text.decode() for text in lowered] == [
         text.replace("\0", " ").lower() for text in texts
