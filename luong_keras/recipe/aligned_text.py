@@ -205,7 +205,8 @@ def model_links(
             sources, targets = (
                 [line.decode() for line in side] for side in lines
             )
-            for pair in translator.score(sources, targets):
+            # Batch by batch, without all alignments of the part.
+            for _, pair in translator.scored_by_place(sources, targets):
                 cut += pair.truncated
                 links = enumerate(pair.alignments[:-1].argmax(axis=1))
                 yield (
