@@ -35,8 +35,8 @@ TRAIN = [
     "loky>=3.4",  # processes that prepare the text
     "pydantic>=2.7",
     "pyyaml>=6",
-    "tyro>=1.0",
-    "matplotlib>=3.8",
+    "tyro>=1.0.15",
+    "matplotlib>=3.9",
     "jinja2>=3.1",  # the pages of `report`
 ]
 # Subwords inside the graph. It needs TensorFlow of the same minor version. pip
@@ -56,7 +56,7 @@ DOCS = [
     "scipy",  # in a notebook
 ]
 # `luong-keras ask`.
-CLIENT = ["luong-keras-client>=0.3.0", "tyro>=1.0"]
+CLIENT = ["luong-keras-client>=0.3.0", "tyro>=1.0.15"]
 
 setup(
     name="luong-keras",

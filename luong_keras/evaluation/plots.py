@@ -52,7 +52,8 @@ def plot_alignment(
         The axes.
 
     Raises:
-        ValueError: If there are no words, or `weights` is too small.
+        ValueError: If there are no words, `weights` is too small, or a link is
+            outside of it.
         ImportError: If matplotlib is not installed.
 
     Example:
@@ -69,6 +70,11 @@ def plot_alignment(
     image = ax.imshow(weights, cmap="Greys", vmin=0.0, vmax=1.0)
     _label_words(ax, source_tokens, target_tokens)
     for i, j in links:
+        if not (0 <= i < shape[1] and 0 <= j < shape[0]):
+            raise ValueError(
+                "`links` must be (source, target) positions from 0. Expected: "
+                f"below {shape[::-1]}. Received: {(i, j)}."
+            )
         corner = (i - 0.45, j - 0.45)
         ax.add_patch(
             Rectangle(corner, 0.9, 0.9, fill=False, edgecolor="tab:red")
@@ -114,20 +120,24 @@ def plot_length_analysis(
             "`bleu_by_length` returns under each system's name."
         )
     ax = ax or _new_axes(6.4, 4.2, with_pyplot=path is None)
-    for index, groups in enumerate(systems.values()):
+    lines = [
         ax.plot(
             [group.mean_length for group in groups],
             [group.bleu for group in groups],
             marker=_MARKERS[index % len(_MARKERS)],
-            label=str(index),
-        )
+            label=_escape_dollars(name),
+        )[0]
+        for index, (name, groups) in enumerate(systems.items())
+    ]
     ax.set_xlabel("source length (mean words of each group)")
     ax.set_ylabel("BLEU")
     ax.set_ylim(bottom=0.0)
     ax.grid(alpha=0.3)
-    # The legend would leave out a label that begins with "_".
-    for text, name in zip(ax.legend().get_texts(), systems, strict=True):
-        text.set_text(_escape_dollars(name))
+    # Beside the names of lines that the axes had.
+    others = [h for h in ax.get_legend_handles_labels()[0] if h not in lines]
+    handles = [*others, *lines]
+    # The legend leaves out a label that begins with "_", unless it is given.
+    ax.legend(handles, [str(handle.get_label()) for handle in handles])
     ax.set_title(_escape_dollars(title or "BLEU by source length"))
     return _finish_figure(ax, path)
 

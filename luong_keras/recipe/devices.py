@@ -231,6 +231,11 @@ def share_rows(devices: Sequence[Any]) -> Devices:
     import jax
 
     distribution = None
+    if len(devices) > 1 and not hasattr(jax, "shard_map"):
+        raise ImportError(
+            "Training on several devices needs JAX 0.6.1 or later. Received: "
+            f"JAX {jax.__version__}. Install a later JAX, or give --devices 1."
+        )
     if len(devices) > 1:
         distribution = keras.distribution.DataParallel(
             devices=[f"{device.platform}:{device.id}" for device in devices],

@@ -196,6 +196,11 @@ def record_session(
     began, start = datetime.datetime.now(datetime.UTC), time.monotonic()
     before = read_json_lines(path, appended=True)
     this_machine = describe_machine(devices)
+    software = this_machine["software"]
+    for line in before[-1:]:
+        earlier = line.get("machine", {}).get("software", software)
+        if earlier != software:
+            print(f"the run continues with {software}; before, with {earlier}")
     last = start - _RECORD_SECONDS
 
     def write(at_once: bool = False) -> None:

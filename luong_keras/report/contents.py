@@ -135,7 +135,9 @@ def setting_rows(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
             {
                 "name": name,
                 "values": [
-                    value if isinstance(value, str) else json.dumps(value)
+                    value
+                    if isinstance(value, str)
+                    else json.dumps(value, ensure_ascii=False)
                     for value in values
                 ],
                 "changed": any(v != default.get(name) for v in values),
@@ -259,7 +261,7 @@ def add_alignments(
     Args:
         groups: Groups of `examples`.
         runs: The runs that `examples` got.
-        longest: Maximum number of words per side to draw.
+        longest: Maximum number of tokens per side to draw.
     """
     from luong_keras.inference.text_translator import TextTranslator
     from luong_keras.inference.translation import best_of
@@ -278,10 +280,18 @@ def add_alignments(
             what=f"aligning the examples of {run.name}",
         )
         for example, nbest in zip(all_examples, nbest_lists, strict=True):
-            best = best_of(nbest)
-            if max(len(best.tokens), len(best.source_tokens)) <= longest:
+            best, shown = best_of(nbest), example["translations"][index]
+            if best.text != run.translations[example["number"] - 1]:
+                shown["unaligned"] = (
+                    "No alignment: the run now translates this pair otherwise."
+                )
+            elif max(len(best.tokens), len(best.source_tokens)) > longest:
+                shown["unaligned"] = (
+                    f"No alignment: more than {longest} tokens."
+                )
+            elif best.tokens and best.source_tokens:
                 percent = np.rint(100 * best.alignments).astype(int)
-                example["translations"][index]["alignment"] = {
+                shown["alignment"] = {
                     "source": best.source_tokens,
                     "target": best.tokens,
                     "percent": percent.tolist(),
@@ -305,6 +315,7 @@ def _make_example(
                 "pieces": pieces(run.translations[index], reference, lowercase),
                 "chrf": scores_of_run[index],
                 "alignment": None,
+                "unaligned": None,
             }
             for run, scores_of_run in zip(runs, scores, strict=True)
         ],

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import luong_keras
+from luong_keras.config.checks import check_integers
 from luong_keras.evaluation.length_analysis import bleu_by_source_length
 from luong_keras.evaluation.metrics.bleu import tokenizer_of
 from luong_keras.evaluation.metrics.metric import target_of
@@ -82,10 +83,16 @@ def write_page(
 
     Raises:
         FileNotFoundError: If a folder has no run.
-        ValueError: If two runs have different test pairs, or `output` is no
-            file.
+        ValueError: If two runs have different test pairs, `output` is no file,
+            or for another number of folders or numbers below 1.
         ImportError: If a package of the extra `train` is missing.
     """
+    if isinstance(folders, str | Path) or len(folders) not in (1, 2):
+        raise ValueError(
+            "Expected: a list of the folder of one run, or of two. Received: "
+            f"{folders!r}."
+        )
+    check_integers(count=count, samples=samples)
     output = output_file(output)
     templates = environment()
     runs = _read_runs(folders)

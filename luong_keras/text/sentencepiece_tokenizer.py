@@ -109,7 +109,9 @@ class SentencePieceTokenizer(Tokenizer):
         byte_fallback: bool = False,
         user_defined_symbols: Sequence[str] = (),
     ) -> SentencePieceTokenizer:
-        """Learn the subwords of a text; the same text gives the same model.
+        """Learn the subwords of a text.
+
+        The same text gives the same model in one version of SentencePiece.
 
         Args:
             lines: Sentences, of both languages for a joint vocabulary.

@@ -274,6 +274,7 @@ def check_states(callbacks: Iterable[keras.callbacks.Callback]) -> None:
 
 # The number that Keras adds to a name already used in the process.
 _COUNTER = re.compile(r"_\d+(?=[/_]|$)")
+_OPTIMIZER = re.compile(r"^optimizer/([^/]+)/")
 
 
 def name_variables(
@@ -298,7 +299,8 @@ def remove_counters(values: Mapping[str, Any]) -> dict[str, Any]:
     """Remove the counters from the names, and keep the order.
 
     Keras numbers repeated names within a process, so a second model built by
-    the same code has other names.
+    the same code has other names. Keras 3.15 also changed the default names of
+    optimizers, such as `SGD` to `clipped_sgd`, and `adamw` to `adam_w`.
 
     Args:
         values: Values by name.
@@ -311,9 +313,19 @@ def remove_counters(values: Mapping[str, Any]) -> dict[str, Any]:
         {'dense/kernel': 'a', 'dense/kernel#2': 'b'}
     """
     return with_unique_names(
-        (_COUNTER.sub("", name.split("#")[0]), value)
+        (
+            _OPTIMIZER.sub(
+                _plain_optimizer, _COUNTER.sub("", name.split("#")[0])
+            ),
+            value,
+        )
         for name, value in values.items()
     )
+
+
+def _plain_optimizer(match: re.Match[str]) -> str:
+    name = match[1].lower().replace("_", "").removeprefix("clipped")
+    return f"optimizer/{name}/"
 
 
 def with_unique_names(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:

@@ -179,6 +179,7 @@ def test_strategies_and_scorers_declare_their_columns(name):
     kind = getattr(decoding, name)
     if not issubclass(kind, DecodingStrategy | Scorer) or kind in (
         DecodingStrategy,
+        decoding.IndependentSampler,
         Scorer,
     ):
         pytest.skip("neither a strategy nor a scorer")

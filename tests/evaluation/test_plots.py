@@ -73,11 +73,22 @@ def test_weights_must_cover_the_words(tmp_path, source, target, weights):
         plot_alignment(source, target, weights, tmp_path / "a.png")
 
 
+@pytest.mark.parametrize("link", [(1, 0), (0, 1), (-1, 0)])
+def test_links_must_be_inside(link):
+    with pytest.raises(ValueError, match=r"below \(1, 1\)"):
+        plot_alignment(["a"], ["x"], [[1]], links=[link])
+
+
 def test_given_axes_are_used(tmp_path):
     figure, axes_pair = pyplot.subplots(1, 2)
     assert plot_alignment(["a"], ["x"], [[1]], ax=axes_pair[0]) is axes_pair[0]
-    assert plot_length_analysis({"a": GROUPS}, ax=axes_pair[1]) is axes_pair[1]
-    assert axes_pair[0].images and axes_pair[1].lines
+    axes_pair[1].plot([3, 9], [1, 2], label="baseline")
+    for name in ("a", "_b"):
+        drawn = plot_length_analysis({name: GROUPS}, ax=axes_pair[1])
+        assert drawn is axes_pair[1]
+    assert axes_pair[0].images and len(axes_pair[1].lines) == 3
+    texts = [text.get_text() for text in drawn.get_legend().get_texts()]
+    assert texts == ["baseline", "a", "_b"]
     pyplot.close(figure)
 
 

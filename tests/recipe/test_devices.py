@@ -11,6 +11,7 @@ from luong_keras.recipe.devices import (
     LostProcessError,
     _join_processes,
     report_lost_processes,
+    share_rows,
     tensorflow_devices,
 )
 from luong_keras.recipe.processes import process_arguments
@@ -101,6 +102,13 @@ def test_several_processes_need_a_jax_that_leaves_sigterm(monkeypatch):
     monkeypatch.setattr(jax.config, "update", update)
     with pytest.raises(ImportError, match="JAX 0.8.2 or later. Received: JAX"):
         _join_processes(plain())
+
+
+def test_several_devices_need_a_jax_with_shard_map(monkeypatch):
+    jax = pytest.importorskip("jax")
+    monkeypatch.delattr(jax, "shard_map", raising=False)
+    with pytest.raises(ImportError, match=r"0\.6\.1 or later.*--devices 1"):
+        share_rows([None, None])
 
 
 @pytest.mark.parametrize("error", [ValueError, RuntimeError])

@@ -281,7 +281,7 @@ def lines(path):
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_killed_sessions_are_recorded(tmp_path, monkeypatch):
+def test_killed_sessions_are_recorded(tmp_path, monkeypatch, capsys):
     path = tmp_path / "sessions.jsonl"
     steps = iter(range(1, 100))
     monkeypatch.setattr(resumption, "_RECORD_SECONDS", 0)
@@ -299,6 +299,12 @@ def test_killed_sessions_are_recorded(tmp_path, monkeypatch):
         pass
     one, other = lines(path)
     assert one == second and other["steps"] == 7
+    assert not capsys.readouterr().out
+    one["machine"]["software"] = "keras 3.10.0"
+    path.write_text(json.dumps(one) + "\n")
+    with record_session(path, ONE_DEVICE, lambda: 7):
+        pass
+    assert capsys.readouterr().out.endswith("; before, with keras 3.10.0\n")
 
 
 def test_machines_are_described_without_metadata_and_sysconf(monkeypatch):

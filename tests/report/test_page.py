@@ -1,5 +1,6 @@
 """Content of the page of one or two runs."""
 
+import dataclasses
 import html.parser
 import json
 import re
@@ -366,6 +367,9 @@ def test_alignments_are_of_each_run_and_its_weights(tmp_path):
         write_run(run.path, translator)
         run.best_weights.rename(run.last_weights)
         run.results.write_text('{"set": "test", "weights": "last"}\n')
+        sources = [source for source, _ in PAIRS]
+        shown = [f"{text}\n" for text in translator.translate(sources)]
+        run.translations.write_text("".join(shown))
     runs = [read_run(tmp_path / name) for name in "ab"]
     groups = examples(runs, 1)
     add_alignments(groups, runs)
@@ -381,6 +385,21 @@ def test_alignments_are_of_each_run_and_its_weights(tmp_path):
             shown["alignment"]["percent"], 100 * best.alignments, atol=0.51
         )
     assert targets[0] != targets[1]
+    add_alignments(groups, runs, longest=0)
+    assert "more than 0 tokens" in example["translations"][0]["unaligned"]
+    # A run that continued no longer translates as it did.
+    others = [dataclasses.replace(run, translations=GOOD) for run in runs]
+    add_alignments(groups, others)
+    assert "otherwise" in example["translations"][0]["unaligned"]
+
+
+@pytest.mark.parametrize(
+    "folders, options",
+    [("ab", {}), ([], {}), (["a"] * 3, {}), (["a"], {"count": 0})],
+)
+def test_wrong_arguments_are_refused_before_any_work(folders, options):
+    with pytest.raises(ValueError, match="list of the folder|`count` must be"):
+        write_page(folders, "page.html", **options)
 
 
 def test_settings_mark_changes_and_differences(tmp_path):
