@@ -44,7 +44,7 @@ _RC_PARAMS: dict[Any, Any] = {
     "legend.edgecolor": _FAINT,
 }
 _METADATA = ("Creator", "Date", "Format", "Type")  # left out
-_MARKERS = ("o", "^", "D", "v", "P", "X", "*")
+_MARKERS = ("o", "^", "D", "v", "P", "X", "*", "<")
 _MAX_INNER_NAMES = 3  # maximum number of names for a legend inside the axes
 
 

@@ -200,7 +200,9 @@ def test_subwords_of_a_preset_do_not_replace_those_of_the_parent(base):
 
 
 def test_settings_that_weights_do_not_need_are_those_of_the_preset(base):
-    parent = with_values(run_config(base, False), {"model.dropout": 0.9})
+    parent = with_values(
+        run_config(base, resolve_paths=False), {"model.dropout": 0.9}
+    )
     RunFolder(base).config.write_text(json.dumps(config_to_dict(parent)))
     model = inherited_settings(base, PRESETS["small"]).model
     assert (model.dropout, model.units) == (PRESETS["small"].model.dropout, 8)

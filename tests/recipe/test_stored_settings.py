@@ -112,7 +112,7 @@ def test_training_copies_the_word_lists(run, elsewhere, tmp_path):
     assert saved["shortlist"] == "shortlist.txt"
     for path in (run.dictionary, run.shortlist):
         assert path.read_text(encoding="utf-8") == LINES
-    assert run_config(run.path, False) == config
+    assert run_config(run.path, resolve_paths=False) == config
     elsewhere.unlink()
     moved = shutil.move(run.path, tmp_path / "moved")
     found = run_config(moved).decoding.dictionary
