@@ -218,8 +218,10 @@ def table_asset(name: str, content: bytes) -> tf.saved_model.Asset:
         folder = _asset_folder(process)
         file = folder / hashlib.sha256(content).hexdigest() / name
         if not file.exists():
-            with atomic_path(file) as temporary:
-                temporary.write_bytes(content)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            partial = file.with_name("partial")
+            partial.write_bytes(content)
+            os.replace(partial, file)
     return tf.saved_model.Asset(str(file))
 
 
