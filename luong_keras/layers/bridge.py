@@ -4,7 +4,8 @@ import keras
 
 from luong_keras.config.checks import check_integers
 from luong_keras.layers.argument_checks import check_floats, check_same_batch
-from luong_keras.layers.checked_layer import VersionedLayer, fresh_initializer
+from luong_keras.layers.checked_layer import VersionedLayer
+from luong_keras.layers.initializers import fresh_initializer
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")

@@ -265,22 +265,6 @@ class CheckedLayer(keras.layers.Layer):
         return tree.map_structure(lambda spec: spec.shape, specs)
 
 
-def fresh_initializer(initializer):
-    """Return a copy that draws other numbers, unless its seed is a number.
-
-    A function stays as it is, and so does an initializer with a
-    `SeedGenerator`, which draws other numbers at each call: a copy would begin
-    anew.
-    """
-    if not isinstance(initializer, keras.initializers.Initializer) or (
-        isinstance(
-            getattr(initializer, "seed", None), keras.random.SeedGenerator
-        )
-    ):
-        return initializer
-    return initializer.clone()
-
-
 def _variable_value(x):
     """Return the value of a variable, or the argument itself."""
     x = x.value if isinstance(x, keras.Variable) else x

@@ -14,11 +14,11 @@ from luong_keras.layers.argument_checks import (
     check_mask_names,
 )
 from luong_keras.layers.checked_layer import VersionedLayer
+from luong_keras.layers.initializers import wide_initializer
 from luong_keras.layers.rnn.attention_rnn import (
     DROPOUT_STYLES,
     AttentionRNN,
 )
-from luong_keras.layers.rnn.cell_weights import wide_initializer
 from luong_keras.layers.rnn.input_feeding_cells import InputFeedingLSTMCell
 from luong_keras.ops.backends import dropout
 from luong_keras.ops.devices import has_gpu

@@ -5,8 +5,9 @@ from keras import ops
 
 from luong_keras.config.checks import check_fraction, check_integers
 from luong_keras.layers.argument_checks import check_floats, check_layer
-from luong_keras.layers.checked_layer import CheckedLayer, fresh_initializer
+from luong_keras.layers.checked_layer import CheckedLayer
 from luong_keras.layers.embedding import embedding_table
+from luong_keras.layers.initializers import fresh_initializer
 from luong_keras.missing_package import private_name
 from luong_keras.ops.chunked_loss import chunked_word_losses, evaluates
 from luong_keras.ops.cross_entropy import (

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import luong_keras as lk
-from luong_keras.layers.attention.scores import DotScore, Score
+from luong_keras.layers.attention.score import Score
+from luong_keras.layers.attention.scores import DotScore
 from tests.layer_checks import (
     BACKEND,
     LAYERS,

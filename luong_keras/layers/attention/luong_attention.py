@@ -6,7 +6,8 @@ from keras import ops
 from luong_keras.config.checks import check_fraction, check_integers
 from luong_keras.layers import argument_checks
 from luong_keras.layers.attention import scores
-from luong_keras.layers.checked_layer import CheckedLayer, fresh_initializer
+from luong_keras.layers.checked_layer import CheckedLayer
+from luong_keras.layers.initializers import fresh_initializer
 from luong_keras.ops import masking
 from luong_keras.ops.backends import dropout, take_last
 from luong_keras.ops.products import weighted_sums

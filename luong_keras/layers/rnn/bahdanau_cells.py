@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from luong_keras.layers.checked_layer import fresh_initializer
+from luong_keras.layers.initializers import fresh_initializer
 from luong_keras.layers.rnn.input_feeding_cells import (
     InputFeedingGRUCell,
     InputFeedingLSTMCell,

@@ -14,8 +14,10 @@ from luong_keras.layers.argument_checks import (
 from luong_keras.layers.attention.bahdanau_attention import BahdanauAttention
 from luong_keras.layers.attention.local_attention import LocalAttention
 from luong_keras.layers.attention.luong_attention import LuongAttention
-from luong_keras.layers.attention.scores import SCORES, Score, suggest_name
-from luong_keras.layers.checked_layer import CheckedLayer, fresh_initializer
+from luong_keras.layers.attention.score import Score
+from luong_keras.layers.attention.scores import SCORES, suggest_name
+from luong_keras.layers.checked_layer import CheckedLayer
+from luong_keras.layers.initializers import fresh_initializer, wide_initializer
 from luong_keras.ops import masking
 
 
@@ -223,20 +225,6 @@ class CellWeights(CheckedLayer):
             "recurrent_initializer": serialize(self.recurrent_initializer),
             "bias_initializer": serialize(self.bias_initializer),
         }
-
-
-def wide_initializer(initializer):
-    """Return an initializer that draws in at least float32, then casts.
-
-    An orthogonal matrix needs a decomposition that has no bfloat16 form.
-    """
-    initializer = fresh_initializer(initializer)
-
-    def draw(shape, dtype=None):
-        wide = initializer(shape, dtype=masking.wider_dtype(dtype))
-        return ops.cast(wide, dtype)
-
-    return draw
 
 
 # Name -> class or function that makes the layer.

@@ -3,7 +3,7 @@
 import keras
 
 from luong_keras.config.checks import check_positive_or_none
-from luong_keras.layers.checked_layer import fresh_initializer
+from luong_keras.layers.initializers import fresh_initializer
 from luong_keras.layers.rnn.attention_cell import AttentionCell
 from luong_keras.ops.recurrence import gru_step, lstm_step
 

@@ -4,7 +4,8 @@ import pytest
 from keras import ops
 
 from luong_keras import LocalAttention, LuongAttention
-from luong_keras.layers.attention.scores import SCORES, DotScore, Score
+from luong_keras.layers.attention.score import Score
+from luong_keras.layers.attention.scores import SCORES, DotScore
 from tests.layer_checks import (
     EXACT,
     KERAS,

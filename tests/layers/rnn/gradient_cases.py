@@ -5,7 +5,7 @@ import numpy as np
 from keras import ops
 
 import luong_keras as lk
-from luong_keras.layers.attention.scores import Score
+from luong_keras.layers.attention.score import Score
 from tests.layer_checks import (
     ROUNDOFF,
     assert_all_close,
