@@ -167,8 +167,8 @@ MUTATIONS = [
     ),
     Mutation(
         "a masked softmax for the location score",
-        "layers/attention/luong_attention.py",
-        "if self.score.mask_location:",
+        "layers/attention/scores.py",
+        "if mask_location:",
         "if True:",
         LOCATION,
         "float64",

@@ -173,8 +173,14 @@ class LocalAttention(LuongAttention):
     ):
         successive = self.alignment == "monotonic" and position is None
         return self._call(
-            *(query, value, query_mask, value_mask, keys, training),
-            *(return_attention_scores, dropout_mask),
+            query,
+            value,
+            query_mask,
+            value_mask,
+            keys,
+            training,
+            return_attention_scores,
+            dropout_mask,
             position=self._step_position(query, position, query_mask),
             successive=successive,
         )
@@ -193,7 +199,9 @@ class LocalAttention(LuongAttention):
         aligned = self._align(query, value, value_mask, position)
         keys = self.project_keys(value) if keys is None else keys
         tensors = query, keys, value, aligned, dropout_mask
-        blocks, min_length = self._choose_blocks(query, position, successive)
+        blocks, min_length = windows.choose_blocks(
+            self.half_width, query.shape[1], position, successive
+        )
         length = ops.shape(value)[1]
         # Exports of JAX cannot compare a length that is not known yet.
         if backend.backend() == "jax" and not isinstance(length, int):
@@ -220,25 +228,6 @@ class LocalAttention(LuongAttention):
     # Two routes give the same result. A short source is read as a whole, in
     # one product, and positions outside the window are masked. For a long
     # source the windows are gathered first.
-
-    def _choose_blocks(self, query, position, successive=False):
-        """Return the `Blocks` and the least source length for gathering.
-
-        Gathering copies the blocks out of the source; a short source is
-        faster to read as a whole, in one product. The lengths were measured
-        with D = 10 (`benchmarks/local_attention.py`).
-        """
-        width, steps = 2 * self.half_width + 1, query.shape[1]
-        if steps == 1:
-            return windows.SINGLE, 0
-        if successive:
-            size = 2 * self.half_width
-            return windows.Blocks(size, size - 1), 8 * width
-        # All hypotheses of a beam are at the same step. Predictive alignment
-        # has no position.
-        if position is not None and steps is not None and _is_shared(position):
-            return windows.Blocks(steps, 0), 2 * width
-        return windows.SINGLE, 16 * width
 
     def _read_all(self, query, keys, value, aligned, dropout_mask, training):
         """Return the context and weights from the whole source."""
@@ -384,11 +373,6 @@ class LocalAttention(LuongAttention):
             "sigma": self.sigma,
             "clamp_position": self.clamp_position,
         }
-
-
-def _is_shared(position):
-    """Test whether a position, () or (..., T), is the same for all T."""
-    return len(position.shape) == 0 or position.shape[-1] == 1
 
 
 def _slice_batch(structure, begin, end):

@@ -9,7 +9,7 @@ from luong_keras.layers.attention import scores
 from luong_keras.layers.checked_layer import CheckedLayer
 from luong_keras.layers.initializers import fresh_initializer
 from luong_keras.ops import masking
-from luong_keras.ops.backends import dropout, take_last
+from luong_keras.ops.backends import dropout
 from luong_keras.ops.products import weighted_sums
 
 
@@ -214,8 +214,14 @@ class LuongAttention(CheckedLayer):
         dropout_mask=None,
     ):
         return self._call(
-            *(query, value, query_mask, value_mask, keys, training),
-            *(return_attention_scores, dropout_mask),
+            query,
+            value,
+            query_mask,
+            value_mask,
+            keys,
+            training,
+            return_attention_scores,
+            dropout_mask,
         )
 
     def _call(
@@ -245,7 +251,12 @@ class LuongAttention(CheckedLayer):
             context, weights = self._zero_outputs(query, value)
         else:
             context, weights = self._context_and_weights(
-                *(query, value, value_mask, keys, dropout_mask, training),
+                query,
+                value,
+                value_mask,
+                keys,
+                dropout_mask,
+                training,
                 **options,
             )
         if query_mask is not None:
@@ -275,7 +286,12 @@ class LuongAttention(CheckedLayer):
             keys = self.project_keys(value)
         query_scores = self._scores(query, keys)
         if self.score.location_based:
-            return self._location_weights(query_scores, value, value_mask)
+            return scores.location_weights(
+                query_scores,
+                ops.shape(value)[1],
+                value_mask,
+                self.score.mask_location,
+            )
         if value_mask is not None:
             value_mask = ops.expand_dims(value_mask, -2)
         return masking.masked_softmax(query_scores, value_mask)
@@ -283,21 +299,6 @@ class LuongAttention(CheckedLayer):
     def _scores(self, query, keys):
         raw_scores = self.score(query, keys)
         return raw_scores * self.scale if self.use_scale else raw_scores
-
-    def _location_weights(self, location_scores, value, value_mask):
-        positions = masking.all_indices(ops.shape(value)[1])[None]
-        if value_mask is not None:
-            positions = positions - masking.span(value_mask).first[:, None]
-        inside = positions < location_scores.shape[-1]
-        if value_mask is not None:
-            inside = ops.logical_and(inside, value_mask)
-        inside = ops.expand_dims(inside, -2)
-        if self.score.mask_location:
-            source_scores = _at_positions(location_scores, positions)
-            return masking.masked_softmax(source_scores, inside)
-        weights = masking.masked_softmax(location_scores)
-        weights = _at_positions(weights, positions)
-        return ops.where(inside, weights, ops.zeros((), weights.dtype))
 
     def _attend(self, weights, value, dropout_mask, training):
         """Return the context and its weights, in the value's dtype."""
@@ -382,15 +383,3 @@ class LuongAttention(CheckedLayer):
                 self.kernel_initializer
             ),
         }
-
-
-def _at_positions(location_scores, positions):
-    """Return the scores (B, T, P) of positions 0 ... P - 1 at others, (B, S).
-
-    Positions without a score get the value of another one, which the
-    caller masks.
-    """
-    index = ops.clip(positions, 0, location_scores.shape[-1] - 1)
-    steps = ops.shape(location_scores)[:2]
-    index = ops.broadcast_to(index[:, None], (*steps, ops.shape(positions)[1]))
-    return take_last(location_scores, index)

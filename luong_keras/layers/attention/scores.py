@@ -17,6 +17,7 @@ from keras import ops
 from luong_keras.config.checks import check_choice
 from luong_keras.layers.attention.score import Score
 from luong_keras.ops import masking
+from luong_keras.ops.backends import take_last
 from luong_keras.ops.products import dots, product
 from luong_keras.suggestions import did_you_mean
 
@@ -200,6 +201,40 @@ class LocationScore(Score):
     def __call__(self, query, keys):
         # Beyond the range of float16 the softmax would be NaN.
         return product(query, self.location_kernel, view=masking.upcast)
+
+
+def location_weights(scores, length, value_mask, mask_location):
+    """Return the weights (B, T, S) of the scores (B, T, P) of positions.
+
+    Args:
+        scores: Scores of the positions 0 ... P - 1 of a sentence.
+        length: S, the number of source positions.
+        value_mask: Boolean (B, S), or None.
+        mask_location: As in `LuongAttention`.
+    """
+    positions = masking.all_indices(length)[None]
+    if value_mask is not None:
+        positions = positions - masking.span(value_mask).first[:, None]
+    inside = positions < scores.shape[-1]
+    if value_mask is not None:
+        inside = ops.logical_and(inside, value_mask)
+    inside = ops.expand_dims(inside, -2)
+    if mask_location:
+        return masking.masked_softmax(_at_positions(scores, positions), inside)
+    weights = _at_positions(masking.masked_softmax(scores), positions)
+    return ops.where(inside, weights, ops.zeros((), weights.dtype))
+
+
+def _at_positions(scores, positions):
+    """Return the scores (B, T, P) of positions 0 ... P - 1 at others, (B, S).
+
+    Positions without a score get the value of another one, which the
+    caller masks.
+    """
+    index = ops.clip(positions, 0, scores.shape[-1] - 1)
+    steps = ops.shape(scores)[:2]
+    index = ops.broadcast_to(index[:, None], (*steps, ops.shape(positions)[1]))
+    return take_last(scores, index)
 
 
 # Names in other papers and libraries -> the name here.

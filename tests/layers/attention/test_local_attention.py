@@ -390,7 +390,7 @@ def test_a_long_source_is_read_in_windows(
     assert gathered
     gathered.clear()
     no_windows = windows.SINGLE, source + 1
-    monkeypatch.setattr(LocalAttention, "_choose_blocks", lambda *_: no_windows)
+    monkeypatch.setattr(windows, "choose_blocks", lambda *_: no_windows)
     over_all, expected = loss_and_gradients(loss, variables)
     assert not gathered
     np.testing.assert_allclose(in_windows, over_all, **EXACT)
