@@ -311,22 +311,22 @@ def test_a_beam_of_fewer_than_n_best_is_refused(connect, model):
     client.nbest(LINES, **options)
     model.limits["n_best"] = model.limits["max_beam_size"]
     client = connect()
-    expected = "`n_best` of at most 2. Received: 3, more than the search keeps"
+    expected = "`n_best` from 0 to 2, as many as the search keeps. Received: 3."
     with pytest.raises(ValueError, match=expected):
         client.nbest(LINES, **options)
     client.nbest(LINES, **options, temperature=0.5)  # Samples have no beam.
     model.limits |= {"beam_size": 2, "stack_size": 0, "samples": 0}
     client, other = connect(), connect()
-    with pytest.raises(ValueError, match="`n_best` of at most 2"):
+    with pytest.raises(ValueError, match="`n_best` from 0 to 2"):
         client.nbest(LINES, n_best=3)
-    with pytest.raises(ValueError, match="`rank` of at most 1"):
+    with pytest.raises(ValueError, match="`rank` from 0 to 1"):
         client.align(LINES, 2)
     model.limits["stack_size"] = 3
     other.nbest(LINES, **options)
     # An export that samples draws as many for `align` as its beam has.
     model.limits |= {"stack_size": 0, "samples": 1}
     client = connect()
-    with pytest.raises(ValueError, match="`rank` of at most 1"):
+    with pytest.raises(ValueError, match="`rank` from 0 to 1"):
         client.align(LINES, 2)
     client.nbest(LINES, n_best=3)
 

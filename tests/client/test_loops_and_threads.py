@@ -207,10 +207,10 @@ def test_a_connection_made_during_close_is_closed(rest, monkeypatch):
     client, connecting = TranslationClient(rest.url), threading.Event()
     connect, made = client._connect, []
 
-    def connect_slowly(is_async):
+    def connect_slowly():
         connecting.set()
         time.sleep(0.3)
-        made.append(connect(is_async))
+        made.append(connect())
         return made[0]
 
     monkeypatch.setattr(client, "_connect", connect_slowly)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 import ipaddress
-import operator
 import os
 import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Integral
 from os import PathLike
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
@@ -158,7 +158,7 @@ def read_address(
         netloc=parts.netloc.rpartition("@")[2],
         path=parts.path.rstrip("/"),
         model=model,
-        version=None if version is None else operator.index(version),
+        version=None if version is None else int(version),
         label=label,
         headers=fields,
         # Longest first, because a secret may contain another secret.
@@ -181,10 +181,10 @@ def _check_model(model: Any, version: Any, label: Any) -> None:
     if label is not None and (not isinstance(label, str) or not label):
         expected = "`label`, a text such as 'stable'; a number is a `version`"
         raise argument_error(expected, repr(label))
-    number = -1
-    if hasattr(version, "__index__") and not isinstance(version, bool):
-        number = operator.index(version)
-    if version is not None and not 0 <= number < 2**63:
+    if version is None:
+        return
+    is_number = isinstance(version, Integral) and not isinstance(version, bool)
+    if not is_number or not 0 <= version < 2**63:
         received = f"{version!r}. Pass a label as `label={version!r}`"
         raise argument_error("`version`, a number of 0 or more", received)
 

@@ -27,9 +27,16 @@ class Batches:
     """
 
     def __init__(
-        self, request: Request, contract: Contract, size: int, attempts: int
+        self,
+        request: Request,
+        contract: Contract,
+        size: int,
+        attempts: int,
+        deadline: float,
+        slots: Any,
     ) -> None:
         self.request, self.contract = request, contract
+        self.deadline, self.slots = deadline, slots
         self.failure: BaseException | None = None
         self.following: Batches | None = None
         self._attempts = attempts
@@ -84,15 +91,13 @@ class Batches:
             size, limit = request.size(long[0]), self.contract.max_text_bytes
             long = [request.first + place for place in long]
             error = TextTooLongError(long, size, limit)
-        for place, result in enumerate(self._results, request.first):
-            if result is None:
+        for place, found in enumerate(self._results, request.first):
+            if found is None:
                 break
-            places.add(place, request.cut(result))
-            yield request.final(result)
+            result, is_cut = found
+            places.add(place, is_cut)
+            yield result
         if isinstance(error, TranslationServerError):
-            error.results = [
-                None if result is None else request.final(result)
-                for result in self._results
-            ]
+            error.results = [found and found[0] for found in self._results]
         if error is not None:
             raise error

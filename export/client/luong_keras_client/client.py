@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import random
 import threading
 import time
 from collections import abc, deque
-from contextlib import aclosing, nullcontext
+from contextlib import aclosing
 from functools import partial
 from importlib import import_module
 from numbers import Integral, Real
@@ -83,23 +84,18 @@ class _Client:
     ) -> None:
         if request_timeout is None:
             request_timeout = timeout
-        for name, value in (
-            ("timeout", timeout),
-            ("request_timeout", request_timeout),
+        for name, value, kind in (
+            ("timeout", timeout, Real),
+            ("request_timeout", request_timeout, Real),
+            ("attempts", attempts, Integral),
+            ("batch_size", batch_size, Integral),
+            ("concurrency", concurrency, Integral),
         ):
             most = threading.TIMEOUT_MAX
-            if not isinstance(value, Real) or not 0 < value <= most:
-                expected = f"`{name}`, seconds above 0, at most {most:g}"
+            if not isinstance(value, kind) or not 0 < value <= most:
+                number = "seconds" if kind is Real else "an integer"
+                expected = f"`{name}`, {number} above 0, at most {most:g}"
                 raise argument_error(expected, repr(value))
-        for name, number in (
-            ("attempts", attempts),
-            ("batch_size", batch_size),
-            ("concurrency", concurrency),
-        ):
-            if not isinstance(number, Integral) or number < 1:
-                raise argument_error(
-                    f"`{name}`, a number of 1 or more", repr(number)
-                )
         if alignment_step not in ("produces", "reads"):
             expected = "`alignment_step`, 'produces' or 'reads'"
             raise argument_error(expected, repr(alignment_step))
@@ -113,16 +109,18 @@ class _Client:
         files = ca_certificate, client_certificate, client_key
         tls = address.tls_context(self._address.is_encrypted, *files)
         is_grpc = self._address.scheme.startswith("grpc")
-        kind = "grpc_calls" if is_grpc else "rest"
+        name = "grpc_calls" if is_grpc else "rest"
         try:
             # Import only one of them, because imports take time.
-            module: Any = import_module(f"luong_keras_client.{kind}")
+            module: Any = import_module(f"luong_keras_client.{name}")
         except ImportError as error:
             raise ImportError(
                 f"A package could not be imported ({error}). Install it with "
                 "`pip install luong-keras-client[grpc]`."
             ) from error
-        self._connect = partial(module.Connection, self._address, files, tls)
+        self._connect = partial(
+            module.Connection, self._address, files, tls, self._mode
+        )
         self._connection_lock = threading.Lock()
         self._contract_lock = self._mode.semaphore(1)
         self._connection: Any = None
@@ -168,7 +166,7 @@ class _Client:
                 )
             try:
                 if not self._connection:
-                    self._connection = self._connect(self._mode.is_async)
+                    self._connection = self._connect()
             except (ValueError, ImportError) as error:
                 # For example, a wrong proxy of the environment, with its user.
                 message = address.without_user(self._address.hide(str(error)))
@@ -189,9 +187,10 @@ class _Client:
     async def _fetch(self, request: Request) -> list[Any]:
         if not len(request):
             return []
+        slots = self._mode.semaphore(self._concurrency)
         deadline = time.monotonic() + self._timeout
-        batches = await self._make_batches(request, deadline)
-        await self._send_batches(batches, deadline)
+        batches = await self._make_batches(request, slots, deadline)
+        await self._send_batches(batches)
         places = errors.TruncatedPlaces()
         try:
             return list(batches.results(places))
@@ -216,7 +215,7 @@ class _Client:
                     try:
                         part = await anext(parts)
                         request = requests.translation(part, options, first)
-                        batches = await self._make_batches(request)
+                        batches = await self._make_batches(request, slots)
                     except Exception as error:
                         # The end, or an error of the lines or the contract;
                         # the lines before have translations.
@@ -226,9 +225,7 @@ class _Client:
                         sent[0][0].following = batches
                         if sent[0][0].failure:
                             break
-                    work = self._mode.start(
-                        self._send_batches(batches, None, slots)
-                    )
+                    work = self._mode.start(self._send_batches(batches))
                     sent.append((batches, work))
                     first += len(part)
                     # Two parts, so that the server works while the caller
@@ -248,7 +245,7 @@ class _Client:
             places.warn(stacklevel=2 if self._mode.is_async else 4)
 
     async def _make_batches(
-        self, request: Request, deadline: float | None = None
+        self, request: Request, slots: Any, deadline: float = math.inf
     ) -> Batches:
         contract = await self._agree_on_contract(deadline)
         try:
@@ -256,19 +253,18 @@ class _Client:
         except ValueError:
             self._contract_end = 0.0  # The next call asks again.
             raise
-        return Batches(request, contract, self._batch_size, self._attempts)
+        sizes = self._batch_size, self._attempts
+        return Batches(request, contract, *sizes, deadline, slots)
 
-    async def _send_batches(
-        self, batches: Batches, deadline: float | None, slots: Any = None
-    ) -> None:
+    async def _send_batches(self, batches: Batches) -> None:
         """Send all requests, several at a time."""
         count = min(self._concurrency, len(batches.waiting))
         workers = [
-            self._mode.start(self._send_in_turn(batches, deadline, slots))
+            self._mode.start(self._send_in_turn(batches))
             for _ in range(count - 1)
         ]
         try:
-            await self._send_in_turn(batches, deadline, slots)
+            await self._send_in_turn(batches)
             for worker in workers:
                 await self._mode.join(worker)
         except BaseException as error:  # Including Ctrl-C.
@@ -276,25 +272,30 @@ class _Client:
             await self._mode.stop(workers)
             raise
 
-    async def _send_in_turn(
-        self, batches: Batches, deadline: float | None, slots: Any
-    ) -> None:
+    async def _send_in_turn(self, batches: Batches) -> None:
         """Send one request after another."""
-        request = batches.request
+        request, deadline = batches.request, batches.deadline
+        signature = request.signature
+        what = f"an answer of signature {signature!r}"
         for places, refusals in batches:
             if refusals:
-                seconds = _backoff_seconds(refusals)
-                if deadline is not None:
-                    seconds = min(seconds, deadline - time.monotonic())
-                await self._mode.sleep(max(seconds, 0))
+                remaining = max(deadline - time.monotonic(), 0)
+                seconds = min(_backoff_seconds(refusals), remaining)
+                await self._mode.sleep(seconds)
             columns = {
                 name: column[places] for name, column in request.columns.items()
             }
             read = partial(responses.rows_of, len(places), request.read)
-            async with slots or nullcontext():
+            async with batches.slots:
                 try:
-                    rows = await self._predict(
-                        request.signature, columns, read, deadline, batches
+                    rows = await self._send(
+                        what,
+                        read,
+                        deadline,
+                        batches,
+                        signature,
+                        columns,
+                        responses.OUTPUTS[signature],
                     )
                     batches.take(places, refusals, rows)
                 except Exception as error:
@@ -303,43 +304,27 @@ class _Client:
                     batches.fail(error)
 
     async def _agree_on_contract(
-        self, deadline: float | None = None
+        self, deadline: float = math.inf
     ) -> responses.Contract:
         self._open_connection()
         # The wait for the answer to another call counts, too.
-        deadline = deadline or time.monotonic() + self._timeout
+        deadline = min(deadline, time.monotonic() + self._timeout)
         async with self._contract_lock:
             if time.monotonic() >= self._contract_end:
                 # The server ignores the text.
                 columns = {"text": np.array([""], object)}
-                self._known_contract = await self._predict(
-                    "contract", columns, responses.contract_of, deadline
+                request = "contract", columns, ()
+                self._known_contract = await self._send(
+                    _CONTRACT, responses.contract_of, deadline, None, *request
                 )
                 self._contract_end = time.monotonic() + _CONTRACT_SECONDS
             return self._known_contract
 
-    async def _request_states(self) -> dict[int, str]:
-        message, read = self._open_connection().status()
-        return await self._send("the status", message, read, None)
-
-    async def _predict(
-        self, signature: str, columns: Any, read: Any, *limits: Any
-    ) -> Any:
-        what = f"an answer of signature {signature!r}"
-        if signature == "contract":
-            what = _CONTRACT
-        outputs = responses.OUTPUTS.get(signature, ())
-        connection = self._open_connection()
-        message, arrays = connection.prediction(signature, columns, outputs)
-        return await self._send(
-            what, message, lambda answer: read(arrays(answer)), *limits
-        )
-
     async def _send(
-        self, what: str, message: Any, read: Any, end: Any, batches: Any = None
+        self, what: str, read: Any, deadline: float, batches: Any, *request: Any
     ) -> Any:
-        """Send a message, with retries, and read the response."""
-        end = end or time.monotonic() + self._timeout
+        """Send a request, or one for the states, with retries."""
+        end = min(deadline, time.monotonic() + self._timeout)
 
         async def attempt() -> Any:
             if batches and batches.failure:
@@ -350,9 +335,10 @@ class _Client:
                 raise TranslationServerError(text, "DEADLINE_EXCEEDED")
             seconds = min(remaining, self._request_timeout)
             connection = self._open_connection()
-            answer = await connection.send(message, seconds)
             try:
-                return read(answer)
+                if not request:
+                    return await connection.states(seconds)
+                return read(await connection.predict(*request, seconds))
             except errors.UNREADABLE as error:
                 text = f"an answer with {error!r}"
                 raise TranslationServerError(text, "MALFORMED") from None
@@ -390,7 +376,7 @@ async def _split_parts(lines: Any, size: int) -> abc.AsyncGenerator[list[Any]]:
     part: list[Any] = []
     place, failure = 0, None
     try:
-        async for line in _iterate(lines):
+        async for line in modes.iterate(lines):
             requests.check_text(line, "lines", place)
             place += 1
             part.append(line)
@@ -403,15 +389,6 @@ async def _split_parts(lines: Any, size: int) -> abc.AsyncGenerator[list[Any]]:
         yield part
     if failure:
         raise failure
-
-
-async def _iterate(lines: Any) -> abc.AsyncIterator[Any]:
-    if isinstance(lines, abc.AsyncIterable):
-        async for line in lines:
-            yield line
-    else:
-        for line in lines:
-            yield line
 
 
 class TranslationClient(_Client):
@@ -475,9 +452,7 @@ class TranslationClient(_Client):
         `rank` chooses the translation; 0 is the best. If the search found
         fewer, the translation is empty and has the score -1e30.
         """
-        request = requests.alignment(
-            lines, {"rank": rank, **options}, self._step
-        )
+        request = requests.alignment(lines, rank, options, self._step)
         return self._mode.result(self._fetch(request))
 
     def score(
@@ -507,7 +482,8 @@ class TranslationClient(_Client):
 
     def status(self) -> dict[int, str]:
         """Return the state of each version; `"AVAILABLE"` if it is served."""
-        return self._mode.result(self._request_states())
+        work = self._send("the status", None, math.inf, None)
+        return self._mode.result(work)
 
     def close(self) -> None:
         """Close the connections; the client cannot be used afterwards."""

@@ -54,15 +54,15 @@ class Connection:
     """Connection to one model; `files` are PEM files, or None."""
 
     def __init__(
-        self, address: Address, files: Any, tls: Any, is_async: bool
+        self, address: Address, files: Any, tls: Any, mode: Any
     ) -> None:
-        self._is_async = is_async
+        self._mode = mode
         self._headers = tuple(address.headers.items())
         self._spec = _MESSAGES["ModelSpec"](name=address.model)
         if address.version is not None:
             self._spec.version.value = address.version
         self._spec.version_label = address.label or ""
-        kind: Any = grpc.aio if is_async else grpc
+        kind: Any = grpc.aio if mode.is_async else grpc
         # This machine needs no proxy.
         proxy = ("grpc.enable_http_proxy", int(not address.is_loopback))
         options = [*_OPTIONS, proxy]
@@ -75,43 +75,41 @@ class Connection:
         else:
             self._channel = kind.insecure_channel(address.netloc, options)
 
-    def prediction(self, signature: str, columns: Any, outputs: Any) -> Any:
-        """Return a request of outputs, and the function that reads arrays."""
+    async def predict(
+        self, signature: str, columns: Any, outputs: Any, seconds: float
+    ) -> dict[str, np.ndarray]:
+        """Return outputs of the model."""
         request = _MESSAGES["PredictRequest"](output_filter=outputs)
         request.model_spec.CopyFrom(self._spec)
         request.model_spec.signature_name = signature
         for name, array in columns.items():
             request.inputs.add(key=name, value=_encode_array(array))
-        return ("Predict", request), lambda answer: {
-            x.key: _decode_tensor(x.value) for x in answer.outputs
-        }
+        answer = await self._send("Predict", request, seconds)
+        return {x.key: _decode_tensor(x.value) for x in answer.outputs}
 
-    def status(self) -> Any:
-        """Return a request of states, and the function that reads them."""
+    async def states(self, seconds: float) -> dict[int, str]:
+        """Return the state of each version."""
         request = _MESSAGES["GetModelStatusRequest"](model_spec=self._spec)
-        return ("GetModelStatus", request), lambda answer: {
-            x.version: _STATES[x.state] for x in answer.model_version_status
-        }
+        answer = await self._send("GetModelStatus", request, seconds)
+        versions = answer.model_version_status
+        return {x.version: _STATES[x.state] for x in versions}
 
-    async def send(self, request: Any, seconds: float) -> Any:
-        """Send a request and return the response."""
-        name, message = request
+    async def close(self) -> None:
+        await self._mode.value(self._channel.close())
+
+    async def _send(self, name: str, message: Any, seconds: float) -> Any:
         method = self._channel.unary_unary(
             f"/tensorflow.serving.{_SERVICES[name]}/{name}",
             _MESSAGES[f"{name}Request"].SerializeToString,
             _MESSAGES[f"{name}Response"].FromString,
         )
         try:
-            answer = method(message, timeout=seconds, metadata=self._headers)
-            return await answer if self._is_async else answer
+            return await self._mode.value(
+                method(message, timeout=seconds, metadata=self._headers)
+            )
         except grpc.RpcError as error:
             # Not chained: secrets are hidden only in the new error's text.
             raise _server_error(error) from None
-
-    async def close(self) -> None:
-        closing = self._channel.close()
-        if self._is_async:
-            await closing
 
 
 def _server_error(error: Any) -> TranslationServerError:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterator,
+)
 from concurrent.futures import Future
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -21,18 +27,14 @@ def awaitable(
     return method  # type: ignore[return-value]
 
 
-def start(work: Callable[..., Any], *arguments: Any) -> Future[Any]:
-    """Start work in a daemon thread, for which no exit waits."""
-    future: Future[Any] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work(*arguments))
-        except BaseException as error:
-            future.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    return future
+async def iterate(values: Any) -> AsyncIterator[Any]:
+    """Iterate over values that are asynchronous or not."""
+    if isinstance(values, AsyncIterable):
+        async for value in values:
+            yield value
+    else:
+        for value in values:
+            yield value
 
 
 class Waiting:
@@ -67,15 +69,29 @@ class Waiting:
 
     @staticmethod
     def start(work: Any) -> Future[Any]:
-        return start(Waiting.result, work)
+        """Start work in a daemon thread, for which no exit waits."""
+        future: Future[Any] = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(Waiting.result(work))
+            except BaseException as error:
+                future.set_exception(error)
+
+        threading.Thread(target=run, daemon=True).start()
+        return future
+
+    @staticmethod
+    async def value(value: Any) -> Any:
+        return value
 
     @staticmethod
     async def sleep(seconds: float) -> None:
         tenacity.nap.sleep(seconds)
 
     @staticmethod
-    async def join(work: Future[Any]) -> None:
-        work.result()
+    async def join(work: Future[Any], seconds: float | None = None) -> Any:
+        return work.result(seconds)
 
     @staticmethod
     async def stop(works: list[Any]) -> None:
@@ -94,8 +110,12 @@ class Awaited:
         return work
 
     @staticmethod
-    async def join(work: asyncio.Task[Any]) -> None:
-        await work
+    async def value(value: Any) -> Any:
+        return await value
+
+    @staticmethod
+    async def join(work: Any, seconds: float | None = None) -> Any:
+        return await asyncio.wait_for(work, seconds)
 
     @staticmethod
     async def stop(works: list[asyncio.Task[Any]]) -> None:

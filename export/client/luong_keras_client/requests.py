@@ -16,7 +16,7 @@ Option = Any  # One value, or one per line.
 Lines = Iterable[str | bytes]
 _TEXT, _MAX = (object, "", None), 2**31 - 1
 # Option -> its type, the value that keeps the exported one, and the largest
-# value, to which an export would reduce others. The first are for a beam.
+# value, to which an export would reduce others.
 _OPTIONS: dict[str, tuple[Any, Any, Any]] = {
     "beam_size": (np.int32, 0, _MAX),
     "n_best": (np.int32, 0, _MAX),
@@ -33,8 +33,6 @@ _OPTIONS: dict[str, tuple[Any, Any, Any]] = {
     "forbidden": _TEXT,
     "rank": (np.int32, 0, _MAX),
 }
-_ALL = list(_OPTIONS)[:-1]
-_BEAM = _ALL[:5]
 
 
 class BeamSettings(TypedDict, total=False):
@@ -65,18 +63,19 @@ class NbestSettings(SearchSettings, total=False):
     n_best: Option
 
 
+_BEAM = [*BeamSettings.__annotations__, "n_best"]
+
+
 @dataclass(frozen=True)
 class Request:
     """A signature, the values of its inputs, and a reader of response rows.
 
-    `final` turns a row into the user's result; `cut` tests whether to warn.
+    The first line has the place `first` among those of the caller.
     """
 
     signature: str
     columns: dict[str, np.ndarray]
-    read: Callable[[responses.Arrays, int], Any]
-    final: Callable[[Any], Any] = lambda result: result
-    cut: Callable[[Any], bool] = lambda result: False
+    read: Callable[[responses.Arrays, int], responses.Result]
     first: int = 0
 
     def __len__(self) -> int:
@@ -92,50 +91,30 @@ def translation(
     lines: Lines, options: Mapping[str, Option], first: int = 0
 ) -> Request:
     """Request the best translation of each line."""
-    _check_names("translate", options, [x for x in _ALL if x != "n_best"])
-    text, read = _text_column(lines), responses.text_of
+    _check_names("translate", options, SearchSettings)
+    text = _text_column(lines)
     signature, columns = "serving_default", {"text": text}
     if any(value is not None for value in options.values()):
         signature, columns = _choose_signature(text, {**options, "n_best": 1})
-        read = responses.best_text_of
-    return Request(
-        signature,
-        columns,
-        read,
-        final=lambda result: result.text,
-        cut=_is_cut,
-        first=first,
-    )
+    return Request(signature, columns, responses.text_of, first)
 
 
 def nbest(lines: Lines, options: Mapping[str, Option]) -> Request:
     """Request several translations of each line."""
-    _check_names("nbest", options, _ALL)
-    signature, columns = "translate", {"text": _text_column(lines)}
-    if any(value is not None for value in options.values()):
-        signature, columns = _choose_signature(columns["text"], options)
-    return Request(
-        signature,
-        columns,
-        responses.texts_of,
-        cut=lambda nbest: not nbest or any(map(_is_cut, nbest)),
-    )
+    _check_names("nbest", options, NbestSettings)
+    signature, columns = _choose_signature(_text_column(lines), options)
+    return Request(signature, columns, responses.texts_of)
 
 
 def alignment(
-    lines: Lines, options: Mapping[str, Option], step: str
+    lines: Lines, rank: Option, options: Mapping[str, Option], step: str
 ) -> Request:
     """Request the words and weights of one translation of each line."""
-    names = ["rank", *(x for x in _BEAM if x != "n_best")]
-    _check_names("align", options, names)
+    _check_names("align", options, BeamSettings)
+    names = ["rank", *BeamSettings.__annotations__]
+    options = {"rank": rank, **options}
     columns = _add_options(_text_column(lines), options, names)
-    read = partial(responses.translation_of, step)
-    return Request("align", columns, read, cut=lambda result: result.truncated)
-
-
-def _is_cut(result: responses.TranslatedText) -> bool:
-    """Test whether a line was cut, or has no translation."""
-    return result.truncated or result.score <= responses.ABSENT
+    return Request("align", columns, partial(responses.translation_of, step))
 
 
 def pairs(signature: str, sources: Lines, targets: Lines) -> Request:
@@ -152,19 +131,14 @@ def pairs(signature: str, sources: Lines, targets: Lines) -> Request:
 
 def encoding(lines: Lines) -> Request:
     """Request the encoder's vectors of each line."""
-    return Request(
-        "encode",
-        {"text": _text_column(lines)},
-        responses.memory_of,
-        final=lambda result: result[0],
-        cut=lambda result: result[1],
-    )
+    columns = {"text": _text_column(lines)}
+    return Request("encode", columns, responses.memory_of)
 
 
 def check_stream(lines: Any, options: Mapping[str, Any]) -> None:
     """Refuse options per line, because the number of lines is unknown."""
     _check_is_list(lines, "lines")
-    _check_names("translate_lines", options, [x for x in _ALL if x != "n_best"])
+    _check_names("translate_lines", options, SearchSettings)
     for name, value in options.items():
         if np.ndim(value) != 0:
             raise argument_error(
@@ -174,9 +148,12 @@ def check_stream(lines: Any, options: Mapping[str, Any]) -> None:
 
 def _choose_signature(text, options):
     """Return the smallest signature with these options, and its columns."""
-    if any(options[name] is not None for name in {*options} - {*_BEAM}):
-        return "search", _add_options(text, options, _ALL)
-    return "translate_with_options", _add_options(text, options, _BEAM)
+    given = {name for name, value in options.items() if value is not None}
+    if not given:
+        return "translate", {"text": text}
+    if given <= {*_BEAM}:
+        return "translate_with_options", _add_options(text, options, _BEAM)
+    return "search", _add_options(text, options, NbestSettings.__annotations__)
 
 
 def _add_options(text, options, names) -> dict[str, np.ndarray]:
@@ -187,7 +164,8 @@ def _add_options(text, options, names) -> dict[str, np.ndarray]:
     return {"text": text, **columns}
 
 
-def _check_names(method, options, names) -> None:
+def _check_names(method, options, settings) -> None:
+    names = settings.__annotations__
     for name in {*options} - {*names}:
         expected = f"options of `{method}`, {', '.join(names)}"
         raise argument_error(expected, name, TypeError)

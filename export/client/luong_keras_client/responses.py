@@ -11,6 +11,7 @@ import numpy as np
 from luong_keras_client.errors import TranslationServerError, argument_error
 
 Arrays = Mapping[str, np.ndarray]
+Result = tuple[Any, bool]  # of a line, and whether to warn that it was cut
 CONTRACT = 3
 ABSENT = -1e30  # Score of a rank without a translation.
 _ROW = ("truncated", "status")
@@ -26,6 +27,12 @@ OUTPUTS = {
     "score": (*_SCORE, *_ROW),
     "align_pair": (*_SCORE, *_ATTENTION, *_ROW),
     "encode": ("memory", "lengths", *_ROW),
+}
+_OF_SAMPLES = ("seed", "top_k", "top_p")
+# Values of absent options in the checks of a contract.
+_UNSET = {
+    **dict.fromkeys(("temperature", *_OF_SAMPLES), -1),
+    **dict.fromkeys(("beam_size", "n_best", "rank", "required"), 0),
 }
 
 
@@ -49,39 +56,40 @@ class Contract:
 
     def check(self, columns: Arrays) -> None:
         """Refuse options that the server would cut or ignore."""
-        unset = dict.fromkeys(("temperature", "seed", "top_k", "top_p"), -1)
-        unset |= dict.fromkeys(("beam_size", "n_best", "rank", "required"), 0)
-        given = {name: np.array([value]) for name, value in unset.items()}
-        given |= columns
-        for name, limit in {
-            "rank": self.n_best - 1,
-            "n_best": self.n_best,
-            "beam_size": self.max_beam_size,
-        }.items():
-            if (given[name] > limit).any():
-                expected = f"`{name}` from 0 to {limit}, as exported"
-                raise argument_error(expected, given[name])
-        beams, temperature = given["beam_size"], given["temperature"]
-        is_sampled = (temperature > 0) | (temperature < 0) & (self.samples > 0)
-        beams = np.where(beams > 0, beams, self.beam_size)
-        kept = np.where(is_sampled, self.max_beam_size, beams)
-        kept = np.array([self.stack_size]) if self.stack_size else kept
-        # Samples are as many as the beam, unless `n_best` names their number.
-        ranks = np.where(is_sampled, np.minimum(beams, kept), kept)
-        for name, most in {"n_best": kept, "rank": ranks - 1}.items():
-            values, limits = np.broadcast_arrays(given[name], most)
-            for place in np.flatnonzero(values > limits)[:1]:
-                expected = f"`{name}` of at most {limits[place]}"
-                received = f"{values[place]}, more than the search keeps"
-                raise argument_error(expected, received)
-        if (is_sampled & given["required"].astype(bool)).any():
-            expected = "`required` phrases in a beam search; samples have none"
-            raise argument_error(expected, "samples")
-        names = "seed", "top_k", "top_p"
-        unread = [name for name in names if (given[name] >= 0).any()]
-        if unread and self.samples >= 0 and not is_sampled.any():
+        names = [name for name in _UNSET if name in columns]
+        given = (columns[name].tolist() for name in names)
+        different = set(zip(*given, strict=True))
+        rows = [_UNSET | dict(zip(names, x, strict=True)) for x in different]
+        is_sampled = [self._check_row(**row) for row in rows]
+        unread = [x for x in _OF_SAMPLES if any(row[x] >= 0 for row in rows)]
+        if unread and self.samples >= 0 and not any(is_sampled):
             received = f"{', '.join(unread)} in a beam search"
             raise argument_error("a `temperature` with these", received)
+
+    def _check_row(
+        self, temperature, beam_size, n_best, rank, required, **_
+    ) -> bool:
+        """Check the options of a line, and test whether it is sampled."""
+        is_sampled = temperature > 0 or temperature < 0 < self.samples
+        beam = beam_size or self.beam_size
+        kept = self.stack_size or (self.max_beam_size if is_sampled else beam)
+        # Samples are as many as the beam, unless `n_best` names their number.
+        ranks = min(beam, kept) if is_sampled else kept
+        exported, searched = "as exported", "as many as the search keeps"
+        for name, value, limit, why in (
+            ("rank", rank, self.n_best - 1, exported),
+            ("n_best", n_best, self.n_best, exported),
+            ("beam_size", beam_size, self.max_beam_size, exported),
+            ("n_best", n_best, kept, searched),
+            ("rank", rank, ranks - 1, searched),
+        ):
+            if value > limit:
+                expected = f"`{name}` from 0 to {limit}, {why}"
+                raise argument_error(expected, value)
+        if is_sampled and required:
+            expected = "`required` phrases in a beam search; samples have none"
+            raise argument_error(expected, "samples")
+        return is_sampled
 
 
 @dataclass(frozen=True)
@@ -157,8 +165,8 @@ def contract_of(arrays: Arrays) -> Contract:
 
 
 def rows_of(
-    count: int, read: Callable[[Arrays, int], Any], arrays: Arrays
-) -> list[tuple[bytes, Any]]:
+    count: int, read: Callable[[Arrays, int], Result], arrays: Arrays
+) -> list[tuple[bytes, Result | None]]:
     """Return the status of each row, and its result if the status is OK."""
     if any(len(array) != count for array in arrays.values()):
         raise ValueError(f"not {count} rows in every output")
@@ -171,32 +179,35 @@ def rows_of(
     ]
 
 
-def text_of(arrays: Arrays, row: int) -> TranslatedText:
-    """Read a translation of `serving_default`."""
+def text_of(arrays: Arrays, row: int) -> Result:
+    """Read the best text, which is empty if a search found none."""
+    read = _texts_of if "translations" in arrays else _single_text_of
+    best = read(arrays, row)[0]
+    return best.text, best.truncated or best.score <= ABSENT
+
+
+def texts_of(arrays: Arrays, row: int) -> Result:
+    """Read the translations that a search found."""
+    texts = [x for x in _texts_of(arrays, row) if x.score > ABSENT]
+    return texts, not texts or any(text.truncated for text in texts)
+
+
+def _single_text_of(arrays: Arrays, row: int) -> list[TranslatedText]:
     text = arrays["translation"][row].decode()
     # float32 rounds the score of an absent rank to a lower number.
     score = max(float(arrays["score"][row]), ABSENT)
-    return TranslatedText(text, score, bool(arrays["truncated"][row]))
+    return [TranslatedText(text, score, bool(arrays["truncated"][row]))]
 
 
-def texts_of(
-    arrays: Arrays, row: int, least: float = ABSENT
-) -> list[TranslatedText]:
-    """Read the translations that a search found, with scores above `least`."""
+def _texts_of(arrays: Arrays, row: int) -> list[TranslatedText]:
     columns = [arrays[name][row] for name in _NBEST[:3]]
     return [
         TranslatedText(text.decode(), float(score), bool(truncated))
         for text, score, truncated in zip(*columns, strict=True)
-        if score > least
     ]
 
 
-def best_text_of(arrays: Arrays, row: int) -> TranslatedText:
-    """Read the first translation, which is empty if the search found none."""
-    return texts_of(arrays, row, -np.inf)[0]
-
-
-def translation_of(step: str, arrays: Arrays, row: int) -> Translation:
+def translation_of(step: str, arrays: Arrays, row: int) -> Result:
     """Read a translation of `align`; `step` chooses the weights of links."""
     tokens = _tokens_of(arrays, row)
     source = _tokens_of(arrays, row, "source_")
@@ -213,29 +224,36 @@ def translation_of(step: str, arrays: Arrays, row: int) -> Translation:
         if (weights[place] > 0).any()
     ]
     weights, links = weights[: len(tokens)], sorted(links)
-    values = vars(text_of(arrays, row)) | {"tokens": tokens, "links": links}
-    return Translation(**values, source_tokens=source, alignments=weights)
+    found = Translation(
+        **vars(_single_text_of(arrays, row)[0]),
+        tokens=tokens,
+        source_tokens=source,
+        alignments=weights,
+        links=links,
+    )
+    return found, found.truncated
 
 
-def score_of(arrays: Arrays, row: int) -> TranslationScore:
-    """Read a pair of `score`."""
+def score_of(arrays: Arrays, row: int) -> Result:
+    """Read a pair of `score`; its result tells whether it was cut."""
     tokens = _tokens_of(arrays, row)
     value = float(arrays["log_probability"][row])
     words = arrays["word_log_probabilities"][row, : len(tokens)]
     cut = bool(arrays["truncated"][row])
-    return TranslationScore(value, tokens, words, cut)
+    return TranslationScore(value, tokens, words, cut), False
 
 
-def scored_of(arrays: Arrays, row: int) -> ScoredTranslation:
+def scored_of(arrays: Arrays, row: int) -> Result:
     """Read a pair of `align_pair`."""
-    score = vars(score_of(arrays, row))
+    score = vars(score_of(arrays, row)[0])
     source = _tokens_of(arrays, row, "source_")
     weights = _weights_of(arrays, row, len(score["tokens"]), source)
-    return ScoredTranslation(**score, source_tokens=source, alignments=weights)
+    found = ScoredTranslation(**score, source_tokens=source, alignments=weights)
+    return found, False
 
 
-def memory_of(arrays: Arrays, row: int) -> tuple[np.ndarray, bool]:
-    """Read the vectors of `encode`, and whether the sentence was cut."""
+def memory_of(arrays: Arrays, row: int) -> Result:
+    """Read the vectors of `encode`."""
     memory = arrays["memory"][row, : arrays["lengths"][row]]
     return memory, bool(arrays["truncated"][row])
 

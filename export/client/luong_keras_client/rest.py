@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import os
 import ssl
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import httpx
@@ -17,7 +15,7 @@ import numpy as np
 
 from luong_keras_client.address import Address
 from luong_keras_client.errors import UNREADABLE, TranslationServerError
-from luong_keras_client.modes import start
+from luong_keras_client.modes import iterate
 
 MAX_BYTES = 2**30  # of a response
 # HTTP status -> gRPC code, as TensorFlow Serving maps them.
@@ -50,15 +48,17 @@ class Connection:
     """Connection to one model at one REST address."""
 
     def __init__(
-        self, address: Address, files: Any, tls: Any, is_async: bool
+        self, address: Address, files: Any, tls: Any, mode: Any
     ) -> None:
-        self._url, self._is_async = address.model_url, is_async
+        self._url, self._mode = address.model_url, mode
+        # The names of httpx's asynchronous methods begin with it.
+        self._prefix = "a" if mode.is_async else ""
         if tls is None:
             # Loading the trusted authorities takes longer than a translation.
             tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             if address.is_encrypted or not address.is_loopback:
                 tls = httpx.create_ssl_context()
-        kind: Any = httpx.AsyncClient if is_async else httpx.Client
+        kind: Any = httpx.AsyncClient if mode.is_async else httpx.Client
         self._client = kind(
             headers={"content-type": "application/json", **address.headers},
             verify=tls,
@@ -67,78 +67,73 @@ class Connection:
             limits=httpx.Limits(max_keepalive_connections=64),
         )
 
-    def prediction(self, signature: str, columns: Any, outputs: Any) -> Any:
-        """Return a request of outputs, and the function that reads arrays."""
+    async def predict(
+        self, signature: str, columns: Any, outputs: Any, seconds: float
+    ) -> dict[str, np.ndarray]:
+        """Return outputs of the model."""
         values = zip(*(x.tolist() for x in columns.values()), strict=True)
         rows = [dict(zip(columns, row, strict=True)) for row in values]
         body = {"signature_name": signature, "instances": rows}
         text = json.dumps(body, ensure_ascii=False, default=_base64)
-        request = "POST", f"{self._url}:predict", text.encode()
-        return request, partial(
-            _parse_response,
+        return await self._send(
             lambda body: _rows_to_arrays(body["predictions"], outputs),
+            seconds,
+            "POST",
+            f"{self._url}:predict",
+            text.encode(),
         )
 
-    def status(self) -> Any:
-        """Return a request of states, and the function that reads them."""
-        return ("GET", self._url, None), partial(
-            _parse_response,
+    async def states(self, seconds: float) -> dict[int, str]:
+        """Return the state of each version."""
+        return await self._send(
             lambda body: {
                 int(version["version"]): version["state"]
                 for version in body["model_version_status"]
             },
+            seconds,
+            "GET",
+            self._url,
         )
 
-    async def send(self, request: Any, seconds: float) -> Any:
-        """Send a request; return status, headers and content."""
+    async def close(self) -> None:
+        await self._mode.value(getattr(self._client, self._prefix + "close")())
+
+    async def _send(self, read: Any, seconds: float, *request: Any) -> Any:
+        """Send a request, and read the response."""
         try:
-            if not self._is_async:
-                # In a thread, because httpx limits only the wait for each part.
-                return start(self._receive, request, seconds).result(seconds)
-            async with asyncio.timeout(seconds):
-                content = bytearray()
-                async with self._stream(request, None) as response:
-                    async for part in response.aiter_bytes():
-                        _append_part(content, part)
+            # In all, because httpx limits only the wait for each part.
+            work = self._mode.start(self._receive(seconds, *request))
+            answer = await self._mode.join(work, seconds)
         except (TimeoutError, httpx.TimeoutException):
-            raise _timeout_error(seconds) from None
+            text = f"no answer within {seconds:.3g} s"
+            error = TranslationServerError(text, "DEADLINE_EXCEEDED")
+            raise error from None
         except (httpx.RequestError, httpx.InvalidURL, ssl.SSLError) as error:
             # Not chained: secrets are hidden only in the new error's text.
             raise _connection_error(error) from None
-        return response.status_code, response.headers, content
+        return _parse_response(read, *answer)
 
-    async def close(self) -> None:
-        if self._is_async:
-            await self._client.aclose()
-        else:
-            self._client.close()
-
-    def _stream(self, request: Any, seconds: float | None) -> Any:
-        *method_and_url, body = request
-        return self._client.stream(
-            *method_and_url, content=body, timeout=seconds
-        )
-
-    def _receive(self, request: Any, seconds: float) -> Any:
+    async def _receive(
+        self, seconds: float, method: str, url: str, body: Any = None
+    ) -> tuple[httpx.Response, bytearray]:
         end, content = time.monotonic() + seconds, bytearray()
-        with self._stream(request, seconds) as response:
-            for part in response.iter_bytes():
-                _append_part(content, part)
+        request = self._client.build_request(
+            method, url, content=body, timeout=seconds
+        )
+        sent = self._client.send(request, stream=True)
+        response = await self._mode.value(sent)
+        try:
+            parts = getattr(response, self._prefix + "iter_bytes")()
+            async for part in iterate(parts):
+                content += part
+                if len(content) > MAX_BYTES:
+                    text = f"an answer of more than {MAX_BYTES} bytes"
+                    raise TranslationServerError(text, "MALFORMED")
                 if time.monotonic() > end:
-                    raise _timeout_error(seconds)
-        return response.status_code, response.headers, content
-
-
-def _timeout_error(seconds: float) -> TranslationServerError:
-    text = f"no answer within {seconds:.3g} s"
-    return TranslationServerError(text, "DEADLINE_EXCEEDED")
-
-
-def _append_part(content: bytearray, part: bytes) -> None:
-    content += part
-    if len(content) > MAX_BYTES:
-        text = f"an answer of more than {MAX_BYTES} bytes"
-        raise TranslationServerError(text, "MALFORMED")
+                    raise TimeoutError
+        finally:
+            await self._mode.value(getattr(response, self._prefix + "close")())
+        return response, content
 
 
 def _connection_error(error: Exception) -> TranslationServerError:
@@ -163,9 +158,11 @@ def _connection_error(error: Exception) -> TranslationServerError:
     return TranslationServerError(reason, "UNAVAILABLE")
 
 
-def _parse_response(read: Callable[[Any], Any], answer: Any) -> Any:
+def _parse_response(
+    read: Callable[[Any], Any], response: httpx.Response, content: bytearray
+) -> Any:
     """Read a response; raise its error, or one if it is unreadable."""
-    status, headers, content = answer
+    status, headers = response.status_code, response.headers
     try:
         body = json.loads(content)
         if status == 200:
