@@ -1,12 +1,17 @@
 """Fixtures of the client's tests: a fake model and its servers."""
 
+import asyncio
 import os
 import sys
 from pathlib import Path
 
 import pytest
 
-from luong_keras_client import TranslationClient, TranslationServerError
+from luong_keras_client import (
+    AsyncTranslationClient,
+    TranslationClient,
+    TranslationServerError,
+)
 from tests.client.fake_servers import FakeModel, grpc_server, rest_server
 
 ROOT = Path(__file__).parents[2]
@@ -24,6 +29,22 @@ def failure(url, match=None, ask=None, kind=TranslationServerError, **settings):
     ):
         ask(client) if ask else client.translate(["a"])
     return caught.value
+
+
+def read_stream(url, lines, asynchronous, take, **settings):
+    """Give each translation of a stream of either client to `take`."""
+
+    async def read():
+        async with AsyncTranslationClient(url, **settings) as client:
+            async for text in client.translate_lines(lines):
+                take(text)
+
+    if asynchronous:
+        asyncio.run(read())
+        return
+    with TranslationClient(url, **settings) as client:
+        for text in client.translate_lines(lines):
+            take(text)
 
 
 @pytest.fixture

@@ -32,13 +32,8 @@ OPTIONS = {
     "prefix": ["Tür", None, "Ä"],
     "replace_unknown": [True, False, True],
 }
-AS_EXPORTED = {
-    "beam_size": 0,
-    "n_best": 0,
-    "length_penalty": -1.0,
-    "prefix": "",
-    "replace_unknown": -1,
-}
+# Values of unset options, as the library defines them.
+UNSET = {name: option.unset for name, option in SEARCH_OPTIONS.items()}
 # Texts and options of the rows, in the order of sending.
 SENT = [
     (LINES[1], 1, -1.0, "", 0),
@@ -46,6 +41,7 @@ SENT = [
     (LINES[2], 2, 1.25, "Ä", 1),
 ]
 NAMES = ("text", "beam_size", "length_penalty", "prefix", "replace_unknown")
+AS_EXPORTED = {name: UNSET[name] for name in (*NAMES[1:], "n_best")}
 CUT = "ignore::luong_keras_client.TruncationWarning"
 pytestmark = pytest.mark.filterwarnings(CUT)
 
@@ -87,13 +83,6 @@ def test_lines_are_translated(connect, model):
     assert model.requests == [("serving_default", rows)] * 2
 
 
-def test_lines_are_translated_with_options(connect, model):
-    expected = ["Tür auf", "", "Ä <unk> z ."]
-    assert connect().translate(LINES, **OPTIONS) == expected
-    rows = [dict(zip(NAMES, sent, strict=True), n_best=1) for sent in SENT]
-    check_request(model, "translate_with_options", rows)
-
-
 def test_lines_without_a_translation_are_empty(connect, model):
     absent = {"translations": [""], "scores": [-1e30]}
     model.answer = shout_with(lambda text: {} if "door" in text else absent)
@@ -117,12 +106,15 @@ def test_n_best_lists(connect, model):
     check_request(model, "translate", rows)
 
 
-def test_n_best_lists_with_options(connect, model):
+def test_options_may_differ_per_line(connect, model):
+    expected = ["Tür auf", "", "Ä <unk> z ."]
+    assert connect().translate(LINES, **OPTIONS) == expected
+    rows = [dict(zip(NAMES, sent, strict=True), n_best=1) for sent in SENT]
+    check_request(model, "translate_with_options", rows)
+    model.requests.clear()
     check(connect().nbest(LINES, n_best=[2, 0, 1], **OPTIONS), TEXTS)
-    rows = [
-        dict(zip(NAMES, sent, strict=True), n_best=n_best)
-        for sent, n_best in zip(SENT, [0, 2, 1], strict=True)
-    ]
+    for row, n_best in zip(rows, [0, 2, 1], strict=True):
+        row["n_best"] = n_best
     check_request(model, "translate_with_options", rows)
 
 
@@ -137,30 +129,6 @@ def test_n_best_lists_with_options(connect, model):
         ("replace_unknown", True, 1),
         ("replace_unknown", False, 0),
         ("replace_unknown", -1, -1),
-    ],
-)
-def test_options_are_sent_with_their_types(connect, model, name, value, sent):
-    connect().nbest(LINES[:1], **{name: value})
-    row = {"text": LINES[0], **AS_EXPORTED, name: sent}
-    check_request(model, "translate_with_options", [row])
-
-
-# Values of unset options that only the signature `search` has.
-UNSET = {
-    "coverage_penalty": -1.0,
-    "no_repeat_ngram": -1,
-    "temperature": -1.0,
-    "top_k": -1,
-    "top_p": -1.0,
-    "seed": -1,
-    "required": "",
-    "forbidden": "",
-}
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "sent"),
-    [
         ("coverage_penalty", 0.25, 0.25),
         ("no_repeat_ngram", 3, 3),
         ("temperature", 1, 1.0),
@@ -171,23 +139,19 @@ UNSET = {
         ("forbidden", "Auto", "Auto"),
     ],
 )
-def test_options_beyond_beam_search_use_the_search_signature(
-    connect, model, name, value, sent
-):
+def test_options_are_sent_with_their_types(connect, model, name, value, sent):
     connect().nbest(LINES[:1], **{name: value})
-    row = {"text": LINES[0], **AS_EXPORTED, **UNSET, name: sent}
+    if name in AS_EXPORTED:
+        row = {"text": LINES[0], **AS_EXPORTED, name: sent}
+        check_request(model, "translate_with_options", [row])
+        return
+    row = {"text": LINES[0], **UNSET, name: sent}
     check_request(model, "search", [row])
     model.requests.clear()
     connect().translate(LINES[:1], beam_size=3, **{name: value})
     check_request(model, "search", [row | {"beam_size": 3, "n_best": 1}])
     with pytest.raises(TypeError, match=f"Received: {name}"):
         connect().align(LINES[:1], **{name: value})
-
-
-def test_unset_options_equal_those_of_the_library(connect, model):
-    connect().nbest(LINES[:1], seed=7)
-    unset = {name: option.unset for name, option in SEARCH_OPTIONS.items()}
-    check_request(model, "search", [{"text": LINES[0], **unset, "seed": 7}])
 
 
 @pytest.mark.parametrize("step", ["produces", "reads"])

@@ -5,7 +5,6 @@ import contextlib
 import itertools
 import threading
 import time
-import warnings
 
 import pytest
 
@@ -17,6 +16,7 @@ from luong_keras_client import (
     TranslationServerError,
     TruncationWarning,
 )
+from tests.client.conftest import read_stream
 from tests.client.fake_servers import (
     Refusal,
     refuse_longer_than,
@@ -85,22 +85,12 @@ def test_reading_ahead_is_bounded(without_server, kind):
     count = MILLION if kind == "sync" else MILLION // 20
     lines = (AsyncLines if kind == "async of async" else Lines)(count)
     ahead = []
-    if kind == "sync":
-        stream = TranslationClient().translate_lines(lines)
-        for place, text in enumerate(stream):
-            assert text == str(place)
-            ahead.append(lines.taken - place)
-    else:
 
-        async def read():
-            stream = AsyncTranslationClient().translate_lines(lines)
-            place = 0
-            async for text in stream:
-                assert text == str(place)
-                ahead.append(lines.taken - place)
-                place += 1
+    def take(text):
+        assert text == str(len(ahead))
+        ahead.append(lines.taken - len(ahead))
 
-        asyncio.run(read())
+    read_stream("http://localhost:1", lines, kind != "sync", take)
     assert len(ahead) == count
     # 32 lines in each of 4 requests, and as many read ahead.
     assert 128 < max(ahead) <= 2 * 128
@@ -121,17 +111,9 @@ def test_streams_continue_between_reads(served, model):
 
 
 def test_lines_may_be_asynchronous(served):
-    async def lines():
-        for number in range(100):
-            await asyncio.sleep(0)
-            yield f"{number} line"
-
-    async def translate():
-        async with AsyncTranslationClient(served.url, batch_size=8) as client:
-            return [text async for text in client.translate_lines(lines())]
-
-    found = asyncio.run(translate())
-    assert found == [f"{number} LINE" for number in range(100)]
+    found = []
+    read_stream(served.url, AsyncLines(300), True, found.append, batch_size=8)
+    assert found == [str(number) for number in range(300)]
 
 
 def test_lines_are_read_one_by_one_without_concurrency(rest, model):
@@ -172,19 +154,8 @@ def test_errors_are_raised_after_the_lines_before_them(
     lines = [f"{number:03}" for number in range(1000)]
     settings = {"batch_size": 4, "concurrency": 2}
     found = []
-
-    async def read():
-        async with AsyncTranslationClient(rest.url, **settings) as client:
-            async for text in client.translate_lines(lines):
-                found.append(text)
-
     with pytest.raises(TranslationServerError, match="no 77"):
-        if asynchronous:
-            asyncio.run(read())
-        else:
-            with TranslationClient(rest.url, **settings) as client:
-                for text in client.translate_lines(lines):
-                    found.append(text)
+        read_stream(rest.url, lines, asynchronous, found.append, **settings)
     assert found == lines[:76]  # The rest of its request has no translation.
     assert len(model.requests) <= 76 / 4 + 5
 
@@ -268,11 +239,12 @@ def test_streams_warn_once_of_all_lines_that_were_cut(rest, model):
         assert warning.filename == __file__
 
 
-def late_from_4(model):
-    """Return a step that delays lines from 4 on once line 0 is sent."""
-    sent = threading.Event()
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.filterwarnings("error")
+def test_closing_a_stream_abandons_its_requests(rest, model, asynchronous):
+    sent, lines = threading.Event(), Lines(MILLION)
 
-    def answer(signature, rows):
+    def late_from_4(signature, rows):
         number = int(rows[0]["text"])
         if number == 0:
             sent.set()
@@ -280,35 +252,23 @@ def late_from_4(model):
             model.stopped.wait(30)
         return shout(signature, rows)
 
-    return answer
+    async def read(client):
+        stream = client.translate_lines(lines)
+        assert await anext(stream) == "0"
+        # It must not wait for the requests in flight.
+        await asyncio.wait_for(stream.aclose(), 10)
 
-
-def test_closing_a_stream_abandons_its_requests(rest, model):
-    model.answer = late_from_4(model)
-    with TranslationClient(rest.url, batch_size=1, concurrency=4) as client:
-        stream = client.translate_lines(Lines(MILLION))
+    model.answer = late_from_4
+    settings = {"batch_size": 1, "concurrency": 4}
+    if asynchronous:
+        asyncio.run(read(AsyncTranslationClient(rest.url, **settings)))
+        return
+    with TranslationClient(rest.url, **settings) as client:
+        stream = client.translate_lines(lines)
         assert next(stream) == "0"
         start = time.monotonic()
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            stream.close()
-        # It must not wait for the requests in flight.
+        stream.close()
         assert time.monotonic() - start < 10
-
-
-def test_closing_an_asynchronous_stream_abandons_its_requests(rest, model):
-    model.answer = late_from_4(model)
-
-    async def read():
-        async with AsyncTranslationClient(
-            rest.url, batch_size=1, concurrency=4
-        ) as client:
-            stream = client.translate_lines(Lines(MILLION))
-            assert await anext(stream) == "0"
-            # It must not wait for the requests in flight.
-            await asyncio.wait_for(stream.aclose(), 10)
-
-    asyncio.run(read())
 
 
 def test_wrong_arguments_are_refused():
