@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -29,6 +30,18 @@ def failure(url, match=None, ask=None, kind=TranslationServerError, **settings):
     ):
         ask(client) if ask else client.translate(["a"])
     return caught.value
+
+
+def python(program, *arguments):
+    """Run a program in a new process, without the setting of a backend."""
+    environment = {k: v for k, v in os.environ.items() if k != "KERAS_BACKEND"}
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        env={**environment, "PYTHONPATH": PATH},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+    )
 
 
 def read_stream(url, lines, asynchronous, take, **settings):

@@ -12,7 +12,7 @@ from luong_keras_client import (
     TranslationServerError,
     TruncationWarning,
 )
-from tests.client.fake_servers import LIMITS, Refusal, shout_with
+from tests.client.fake_servers import LIMITS, Refusal, output_row, shout_with
 from tests.serving.answered_arrays import (
     ANSWERS,
     MEMORIES,
@@ -188,25 +188,19 @@ def test_alignments_of_another_rank(connect, model):
 
 
 @pytest.mark.parametrize("sources", [[], ["door"]])
-def test_alignments_of_empty_translations(model, rest, sources):
+def test_empty_alignments_and_memories(model, rest, sources):
     """JSON loses the axes that follow an axis of size 0."""
-    row = {"translation": "", "score": 0.0, "tokens": [], "lengths": 0}
-    row |= {"alignments": [], "source_tokens": sources}
-    row |= {"source_lengths": len(sources), "truncated": False, "status": "OK"}
+    row = output_row(translation="", score=0.0, tokens=[], lengths=0)
+    row |= {"alignments": [], "source_tokens": sources, "memory": []}
+    row |= {"source_lengths": len(sources)}
     model.answer = lambda signature, rows: [row] * len(rows)
     with TranslationClient(rest.url) as client:
         for found in client.align(["", " "]):
             assert (found.tokens, found.source_tokens) == ([], sources)
             assert found.alignments.shape == (0, len(sources))
             assert found.links == []
-
-
-def test_memories_of_empty_sentences(model, rest):
-    row = {"memory": [], "lengths": 0, "truncated": False, "status": "OK"}
-    model.answer = lambda signature, rows: [row] * len(rows)
-    with TranslationClient(rest.url) as client:
-        for found in client.encode(["", " "]):
-            assert found.ndim == 2 and len(found) == 0
+        for memory in client.encode(["", " "]):
+            assert memory.ndim == 2 and len(memory) == 0
 
 
 def test_given_translations_are_scored(connect, model):
@@ -314,10 +308,6 @@ def test_options_that_the_search_would_ignore_are_refused(
             client.translate(LINES, **options)
 
 
-def test_states_of_versions(connect):
-    assert connect().status() == {3: "AVAILABLE", 12: "UNLOADING"}
-
-
 def test_lines_of_similar_length_share_a_request(connect, model, served):
     with connect(batch_size=2, concurrency=1) as client:
         check(client.align(LINES), [x[0] for x in translations("produces")])
@@ -371,7 +361,7 @@ def test_json_body_of_invalid_unicode_and_of_bytes(model, rest):
 )
 def test_requests_name_the_version_or_the_label(model, served, settings, path):
     with TranslationClient(served.url, "a b", **settings) as client:
-        client.status()
+        assert client.status() == {3: "AVAILABLE", 12: "UNLOADING"}
         client.translate(["x"])
     if served.url.startswith("http"):
         paths = [path for path, _ in served.bodies]

@@ -12,7 +12,7 @@ import pytest
 from luong_keras.cli.ask import Ask
 from luong_keras.cli.main import main
 from luong_keras_client import AsyncTranslationClient, TranslationClient
-from tests.client.conftest import PATH, ROOT
+from tests.client.conftest import PATH, ROOT, python
 from tests.client.fake_servers import (
     output_row,
     refuse_longer_than,
@@ -222,25 +222,21 @@ def test_progress_is_reported(ask, monkeypatch):
     assert ask("a", "b")[2] == []
 
 
-def command(*arguments, **options):
+def command(*arguments):
     return subprocess.Popen(
-        [sys.executable, *arguments],
-        env={
-            **{k: v for k, v in os.environ.items() if k != "KERAS_BACKEND"},
-            "PYTHONPATH": PATH,
-        },
+        [sys.executable, SCRIPT, *arguments],
+        env={**os.environ, "PYTHONPATH": PATH},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         encoding="utf-8",
-        **options,
     )
 
 
 @pytest.mark.slow
 def test_lines_are_answered_before_the_next_one_arrives(rest):
     one = "--batch-size=1", "--concurrency=1"
-    with command(SCRIPT, "--url", rest.url, *one) as running:
+    with command("--url", rest.url, *one) as running:
         for line in ("first", "second"):
             running.stdin.write(line + "\n")
             running.stdin.flush()
@@ -252,7 +248,7 @@ def test_lines_are_answered_before_the_next_one_arrives(rest):
 
 @pytest.mark.slow
 def test_closed_standard_output_is_no_error(rest):
-    with command(SCRIPT, "--url", rest.url, "--batch-size=4") as running:
+    with command("--url", rest.url, "--batch-size=4") as running:
         running.stdin.write("line\n" * 10_000)
         running.stdin.close()
         assert running.stdout.readline() == "LINE\n"
@@ -271,9 +267,8 @@ def test_command_needs_neither_tensorflow_nor_keras(rest, model):
         "from luong_keras_command import main\n"
         "sys.exit(main(['ask', '--url', sys.argv[1], 'a']))\n"
     )
-    with command("-c", program, rest.url) as running:
-        assert running.stdout.read() == "ß\n", running.stderr.read()
-        assert running.wait(timeout=60) == 0
+    done = python(program, rest.url)
+    assert (done.stdout, done.returncode) == ("ß\n", 0), done.stderr
 
 
 def test_missing_client_error_names_the_install_command():
@@ -283,11 +278,9 @@ def test_missing_client_error_names_the_install_command():
         "from luong_keras_command import main\n"
         "sys.exit(main(['ask', 'a']))\n"
     )
-    with command("-c", program) as running:
-        error = running.stderr.read()
-        assert running.wait(timeout=60) == 2
-    assert "`luong-keras-client`" in error
-    assert "`pip install 'luong-keras[client]'`" in error
+    done = python(program)
+    assert done.returncode == 2 and "`luong-keras-client`" in done.stderr
+    assert "`pip install 'luong-keras[client]'`" in done.stderr
 
 
 def test_slow_packages_are_not_imported():
@@ -298,5 +291,5 @@ def test_slow_packages_are_not_imported():
         "slow = {'keras', 'tensorflow', 'matplotlib', 'rich.progress'}\n"
         "assert not slow & set(sys.modules)\n"
     )
-    with command("-c", program) as running:
-        assert running.wait(timeout=60) == 0, running.stderr.read()
+    done = python(program)
+    assert done.returncode == 0, done.stderr

@@ -282,19 +282,19 @@ def test_wrong_arguments_are_refused():
             kind().translate_lines([], n_best=2)
 
 
-def test_wrong_lines_are_named_by_their_place(without_server):
-    lines = itertools.chain(["a"] * 130, [None])
-    found, error = until_error(TranslationClient(), lines, TypeError)
-    assert found == ["a"] * 130 and "None at place 130" in str(error)
-
-
 @pytest.mark.parametrize("count", [0, 130, 256])
 def test_lines_before_an_error_of_the_lines_are_translated(
     without_server, count
 ):
-    def lines():
+    def lines(last):
         yield from ["a"] * count
+        yield last
         raise OSError("disk")
 
-    found, _ = until_error(TranslationClient(), lines(), OSError)
-    assert found == ["a"] * count
+    for last, kind, message in (
+        (None, TypeError, f"None at place {count}"),
+        ("b", OSError, "disk"),
+    ):
+        found, error = until_error(TranslationClient(), lines(last), kind)
+        assert [text for text in found if text != "b"] == ["a"] * count
+        assert message in str(error)

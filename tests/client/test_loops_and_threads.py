@@ -2,10 +2,7 @@
 
 import asyncio
 import gc
-import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +13,7 @@ from luong_keras_client import (
     AsyncTranslationClient,
     TranslationClient,
 )
-from tests.client.conftest import PATH
+from tests.client.conftest import python
 from tests.client.fake_servers import (
     grpc_server,
     rest_server,
@@ -25,17 +22,6 @@ from tests.client.fake_servers import (
 )
 from tests.client.test_answers import CUT, LINES, TARGETS, answer_by_hand
 from tests.serving.answered_arrays import SCORED, SCORES, TEXTS, check
-
-
-def python(program, *arguments):
-    return subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        env={**os.environ, "PYTHONPATH": PATH},
-        capture_output=True,
-        encoding="utf-8",
-        timeout=120,
-    )
-
 
 # Event loops.
 
@@ -265,8 +251,11 @@ def test_clients_refuse_calls_after_a_fork(rest, model):
     "start", [rest_server, pytest.param(grpc_server, marks=pytest.mark.slow)]
 )
 def test_programs_that_close_nothing_end_without_errors(model, start):
+    # Nor do they need another package of the project.
+    blocked = ["luong_keras", "keras", "tensorflow", "tensorflow_serving"]
     program = (
         "import sys\n"
+        f"sys.modules.update(dict.fromkeys({blocked}))\n"
         "from luong_keras_client import TranslationClient\n"
         "client = TranslationClient(sys.argv[1])\n"
         "print(client.translate(['a']))\n"
@@ -275,7 +264,7 @@ def test_programs_that_close_nothing_end_without_errors(model, start):
     )
     with start(model) as server:
         done = python(program, server.url)
-    assert (done.returncode, done.stdout) == (0, "['A']\nA\n")
+    assert (done.returncode, done.stdout) == (0, "['A']\nA\n"), done.stderr
     assert "Traceback" not in done.stderr and "Exception" not in done.stderr
 
 
@@ -293,18 +282,3 @@ def test_missing_grpc_error_names_the_install_command(module):
     )
     assert "pip install luong-keras-client[grpc]`" in done.stderr
     assert module in done.stderr
-
-
-@pytest.mark.slow_after_first
-@pytest.mark.parametrize("start", [rest_server, grpc_server])
-def test_client_needs_no_other_package_of_the_project(model, start):
-    blocked = ["luong_keras", "keras", "tensorflow", "tensorflow_serving"]
-    program = (
-        "import sys\n"
-        f"sys.modules.update(dict.fromkeys({blocked}))\n"
-        "from luong_keras_client import TranslationClient\n"
-        "print(TranslationClient(sys.argv[1]).translate(['a']))\n"
-    )
-    with start(model) as server:
-        done = python(program, server.url)
-    assert (done.returncode, done.stdout) == (0, "['A']\n"), done.stderr

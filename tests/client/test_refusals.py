@@ -38,6 +38,7 @@ DIFFERENT_SHAPES = (
     "ensure that all tensors with the same name have equal dimensions "
     "starting with the first dim."
 )
+OTHER_SHAPE = "with one of another shape"
 
 
 def breaks_off(signature, rows):
@@ -60,11 +61,35 @@ def hangs_up(signature, rows):
 # Retries and timeouts.
 
 
-@pytest.mark.parametrize("code", ["UNAVAILABLE", "RESOURCE_EXHAUSTED"])
-def test_transient_errors_are_retried(connect, model, code):
-    model.steps += [Refusal(code, "later")] * 2
+@pytest.mark.parametrize(
+    ("code", "message", "advice"),
+    [
+        ("UNAVAILABLE", "later", "Is the server running"),
+        ("RESOURCE_EXHAUSTED", "later", "overloaded"),
+        # Errors of a batch that the server joined.
+        ("FAILED_PRECONDITION", DIFFERENT_SHAPES, OTHER_SHAPE),
+        (
+            "INTERNAL",
+            "One or more tasks does not conform to batch signature",
+            OTHER_SHAPE,
+        ),
+        (
+            "INTERNAL",
+            "Tensor concat operation failed: INVALID_ARGUMENT: rank",
+            OTHER_SHAPE,
+        ),
+    ],
+)
+def test_transient_errors_are_retried(
+    connect, served, model, code, message, advice
+):
+    model.steps += [Refusal(code, message)] * 2
     assert connect().translate(TEXTS) == CAPITALS
     assert model.texts == [TEXTS] * 3
+    model.steps += [Refusal(code, message)] * 3
+    error = failure(served.url, message[:30], attempts=3)
+    assert advice in str(error) and "after 3 attempts" in str(error)
+    assert len(model.requests) == 6
 
 
 @pytest.mark.parametrize("step", [Refusal(502, "away"), breaks_off, hangs_up])
@@ -124,12 +149,6 @@ def test_redirections_are_named(model, rest):
     model.steps.append(Refusal(301, "Moved", Location="https://h/v1/models/m"))
     error = failure(rest.url, "https://h/.*`url`")
     assert error.code == "HTTP_301" and len(model.requests) == 1
-
-
-def test_attempts_are_limited(served, model):
-    model.answer = Refusal("UNAVAILABLE", "away")
-    failure(served.url, "after 2 attempts", attempts=2)
-    assert len(model.requests) == 2
 
 
 @pytest.mark.slow_after_first
@@ -281,27 +300,6 @@ def test_concurrency_is_limited(connect, model):
 
 
 # Batches that the server joined.
-
-
-@pytest.mark.parametrize(
-    ("code", "message"),
-    [
-        ("FAILED_PRECONDITION", DIFFERENT_SHAPES),
-        ("INTERNAL", "One or more tasks does not conform to batch signature"),
-        ("INTERNAL", "Tensor concat operation failed: INVALID_ARGUMENT: rank"),
-    ],
-)
-def test_errors_of_a_joined_batch_are_retried(
-    connect, served, model, code, message
-):
-    model.steps.append(Refusal(code, message))
-    assert connect().translate(TEXTS) == CAPITALS
-    assert len(model.requests) == 2
-    model.requests.clear()
-    model.steps += [Refusal(code, message)] * 3
-    error = failure(served.url, message[:30], attempts=3)
-    assert "with one of another shape" in str(error)
-    assert len(model.requests) == 3
 
 
 def too_many(signature, rows):

@@ -989,7 +989,7 @@ MUTATIONS = [
         "tenacity.stop_after_attempt(self._attempts)\n            | ",
         "",
         REFUSALS,
-        "joined_batch or attempts_are_limited",
+        "transient_errors_are_retried",
     ),
     Mutation(
         "what was answered beside a failure is lost",
