@@ -125,11 +125,12 @@ def test_lines_are_read_one_by_one_without_concurrency(rest, model):
             assert len(model.requests) == place + 1
 
 
-def test_concurrency_limits_the_whole_stream(rest, model):
+@pytest.mark.parametrize("method", ["translate", "translate_lines"])
+def test_concurrency_limits_calls_and_streams(served, model, method):
     counts = model.count_in_flight(0.01)
-    with TranslationClient(rest.url, batch_size=2, concurrency=3) as client:
-        assert len(list(client.translate_lines(Lines(60)))) == 60
-    assert 1 < max(counts) <= 3
+    with TranslationClient(served.url, batch_size=2, concurrency=3) as client:
+        assert len(list(getattr(client, method)(Lines(60)))) == 60
+    assert 1 < max(counts) <= 3 and len(counts) == 30
 
 
 def until_error(client, lines, kind=TranslationServerError):

@@ -293,12 +293,6 @@ def test_requests_are_sent_concurrently(connect, model):
     assert client.translate(lines) == [line.upper() for line in lines]
 
 
-def test_concurrency_is_limited(connect, model):
-    counts = model.count_in_flight(0.02)
-    connect(batch_size=1, concurrency=2).translate(TEXTS * 3)
-    assert max(counts) <= 2 and len(model.requests) == 15
-
-
 # Batches that the server joined.
 
 

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from luong_keras_client import TranslationClient, TranslationServerError
+from luong_keras_client import TranslationClient
+from tests.client.conftest import failure
 from tests.serving.tiny_translator import SOURCE_WORDS, tiny_translator
 
 # In batches of two, the shortest first: one batch has no words at all.
@@ -147,19 +148,10 @@ def test_versions_may_be_pinned(client):
     with connect_like(client, version=version) as pinned:
         assert pinned.translate(LINES) == client.translate(LINES)
     for settings in ({"version": version + 1}, {"label": "no such"}):
-        with connect_like(client, **settings) as absent:
-            with pytest.raises(TranslationServerError) as caught:
-                absent.translate(LINES)
-            assert caught.value.code in ("NOT_FOUND", "INVALID_ARGUMENT")
-
-
-def test_an_unknown_model_is_named(client):
-    with (
-        TranslationClient(client.url, "no such/model") as other,
-        pytest.raises(TranslationServerError, match="no such/model") as caught,
-    ):
-        other.translate(LINES)
-    assert caught.value.code == "NOT_FOUND"
+        error = failure(client.url, model=client.model, **settings)
+        assert error.code in ("NOT_FOUND", "INVALID_ARGUMENT")
+    error = failure(client.url, "no such/model", model="no such/model")
+    assert error.code == "NOT_FOUND"
 
 
 @pytest.mark.slow

@@ -993,7 +993,7 @@ MUTATIONS = [
     ),
     Mutation(
         "what was answered beside a failure is lost",
-        "../export/client/luong_keras_client/batches.py",
+        "../export/client/luong_keras_client/requests.py",
         "error.results = [",
         "error.results = [] and [",
         REFUSALS,

@@ -19,9 +19,8 @@ import numpy as np
 import tenacity
 
 from luong_keras_client import address, errors, modes, requests, responses
-from luong_keras_client.batches import Batches
 from luong_keras_client.errors import TranslationServerError, argument_error
-from luong_keras_client.requests import Lines, Option, Request
+from luong_keras_client.requests import Batches, Lines, Option, Request
 
 # The server is unavailable or overloaded. Requests change nothing, so they may
 # be sent again. A request whose time ran out is not sent again, because that

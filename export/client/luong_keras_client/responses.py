@@ -181,8 +181,8 @@ def rows_of(
 
 def text_of(arrays: Arrays, row: int) -> Result:
     """Read the best text, which is empty if a search found none."""
-    read = _texts_of if "translations" in arrays else _single_text_of
-    best = read(arrays, row)[0]
+    is_search = "translations" in arrays
+    best = _texts_of(arrays, row)[0] if is_search else _text_of(arrays, row)
     return best.text, best.truncated or best.score <= ABSENT
 
 
@@ -192,11 +192,11 @@ def texts_of(arrays: Arrays, row: int) -> Result:
     return texts, not texts or any(text.truncated for text in texts)
 
 
-def _single_text_of(arrays: Arrays, row: int) -> list[TranslatedText]:
+def _text_of(arrays: Arrays, row: int) -> TranslatedText:
     text = arrays["translation"][row].decode()
     # float32 rounds the score of an absent rank to a lower number.
     score = max(float(arrays["score"][row]), ABSENT)
-    return [TranslatedText(text, score, bool(arrays["truncated"][row]))]
+    return TranslatedText(text, score, bool(arrays["truncated"][row]))
 
 
 def _texts_of(arrays: Arrays, row: int) -> list[TranslatedText]:
@@ -225,7 +225,7 @@ def translation_of(step: str, arrays: Arrays, row: int) -> Result:
     ]
     weights, links = weights[: len(tokens)], sorted(links)
     found = Translation(
-        **vars(_single_text_of(arrays, row)[0]),
+        **vars(_text_of(arrays, row)),
         tokens=tokens,
         source_tokens=source,
         alignments=weights,
