@@ -14,12 +14,12 @@ KUSTOMIZATION = yaml.safe_load((EXPORT / "kustomization.yaml").read_text())
 VERSION = "1.31"  # of Kubernetes; the validator has its schemas
 
 
-def documents(*files):
-    """Return the documents of files by kind and name."""
+def documents(*texts):
+    """Return the documents of texts by kind and name."""
     return {
         (document["kind"], document["metadata"]["name"]): document
-        for file in files
-        for document in yaml.safe_load_all(file.read_text())
+        for text in texts
+        for document in yaml.safe_load_all(text)
     }
 
 
@@ -35,7 +35,7 @@ def cluster():
         }
         for entry in KUSTOMIZATION["configMapGenerator"]
     }
-    return documents(*FILES) | maps
+    return documents(*(file.read_text() for file in FILES)) | maps
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def containers(pod):
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_manifests_follow_their_schema(file):
     validator = pytest.importorskip("kubernetes_validate")
-    for document in documents(file).values():
+    for document in documents(file.read_text()).values():
         validator.validate(document, VERSION, strict=True)
 
 
@@ -73,10 +73,7 @@ def test_kustomization_contains_the_shipped_files(cluster):
 def test_kubectl_builds_the_kustomization(cluster):
     command = ["kubectl", "kustomize", str(EXPORT)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    built = {
-        (document["kind"], document["metadata"]["name"]): document
-        for document in yaml.safe_load_all(done.stdout)
-    }
+    built = documents(done.stdout)
     assert built.keys() == cluster.keys()
     for key, document in cluster.items():
         assert document.items() <= built[key].items()
