@@ -50,17 +50,6 @@ def check_lengths(name, lengths, batch, rows=None, limits=_INT32):
     return check_counts(name, lengths, *limits, "one per sentence")
 
 
-def check_ids(size, **special_ids):
-    """Check that the ids are in the vocabulary of the logits."""
-    for name, token_id in special_ids.items():
-        if isinstance(size, int) and not 0 <= token_id < size:
-            raise ValueError(
-                f"Expected: `{name}` in the vocabulary of the logits, 0 to "
-                f"{size - 1}. Received: {name}={token_id}. Give the id that "
-                "the model was trained with."
-            )
-
-
 def is_first(position):
     """Test whether this is the step of the empty hypothesis.
 
@@ -116,7 +105,7 @@ def check_numbers(expected, test, advice="", **settings):
 
 
 def check_integer(name, value, minimum=1, optional=False):
-    """Check an integer and return it; symbolic tensors are not checked."""
+    """Check an integer and return an int; symbolic tensors are not checked."""
     values = known_values(value)
     if values is None:
         return value
@@ -128,11 +117,11 @@ def check_integer(name, value, minimum=1, optional=False):
 def check_counts(name, counts, minimum, maximum, description):
     """Return counts (B, ...) as int32; check them if values are known.
 
-    Counts without known values are clipped to `maximum`. `description`
-    explains the maximum in the error.
+    None is `maximum` for all. Counts without known values are clipped to it;
+    `description` explains it in the error.
     """
     if counts is None:
-        return None
+        return maximum
     values, limit = known_values(counts), known_values(maximum)
     is_known = values is not None and limit is not None
     if is_known and (
@@ -187,5 +176,6 @@ def check_words(name, words, lengths, vocabulary_size):
         first = np.broadcast_to(values, wrong.shape)[wrong][0]
         raise ValueError(
             f"Expected: `{name}` in the vocabulary of the logits, 0 to "
-            f"{vocabulary_size - 1}. Received: {first}."
+            f"{vocabulary_size - 1}. Received: {name}={first}. Give ids that "
+            "the model was trained with."
         )

@@ -28,6 +28,7 @@ that of a search of this sentence with its settings.
 
 from typing import Any, NamedTuple
 
+import numpy as np
 from keras import ops
 
 from luong_keras.config.checks import check_choice
@@ -43,6 +44,7 @@ from luong_keras.decoding.strategy import (
     FinalHypotheses,
     StepOutput,
     StepState,
+    column,
 )
 from luong_keras.decoding.top_words import (
     NEVER,
@@ -128,43 +130,62 @@ class Beam(DecodingStrategy):
 
     def initialize(self, state: StepState) -> StepOutput:
         batch = ops.shape(state.scores)[0]
-        candidates = self._rank_candidates(state, *self._initial_state(batch))
-        output, more = self._select_live(state, candidates)
         empty = ops.zeros((batch, self.stack_size), dtype="int32")
         ranking = ops.full_like(empty, NEVER, dtype=state.scores.dtype)
         pool = FinishedHypotheses(ranking, empty, empty)
-        return output._replace(
-            scores=mask_finished(state.unfinished, output.scores),
-            unfinished=state.max_lengths >= 2,
-            strategy_state=(pool, *more),
-        )
+        # The first word is never `</s>`.
+        state = state._replace(min_lengths=ops.maximum(state.min_lengths, 1))
+        output = self.step(state, (pool, *self._initial_state(batch)))
+        # A sentence without room for a word has one hypothesis, of score 0.
+        counts = ops.where(state.unfinished, self.num_hypotheses, 1)
+        return output._replace(scores=mask_beyond(counts, output.scores))
 
     def step(self, state: StepState, strategy_state) -> StepOutput:
         pool, *more = strategy_state
         candidates = self._rank_candidates(state, *more)
         pool = self._add_finished(pool, candidates, state)
-        output, more = self._select_live(state, candidates)
-        settled = self._settled_mask(state, pool, output.scores)
+        live, order = self._select_live(
+            candidates, candidates.words == state.eos_id
+        )
+        parents, words, more = gather_beams(candidates[1:], order)
+        # Stopped sentences keep their hypotheses.
+        grows = state.unfinished[:, None]
+        slots = ops.arange(self.num_hypotheses, dtype="int32")
+        scores = ops.where(grows, live, state.scores)
+        settled = self._settled_mask(state, pool, scores)
         # `</s>` is a symbol, too: a translation may end with t + 1 symbols.
         room = state.position + 1 < state.max_lengths
-        return output._replace(
+        return StepOutput(
+            words=ops.where(grows, words, state.pad_id),
+            parents=ops.where(grows, parents, slots),
+            scores=scores,
             unfinished=state.unfinished & room & ~settled,
             strategy_state=(pool, *more),
         )
 
     def finalize(self, state: StepState, strategy_state) -> FinalHypotheses:
         pool = strategy_state[0]
-        finished = pool.ranking[:, :1] > NEVER / 2
-        slots, live = self._rank_live(state)
-        ranking = ops.where(finished, pool.ranking, live)
-        lengths = ops.where(finished, pool.end, state.max_lengths[:, None])
-        empty = ranking < NEVER / 2
-        lengths = ops.where(empty, 0, lengths)
+        is_finished = pool.ranking[:, :1] > NEVER / 2
+        slots = ops.arange(self.num_hypotheses, dtype="int32")
+        slots = ops.broadcast_to(slots, ops.shape(state.scores))
+        maximum = state.max_lengths[:, None]
+        final = state.final(state.scores, slots, ops.maximum(maximum, 1))
+        is_live = ~is_finished & (state.scores > NEVER / 2)
+        pool = self._merge(
+            pool,
+            FinishedHypotheses(
+                ops.where(is_live, final, NEVER),
+                slots,
+                ops.broadcast_to(maximum, ops.shape(slots)),
+            ),
+        )
+        empty = pool.ranking < NEVER / 2
+        lengths = ops.where(empty, 0, pool.end)
         hypotheses = FinalHypotheses(
-            ops.where(empty, -float("inf"), ranking),
-            ops.where(finished, pool.parent, slots),
+            ops.where(empty, -float("inf"), pool.ranking),
+            pool.parent,
             lengths,
-            ops.where(finished & ~empty, lengths, -1),
+            ops.where(is_finished & ~empty, lengths, -1),
         )
         if self.num_return_sequences is None:
             return hypotheses
@@ -181,23 +202,20 @@ class Beam(DecodingStrategy):
         """Return the best proposals of all hypotheses, the best first."""
         # The first step needs one more, because `</s>` may be proposed but is
         # not allowed. Later a single hypothesis needs one beside `</s>`.
-        count = max(self.max_size + is_first(state.position), 2)
-        suppressed, bonus = state.suppressed, state.bonus
-        gains, words = self._propose_words(state, count, suppressed, bonus)
-        if self.sizes is not None:
-            min_counts = ops.maximum(self.sizes + is_first(state.position), 2)
-            gains = mask_beyond(min_counts[:, None], gains)
-        num_proposals = ops.shape(gains)[-1]
+        first = is_first(state.position)
+        num_proposals = max(self.max_size + first, 2)
+        gains, words = self._propose_words(
+            state, num_proposals, state.suppressed, state.bonus
+        )
+        if np.ndim(self.sizes):
+            counts = ops.maximum(self.sizes + first, 2)
+            gains = mask_beyond(counts[:, None], gains)
         totals = state.scores[..., None] + gains
         shape = (-1, ops.shape(totals)[1] * num_proposals)
         # At most K candidates end, one per hypothesis: K others remain.
-        count = (
-            num_proposals
-            if is_first(state.position)
-            else 2 * self.num_hypotheses
-        )
+        count = num_proposals if first else 2 * self.num_hypotheses
         totals, order = largest(ops.reshape(totals, shape), count)
-        (words,) = gather_beams([ops.reshape(words, shape)], order)
+        words = gather_beams(ops.reshape(words, shape), order)
         return Candidates(totals, order // num_proposals, words)
 
     def _propose_words(self, state, count, suppressed, bonus):
@@ -216,16 +234,11 @@ class Beam(DecodingStrategy):
         # The number of candidates up to each rank that do not end.
         above = ops.cumsum(ops.cast(~ends, "int32"), axis=-1)
         long_enough = (state.position >= state.min_lengths) & state.unfinished
-        width = self.num_hypotheses
-        if self.sizes is not None:
-            width = self.sizes[:, None]
-        finishes = ends & (above < width) & long_enough[:, None]
+        finishes = ends & (above < column(self.sizes)) & long_enough[:, None]
         finishes = finishes & (candidates.totals > NEVER / 2)
         if self.stack_keeps == "first":
-            size = self.stack_size
-            if self.stack_sizes is not None:
-                size = self.stack_sizes[:, None]
-            finishes = finishes & have_room(pool, finishes, size)
+            room = column(self.stack_sizes)
+            finishes = finishes & have_room(pool, finishes, room)
         return finishes
 
     def _add_finished(self, pool, candidates, state):
@@ -238,81 +251,40 @@ class Beam(DecodingStrategy):
             candidates.parents,
             ops.zeros_like(candidates.parents) + state.position,
         )
-        return merge_finished(pool, finished, self.stack_size, self.stack_sizes)
+        return self._merge(pool, finished)
 
-    def _select_live(self, state, candidates):
-        """Select the K best candidates that do not end, and their `more`."""
-        ends = candidates.words == state.eos_id
+    def _merge(self, pool, finished):
+        """Return the best of the pool and of `finished`, both `(B, P)`."""
+        merged = [
+            ops.concatenate(pair, axis=-1)
+            for pair in zip(pool, finished, strict=True)
+        ]
+        ranking, order = largest(merged[0], self.stack_size)
+        ranking = mask_beyond(self.stack_sizes, ranking)
+        return FinishedHypotheses(ranking, *gather_beams(merged[1:], order))
+
+    def _select_live(self, candidates, ends):
+        """Return scores and places of the K best that do not end, (B, K)."""
         live, order = largest(
             ops.where(ends, NEVER * 2, candidates.totals), self.num_hypotheses
         )
-        return self._grow_hypotheses(
-            state, candidates, mask_beyond(self.sizes, live), order
-        )
-
-    def _grow_hypotheses(self, state, candidates, live, order):
-        """Build the step output from the candidates at `order` (B, K).
-
-        `live` are their scores. Stopped sentences keep their hypotheses.
-        """
-        grows = state.unfinished[:, None]
-        slots = ops.arange(self.num_hypotheses, dtype="int32")
-        parents, words, more = gather_beams(
-            (candidates.parents, candidates.words, candidates.more), order
-        )
-        parents = ops.where(grows, parents, slots)
-        words = ops.where(grows, words, state.pad_id)
-        scores = ops.where(grows, live, state.scores)
-        return StepOutput(words, parents, scores, None, None), more
+        return mask_beyond(self.sizes, live), order
 
     def _settled_mask(self, state, pool, scores):
         """Return a mask of the sentences whose results cannot change."""
         full = last_score(pool, self.stack_sizes) > NEVER / 2
         if self.stack_keeps == "first":
             return full[:, 0]
-        returned = self._num_returned(pool)
+        returned = self.stack_sizes
+        if self.num_return_sequences is not None:
+            returned = ops.minimum(self.num_return_sequences, returned)
         worst = last_score(pool, returned)
         maximum = ops.maximum(state.max_lengths, 1)[:, None]
         bound = state.scorers.score_upper_bound(scores[:, :1], maximum)
         settled = (worst > NEVER / 2) & (worst >= bound)
-        return (settled | (full & self._greedy_mask()))[:, 0]
-
-    def _greedy_mask(self):
-        """Return a mask of the sentences with one hypothesis, (B or 1, 1)."""
-        sizes = self.num_hypotheses if self.sizes is None else self.sizes
-        stacks = self.stack_size
-        if self.stack_sizes is not None:
-            stacks = self.stack_sizes
-        sizes, stacks = map(ops.convert_to_tensor, (sizes, stacks))
-        return ops.reshape((sizes == 1) & (stacks == 1), (-1, 1))
-
-    def _num_returned(self, pool):
-        """Return the number of returned hypotheses, (B,); None for all."""
-        if self.num_return_sequences is None:
-            return self.stack_sizes
-        batch, size = ops.shape(pool.ranking)
-        maximum = size if self.stack_sizes is None else self.stack_sizes
-        num_return_sequences = ops.cast(
-            ops.broadcast_to(self.num_return_sequences, (batch,)), "int32"
-        )
-        return ops.minimum(num_return_sequences, maximum)
-
-    def _rank_live(self, state):
-        """Return slots and final scores of the best live hypotheses, (B, N)."""
-        slots = ops.arange(self.num_hypotheses, dtype="int32")
-        slots = ops.broadcast_to(slots, ops.shape(state.scores))
-        maximum = ops.maximum(state.max_lengths, 1)[:, None]
-        final = state.final(state.scores, slots, maximum)
-        live = ops.where(state.scores > NEVER / 2, final, NEVER)
-        # A scorer may rank them otherwise than their sums.
-        live, slots = largest(live, self.num_hypotheses)
-        ranks = ops.arange(self.stack_size, dtype="int32")
-        ranked = [
-            ops.take(x, ops.minimum(ranks, self.num_hypotheses - 1), axis=-1)
-            for x in (live, slots)
-        ]
-        live = ops.where(ranks < self.num_hypotheses, ranked[0], NEVER)
-        return ranked[1], mask_beyond(self.stack_sizes, live)
+        is_greedy = (self.sizes == 1) & (self.stack_sizes == 1)
+        settled = settled | (full & ops.reshape(is_greedy, (-1, 1)))
+        return settled[:, 0]
 
 
 class FinishedHypotheses(NamedTuple):
@@ -329,30 +301,11 @@ class FinishedHypotheses(NamedTuple):
     end: Any
 
 
-def merge_finished(
-    pool: FinishedHypotheses,
-    finished: FinishedHypotheses,
-    size: int,
-    sizes=None,
-) -> FinishedHypotheses:
-    """Merge `finished` into a pool; keep the best `size`, (B, size) each.
-
-    `sizes` (B,) may leave fewer slots to a sentence.
-    """
-    merged = [
-        ops.concatenate(pair, axis=-1)
-        for pair in zip(pool, finished, strict=True)
-    ]
-    ranking, order = largest(merged[0], size)
-    parent, end = gather_beams(merged[1:], order)
-    return FinishedHypotheses(mask_beyond(sizes, ranking), parent, end)
-
-
-def last_score(pool: FinishedHypotheses, sizes=None):
-    """Return the score at rank `sizes` (B,), or the last score, (B, 1)."""
-    if sizes is None:
-        return pool.ranking[:, -1:]
-    rank = ops.zeros_like(pool.parent[:, :1]) + sizes[:, None] - 1
+def last_score(pool: FinishedHypotheses, sizes):
+    """Return the score at rank `sizes`, a number or (B,): (B, 1)."""
+    if isinstance(sizes, int):
+        return pool.ranking[:, sizes - 1 : sizes]
+    rank = ops.zeros_like(pool.parent[:, :1]) + column(sizes) - 1
     return gather_beams(pool.ranking, rank)
 
 
@@ -364,20 +317,12 @@ def have_room(pool: FinishedHypotheses, finishes, size):
     return num_taken + numbers <= size
 
 
-def mask_finished(unfinished, scores):
-    """Mask the scores (B, K) of finished sentences, except for the first.
-
-    These are the sentences without room for a word: `unfinished` (B,) is
-    False. Their first score becomes 0.
-    """
-    ranks = ops.arange(ops.shape(scores)[-1], dtype="int32")
-    first = ops.cast(ops.where(ranks == 0, 0.0, NEVER), scores.dtype)
-    return ops.where(unfinished[:, None], scores, first)
-
-
 def mask_beyond(sizes, ranked):
-    """Mask scores (B, ..., R) of ranks beyond the `sizes` (B, ...)."""
-    if sizes is None:
+    """Mask scores (B, ..., R) of ranks beyond the `sizes` (B, ...).
+
+    One number as `sizes` is that of all ranks.
+    """
+    if np.ndim(sizes) == 0:
         return ranked
     ranks = ops.arange(ops.shape(ranked)[-1], dtype="int32")
     return ops.where(ranks < sizes[..., None], ranked, NEVER)

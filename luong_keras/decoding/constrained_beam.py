@@ -167,8 +167,9 @@ class ConstrainedBeam(Beam):
         num_candidates = ops.shape(words)[1]
         parents = ops.arange(num_candidates, dtype="int32") // count
         parents = ops.zeros_like(words) + parents
-        (parent_progress,) = gather_beams([progress], parents)
-        new_progress = self._advance_progress(parent_progress, words)
+        new_progress = self._advance_progress(
+            gather_beams(progress, parents), words
+        )
         ends = words == state.eos_id
         # The missing words and `</s>` must fit into the maximum length.
         room = (state.max_lengths - state.position - 2)[:, None]
@@ -196,8 +197,7 @@ class ConstrainedBeam(Beam):
         # Without phrases the number is that of `Beam`, for the same search. The
         # first step has one more, because the first word is never `</s>`.
         more = ops.any(self.phrases.lengths > 0, axis=1) | (state.position == 0)
-        sizes = self.num_hypotheses if self.sizes is None else self.sizes
-        sizes = ops.where(more, sizes + 1, ops.maximum(sizes, 2))
+        sizes = ops.where(more, self.sizes + 1, ops.maximum(self.sizes, 2))
         gains = mask_beyond(sizes[:, None], gains)
         all_gains = log_probabilities(state.logits, bonus)
         if suppressed is not None:
@@ -243,9 +243,8 @@ class ConstrainedBeam(Beam):
         )
         return super()._finishing_mask(complete_candidates, state, pool)
 
-    def _select_live(self, state, candidates):
-        """Select the best of each bank, then the second best, and so on."""
-        ends = candidates.words == state.eos_id
+    def _select_live(self, candidates, ends):
+        """Return the best of each bank, then the second best, and so on."""
         is_active = ~ends & (candidates.totals > NEVER / 2)
         bank = ops.where(is_active, ops.sum(candidates.more[0], axis=-1), -1)
         n = ops.shape(bank)[1]
@@ -261,10 +260,9 @@ class ConstrainedBeam(Beam):
         priority = ops.where(fits, rank * n + indices, self.num_hypotheses * n)
         _, order = largest(-priority, self.num_hypotheses)
         totals = ops.where(is_active, candidates.totals, NEVER)
-        (live,) = gather_beams([totals], order)
-        live, best = largest(mask_beyond(self.sizes, live), self.num_hypotheses)
-        (order,) = gather_beams([order], best)
-        return self._grow_hypotheses(state, candidates, live, order)
+        live = mask_beyond(self.sizes, gather_beams(totals, order))
+        live, best = largest(live, self.num_hypotheses)
+        return live, gather_beams(order, best)
 
 
 def _repeated_mask(words):

@@ -199,11 +199,11 @@ class ModelStep(PerSentence):
         if weights is not None:
             weights = self._take_position(weights, ids, decoder_ids, position)
         logits = self._take_position(logits, ids, decoder_ids, position)
-        return (
-            self._to_logits(logits, is_first(position)),
-            [*prefix_states, *new_states],
-            weights,
-        )
+        if is_first(position):
+            _check_scale(logits, self.from_logits)
+        if not self.from_logits:
+            logits = ops.log(masking.upcast(logits))
+        return logits, [*prefix_states, *new_states], weights
 
     def _call_decoder(self, ids, decoder_ids, states):
         """Return a list of logits, new states and attention weights or None."""
@@ -258,13 +258,6 @@ class ModelStep(PerSentence):
             step = position if self.reads_prefix else 0
             output = ops.take(output, step, axis=1)
         return ops.reshape(output, (*ops.shape(ids), ops.shape(output)[-1]))
-
-    def _to_logits(self, outputs, check_scale):
-        if check_scale:
-            _check_scale(outputs, self.from_logits)
-        if self.from_logits:
-            return outputs
-        return ops.log(masking.upcast(outputs))
 
 
 def _as_list(values):

@@ -108,19 +108,13 @@ class Sampling(IndependentSampler):
         temperature = _expand(self.temperature, gains.dtype)
         logits = (gains - best) / ops.maximum(temperature, 1e-30)
         logits = ops.where(forbidden, NEVER, logits)
-        if self._samples_all_words:
+        numbers = isinstance(self.top_p, int | float) and (
+            self.top_k is None or isinstance(self.top_k, int)
+        )
+        if numbers and self.top_p >= 1 and not self.top_k:
             return logits
         threshold = self._least_logit(logits)
         return ops.where(logits >= threshold, logits, NEVER)
-
-    @property
-    def _samples_all_words(self):
-        """True if every sentence is known to sample from all words."""
-        if self.top_k is not None and not isinstance(self.top_k, int):
-            return False
-        return isinstance(self.top_p, int | float) and (
-            self.top_p >= 1 and not self.top_k
-        )
 
     def _least_logit(self, logits):
         """Return the smallest logit that may be drawn, (B, K, 1)."""

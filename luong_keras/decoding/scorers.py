@@ -8,7 +8,7 @@ instance to `search`, `beam_search` or a translator.
 import functools
 
 import numpy as np
-from keras import ops, tree
+from keras import ops
 
 from luong_keras.config import LengthPenaltyForm
 from luong_keras.config.checks import check_choice, choices_of
@@ -291,61 +291,23 @@ class AllScorers(PerSentence):
     def __init__(self, scorers):
         self.scorers = list(scorers)
 
-    def start(self, batch, source_length, max_steps):
-        return [
-            list(scorer.start(batch, source_length, max_steps))
-            for scorer in self.scorers
-        ]
+    def start(self, *sizes):
+        return [list(scorer.start(*sizes)) for scorer in self.scorers]
 
-    def attend(self, all_states, weights):
-        return [
-            list(scorer.attend(states, weights)) if states else states
-            for scorer, states in self._zip_states(all_states)
-        ]
+    def attend(self, *arguments):
+        return [*map(list, self._results("attend", *arguments))]
 
-    def add(self, all_states, words, position):
-        return [
-            list(scorer.add(states, words, position)) if states else states
-            for scorer, states in self._zip_states(all_states)
-        ]
+    def add(self, *arguments):
+        return [*map(list, self._results("add", *arguments))]
 
-    @staticmethod
-    def where(active_mask, all_states, previous):
-        """Take new states where the mask (B, 1) or (B, K) is set, else old."""
+    def suppressed(self, *arguments):
+        return self._combine(ops.logical_or, "suppressed", *arguments)
 
-        def choose(new, old):
-            mask = active_mask[(..., *[None] * (len(new.shape) - 2))]
-            return ops.where(mask, new, old)
-
-        return tree.map_structure(choose, all_states, previous)
-
-    def suppressed(self, all_states, position, vocabulary_size):
-        masks = [
-            scorer.suppressed(states, position, vocabulary_size)
-            for scorer, states in self._zip_states(all_states)
-        ]
-        masks = [mask for mask in masks if mask is not None]
-        return functools.reduce(ops.logical_or, masks) if masks else None
-
-    def bonus(self, all_states, position, vocabulary_size):
-        bonuses = [
-            scorer.bonus(states, position, vocabulary_size)
-            for scorer, states in self._zip_states(all_states)
-        ]
-        bonuses = [x for x in bonuses if x is not None]
-        return sum(bonuses[1:], bonuses[0]) if bonuses else None
-
-    @property
-    def reranks(self):
-        """True if any scorer reranks; (B,) booleans if sentences differ."""
-        flags = [scorer.reranks for scorer in self.scorers]
-        if any(isinstance(x, bool) and x for x in flags):
-            return True
-        masks = [x for x in flags if not isinstance(x, bool)]
-        return functools.reduce(ops.logical_or, masks) if masks else False
+    def bonus(self, *arguments):
+        return self._combine(ops.add, "bonus", *arguments)
 
     def final(self, scores, lengths, all_states, parents):
-        for scorer, states in self._zip_states(all_states):
+        for scorer, states in zip(self.scorers, all_states, strict=True):
             if scorer.reranks is not False:
                 states = gather_beams(states, parents)
                 scores = scorer.final(scores, lengths, states)
@@ -357,8 +319,16 @@ class AllScorers(PerSentence):
                 scores = scorer.score_upper_bound(scores, lengths)
         return scores
 
-    def _zip_states(self, all_states):
-        return zip(self.scorers, all_states, strict=True)
+    def _results(self, method, all_states, *arguments):
+        """Call a method of each scorer with its states."""
+        return [
+            getattr(scorer, method)(states, *arguments)
+            for scorer, states in zip(self.scorers, all_states, strict=True)
+        ]
+
+    def _combine(self, operation, *call):
+        results = [x for x in self._results(*call) if x is not None]
+        return functools.reduce(operation, results) if results else None
 
 
 def mark_words(words, vocabulary_size):

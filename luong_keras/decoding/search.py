@@ -16,16 +16,15 @@ its size. It also keeps it on JAX, where shapes cannot depend on values.
 """
 
 import copy
-from typing import Any, NamedTuple
 
 import keras
 from keras import ops, tree
 
 from luong_keras.decoding.argument_checks import (
-    check_ids,
     check_kinds,
     check_lengths,
     check_rows,
+    check_words,
     resolve_max_steps,
 )
 from luong_keras.decoding.model_step import (
@@ -37,6 +36,7 @@ from luong_keras.decoding.scorers import AllScorers, Scorer
 from luong_keras.decoding.strategy import (
     DecodingStrategy,
     Hypotheses,
+    StepOutput,
     StepState,
 )
 from luong_keras.decoding.top_words import gather_beams
@@ -143,25 +143,6 @@ def check_search(strategy, scorers):
     return check_kinds("scorers=[NoRepeatedNgrams(3)]", Scorer, scorers)
 
 
-class _LoopState(NamedTuple):
-    """The state between two steps, (B, ...)."""
-
-    words: Any
-    scores: Any
-    unfinished: Any
-    strategy_state: Any
-    scorer_states: Any
-    states: Any
-
-    @classmethod
-    def from_output(cls, output, scorer_states, states):
-        """Build the loop state from the output of a step."""
-        words, _, scores, unfinished, strategy_state = output
-        return cls(
-            words, scores, unfinished, strategy_state, scorer_states, states
-        )
-
-
 class _SearchLoop(PerSentence):
     """The loop of one search, with its arguments."""
 
@@ -185,14 +166,16 @@ class _SearchLoop(PerSentence):
         self.indices = None
 
     def run(self, states):
-        loop_state, weights = self._run_first_step(states)
-        history = self._make_history(loop_state.words, weights)
+        output, carried, weights = self._run_first_step(states)
+        history = self._make_history(output.words, weights)
         first = ops.ones((), dtype="int32")
         can_shrink = self.has_rows and keras.backend.backend() != "jax"
         run = self._run_rounds if can_shrink else self._run_steps
-        t, loop_state, history = run(first, loop_state, history)
-        state = self._make_step_state(t, None, loop_state)
-        final = self.strategy.finalize(state, loop_state.strategy_state)
+        t, output, (_, scorer_states), history = run(
+            first, output, carried, history
+        )
+        state = self._make_step_state(t, None, scorer_states, output)
+        final = self.strategy.finalize(state, output.strategy_state)
         ids, alignments = follow_backpointers(
             history, final.slots, final.lengths, final.ends, t, self.pad_id
         )
@@ -203,53 +186,54 @@ class _SearchLoop(PerSentence):
             alignments[..., : self.max_steps, :],
         )
 
-    def _run_rounds(self, t, loop_state, history):
+    def _run_rounds(self, t, output, carried, history):
         """Run all steps in rounds, each only with unfinished sentences.
 
         A round ends when fewer than three quarters of them are unfinished.
         """
-        batch = ops.shape(loop_state.unfinished)[0]
+        batch = ops.shape(output.unfinished)[0]
         loop = copy.copy(self)
         loop.indices = ops.arange(batch, dtype="int32")
 
-        def body(t, loop_state, history):
-            (rows,) = ops.nonzero(loop_state.unfinished)
+        def body(t, output, carried, history):
+            (rows,) = ops.nonzero(output.unfinished)
             rows = ops.cast(rows, "int32")
-            t, updates, history = loop.take(rows)._run_steps(
-                t, take_rows(loop_state, rows), history
+            whole = output, carried
+            t, *part, history = loop.take(rows)._run_steps(
+                t, *take_rows(whole, rows), history
             )
-            return t, put_rows(loop_state, rows, updates), history
+            return t, *put_rows(whole, rows, tuple(part)), history
 
-        return ops.while_loop(self._continues, body, (t, loop_state, history))
+        return ops.while_loop(
+            self._continues, body, (t, output, carried, history)
+        )
 
-    def _continues(self, t, loop_state, _):
+    def _continues(self, t, output, *_):
         """Test whether the loop continues.
 
         It ends when all sentences have finished. If finished sentences can
         leave the batch, a round ends when enough of them have finished.
         """
-        unfinished = loop_state.unfinished
+        unfinished = output.unfinished
         inside = t < self.max_steps
         if self.indices is None:
             return ops.logical_and(inside, ops.any(unfinished))
         share = ops.mean(ops.cast(unfinished, "float32"))
         return ops.logical_and(inside, share >= LEAST_SHARE)
 
-    def _run_steps(self, t, loop_state, history):
-        return ops.while_loop(
-            self._continues, self._advance, (t, loop_state, history)
-        )
+    def _run_steps(self, *loop_state):
+        return ops.while_loop(self._continues, self._advance, loop_state)
 
-    def _make_step_state(self, t, logits, loop_state):
+    def _make_step_state(self, t, logits, scorer_states, output):
         return StepState(
             position=t,
             logits=logits,
-            scores=loop_state.scores,
-            unfinished=loop_state.unfinished,
+            scores=output.scores,
+            unfinished=output.unfinished,
             min_lengths=self.min_lengths,
             max_lengths=self.max_lengths,
             scorers=self.scorers,
-            scorer_states=loop_state.scorer_states,
+            scorer_states=scorer_states,
             eos_id=self.eos_id,
             pad_id=self.pad_id,
         )
@@ -257,37 +241,31 @@ class _SearchLoop(PerSentence):
     def _run_first_step(self, states):
         """Run step 0, which expands the empty hypothesis to K hypotheses.
 
-        Also returns the attention weights (B, K, S).
+        Returns the output of the strategy, the states of the step and of the
+        scorers, and the attention weights (B, K, S).
         """
         tensors = tree.flatten(states) or [self.max_lengths]
         batch, k = ops.shape(tensors[0])[0], self.strategy.num_hypotheses
         states = first_states(self.step, states, batch, self.max_steps)
         first_ids = ops.full((batch, 1), self.bos_id, dtype="int32")
         logits, states, weights = call_step(self.step, first_ids, states, 0)
-        check_ids(
-            logits.shape[-1],
-            bos_id=self.bos_id,
-            eos_id=self.eos_id,
-            pad_id=self.pad_id,
-        )
+        for name in ("bos_id", "eos_id", "pad_id"):
+            check_words(name, [getattr(self, name)], 1, logits.shape[-1])
         scorer_states = self.scorers.start(
             batch, ops.shape(weights)[-1], self.max_steps
         )
         scorer_states = self.scorers.attend(scorer_states, weights)
         scores = ops.zeros((batch, 1), dtype=masking.wider_dtype(logits.dtype))
-        unfinished = self.max_lengths >= 1
-        loop_state = _LoopState(
-            first_ids, scores, unfinished, None, scorer_states, states
-        )
+        empty = StepOutput(first_ids, (), scores, self.max_lengths >= 1, ())
         output = self.strategy.initialize(
-            self._make_step_state(0, logits, loop_state)
+            self._make_step_state(0, logits, scorer_states, empty)
         )
         # K copies along axis 1, in fewer operations than `ops.repeat`.
         scorer_states, states, weights = gather_beams(
             (scorer_states, states, weights), ops.zeros((batch, k), "int32")
         )
         scorer_states = self.scorers.add(scorer_states, output.words, 0)
-        return _LoopState.from_output(output, scorer_states, states), weights
+        return output._replace(parents=()), (states, scorer_states), weights
 
     def _make_history(self, words, weights):
         """Allocate the buffers for the results of all steps; write step 0."""
@@ -300,22 +278,19 @@ class _SearchLoop(PerSentence):
         ]
         return write_rows(history, 0, rows)
 
-    def _advance(self, t, loop_state, history):
-        """Run step t, in which each live hypothesis has t words."""
-        logits, states, weights = call_step(
-            self.step, loop_state.words, loop_state.states, t
-        )
-        state = self._make_step_state(t, logits, loop_state)
-        active_mask = self.strategy.active_mask(
-            state, loop_state.strategy_state
-        )
-        scorer_states = self.scorers.attend(loop_state.scorer_states, weights)
-        scorer_states = self.scorers.where(
-            active_mask, scorer_states, loop_state.scorer_states
-        )
+    def _advance(self, t, output, carried, history):
+        """Run step t, in which each live hypothesis has t words.
+
+        `carried` are the states of the step and those of the scorers.
+        """
+        states, scorer_states = carried
+        logits, states, weights = call_step(self.step, output.words, states, t)
+        state = self._make_step_state(t, logits, scorer_states, output)
+        active_mask = self.strategy.active_mask(state, output.strategy_state)
+        attended = self.scorers.attend(scorer_states, weights)
+        scorer_states = where_active(active_mask, attended, scorer_states)
         output = self.strategy.step(
-            state._replace(scorer_states=scorer_states),
-            loop_state.strategy_state,
+            state._replace(scorer_states=scorer_states), output.strategy_state
         )
         rows = [output.words, weights]
         if self.strategy.reorders:
@@ -323,12 +298,21 @@ class _SearchLoop(PerSentence):
                 (states, scorer_states), output.parents
             )
             rows.insert(1, output.parents)
-        new_states = self.scorers.add(scorer_states, output.words, t)
-        scorer_states = self.scorers.where(
-            active_mask, new_states, scorer_states
-        )
-        loop_state = _LoopState.from_output(output, scorer_states, states)
-        return t + 1, loop_state, write_rows(history, t, rows, self.indices)
+        added = self.scorers.add(scorer_states, output.words, t)
+        scorer_states = where_active(active_mask, added, scorer_states)
+        history = write_rows(history, t, rows, self.indices)
+        carried = states, scorer_states
+        return t + 1, output._replace(parents=()), carried, history
+
+
+def where_active(active_mask, states, previous):
+    """Take new states where the mask (B, 1) or (B, K) is set, else old."""
+
+    def choose(new, old):
+        mask = active_mask[(..., *[None] * (len(new.shape) - 2))]
+        return ops.where(mask, new, old)
+
+    return tree.map_structure(choose, states, previous)
 
 
 def write_rows(buffers, t, rows, indices=None):
@@ -389,7 +373,7 @@ def _trace_slots(slots, parents, last_slots, lengths, steps):
     """Fill `slots` (T + 1, B, N) with the slots that precede the last ones."""
 
     def body(t, slot, slots):
-        (before,) = gather_beams([parents[t]], slot)
+        before = gather_beams(parents[t], slot)
         slot = ops.where(t < lengths, before, slot)
         (slots,) = write_rows((slots,), t, (slot,))
         return t - 1, slot, slots

@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+import numpy as np
 from keras import ops
 
 from luong_keras.decoding.argument_checks import check_counts, check_integer
@@ -239,18 +240,24 @@ class IndependentSampler(DecodingStrategy):
         slots = ops.zeros_like(lengths) + ranks
         # Hypotheses that end before the limit also have the symbol `</s>`.
         symbols = ops.minimum(lengths + 1, ops.maximum(maximum, 1))
-        ranking = state.final(state.scores, slots, symbols)
-        ends = ops.where(lengths < maximum, lengths, -1)
-        # A hypothesis does not count if a step allowed no word.
-        is_counted = state.scores > NEVER / 2
-        counts = self.num_hypotheses
-        if self.counts is not None:
-            counts = self.counts[:, None]
         # A sentence without room for a word has one hypothesis.
-        is_counted = is_counted & (ranks < ops.where(maximum > 0, counts, 1))
-        ranking = ops.where(is_counted, ranking, -float("inf"))
+        counts = ops.where(maximum > 0, column(self.counts), 1)
+        # A hypothesis does not count if a step allowed no word.
+        is_counted = (state.scores > NEVER / 2) & (ranks < counts)
+        ranking, order = largest(
+            ops.where(
+                is_counted,
+                state.final(state.scores, slots, symbols),
+                -float("inf"),
+            ),
+            self.num_hypotheses,
+        )
+        is_counted, lengths = gather_beams((is_counted, lengths), order)
         lengths = ops.where(is_counted, lengths, 0)
-        ends = ops.where(is_counted, ends, -1)
-        ranking, order = largest(ranking, self.num_hypotheses)
-        lengths, ends = gather_beams((lengths, ends), order)
+        ends = ops.where(is_counted & (lengths < maximum), lengths, -1)
         return FinalHypotheses(ranking, order, lengths, ends)
+
+
+def column(numbers):
+    """Return (B,) numbers as (B, 1), and one number for all as it is."""
+    return numbers[:, None] if np.ndim(numbers) else numbers

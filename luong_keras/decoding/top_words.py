@@ -44,15 +44,16 @@ def top_words(logits, count, suppressed=None, bonus=None):
     # log p(w) = l(w) - l(best) + log p(best): one pass over the vocabulary;
     # log_softmax would take several and write its result.
     highest = ops.log(ops.max(ops.softmax(logits), axis=-1, keepdims=True))
-    if suppressed is None and bonus is None:
-        values, words = top_k(logits, count)
-        return values - values[..., :1] + highest, words
-    best = ops.max(logits, axis=-1, keepdims=True)
+    ranked = logits
     if bonus is not None:
-        logits = logits + ops.cast(bonus, logits.dtype)
+        ranked = ranked + ops.cast(bonus, ranked.dtype)
     if suppressed is not None:
-        logits = ops.where(suppressed, NEVER, logits)
-    values, words = top_k(logits, count)
+        ranked = ops.where(suppressed, NEVER, ranked)
+    values, words = top_k(ranked, count)
+    if ranked is logits:
+        best = values[..., :1]
+    else:
+        best = ops.max(logits, axis=-1, keepdims=True)
     return values - best + highest, words
 
 

@@ -37,8 +37,8 @@ def test_probabilities_and_alignments_match_each_step():
 @pytest.mark.parametrize(
     "targets, lengths, message",
     [
-        ([[3, 99]], [2], "`targets` in the vocabulary.*Received: 99"),
-        ([[3, -1]], [2], "`targets` in the vocabulary.*Received: -1"),
+        ([[3, 99]], [2], "`targets` in the vocabulary.*Received: targets=99"),
+        ([[3, -1]], [2], "`targets` in the vocabulary.*Received: targets=-1"),
         ([[3, 4]], [3], "`lengths`, an array of integers from 0 to 2"),
         ([3, 4], [2], r"`targets` \(B, T\).*shape \(2,\)"),
     ],

@@ -152,7 +152,8 @@ def test_prefix_arguments_are_checked():
 def test_prefixes_must_be_in_the_vocabulary(word):
     for prefix in ([[word], [4]], [[4, 5], [4, word]]):
         with refused(
-            f"`words` in the vocabulary of the logits, 0 to 7. Received: {word}"
+            "`words` in the vocabulary of the logits, 0 to 7. "
+            f"Received: words={word}."
         ):
             beam(prefix=prefix)
     prefix = Prefix([[4, word]], [1, 1])  # The word does not count.
@@ -273,7 +274,8 @@ def test_tensor_as_size_needs_a_maximum():
 def test_phrases_outside_the_vocabulary_are_refused(word):
     phrases = np.full((2, 1, 1), word), np.ones((2, 1), "int32")
     message = (
-        f"`words` in the vocabulary of the logits, 0 to 7. Received: {word}"
+        "`words` in the vocabulary of the logits, 0 to 7. "
+        f"Received: words={word}."
     )
     with refused(message):
         found(ConstrainedBeam(2, *phrases))

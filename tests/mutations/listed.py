@@ -283,7 +283,7 @@ MUTATIONS = [
     Mutation(
         "a full stack gives up its worst for a better one",
         "decoding/beam.py",
-        "finishes = finishes & have_room(pool, finishes, size)",
+        "finishes = finishes & have_room(pool, finishes, room)",
         "pass",
         DECODE,
         "small_stack",
@@ -319,8 +319,8 @@ MUTATIONS = [
     Mutation(
         "the score of a translation that nothing allows",
         "decoding/strategy.py",
-        "is_counted = state.scores > NEVER / 2",
-        "is_counted = state.scores > NEVER * 99",
+        "(state.scores > NEVER / 2) & (ranks < counts)",
+        "(ranks < counts)",
         NOTHING,
     ),
     Mutation(
@@ -387,8 +387,8 @@ MUTATIONS = [
     Mutation(
         "probabilities as logits",
         "decoding/model_step.py",
-        "return ops.log(masking.upcast(outputs))",
-        "return masking.upcast(outputs)",
+        "logits = ops.log(masking.upcast(logits))",
+        "logits = masking.upcast(logits)",
         OWN_MODELS,
         "exhaustive and functional",
     ),
@@ -1041,7 +1041,7 @@ MUTATIONS = [
     Mutation(
         "a beam of one continues after its first end",
         "decoding/beam.py",
-        "settled | (full & self._greedy_mask())",
+        "settled | (full & ops.reshape(is_greedy, (-1, 1)))",
         "settled",
         ("tests/decoding/test_greedy.py",),
         "beam_of_one",
@@ -1161,8 +1161,8 @@ MUTATIONS = [
     Mutation(
         "what one attends after its end is counted",
         "decoding/search.py",
-        "active_mask, scorer_states, loop_state.scorer_states",
-        "active_mask, *[scorer_states] * 2",
+        "active_mask, attended, scorer_states",
+        "active_mask, attended, attended",
         ("tests/decoding/test_scorers.py",),
         "after_the_end",
     ),
