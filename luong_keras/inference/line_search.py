@@ -1,6 +1,5 @@
 """Searches over lines of text, batch by batch."""
 
-import functools
 import itertools
 
 import numpy as np
@@ -38,6 +37,21 @@ class LineSearch:
             ],
             autograph=False,
         )
+        # Graphs by the number of options, each traced at its first use.
+        dtypes = [option.kind for option in SEARCH_OPTIONS.values()]
+        self._option_searches = {
+            count: tf.function(
+                lambda text, *columns: graph.translate_batch(
+                    text, dict(zip(SEARCH_OPTIONS, columns, strict=False))
+                ),
+                input_signature=[
+                    tf.TensorSpec([None], dtype)
+                    for dtype in (tf.string, *dtypes[:count])
+                ],
+                autograph=False,
+            )
+            for count in (len(BEAM_OPTIONS), len(SEARCH_OPTIONS))
+        }
 
     def sentences(
         self,
@@ -168,27 +182,6 @@ class LineSearch:
                 f"{columns['n_best'][place]}. {advice} the translator with "
                 "decoding.with_(n_best=…)."
             )
-
-    @functools.cached_property
-    def _option_searches(self):
-        """Graphs of the search by the number of options.
-
-        Each graph is traced at its first use.
-        """
-        dtypes = [option.kind for option in SEARCH_OPTIONS.values()]
-        return {
-            count: tf.function(
-                lambda text, *columns: self._graph.translate_batch(
-                    text, dict(zip(SEARCH_OPTIONS, columns, strict=False))
-                ),
-                input_signature=[
-                    tf.TensorSpec([None], dtype)
-                    for dtype in (tf.string, *dtypes[:count])
-                ],
-                autograph=False,
-            )
-            for count in (len(BEAM_OPTIONS), len(SEARCH_OPTIONS))
-        }
 
 
 def _check_range(name, column, given):

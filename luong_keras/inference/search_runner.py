@@ -62,30 +62,9 @@ class Phrases(NamedTuple):
     lengths: tf.Tensor
 
 
-class RequestOptions(NamedTuple):
-    """Search options whose texts are ids.
-
-    Attributes:
-        options: The options by name, all of `SEARCH_OPTIONS` or, for a smaller
-            graph, only `BEAM_OPTIONS`.
-        prefix: The words that translations begin with.
-        required: Phrases that translations contain; None if the options are
-            those of a beam, without samples, coverage or repetition.
-        forbidden: Phrases that translations do not contain.
-    """
-
-    options: dict[str, tf.Tensor]
-    prefix: Phrases
-    required: Phrases | None = None
-    forbidden: Phrases | None = None
-
-    @property
-    def reserved_symbols(self) -> tf.Tensor:
-        """Number of symbols (B,) that prefix and phrases need."""
-        symbols = self.prefix.lengths + 1
-        if self.required is not None:
-            symbols += tf.reduce_sum(self.required.lengths, axis=1)
-        return symbols
+# Options by name, all of `SEARCH_OPTIONS` or, for a smaller graph, only
+# `BEAM_OPTIONS`: numbers (B,), and `Phrases` for the texts.
+Request = dict[str, Any]
 
 
 class SearchRunner:
@@ -107,18 +86,15 @@ class SearchRunner:
     ) -> None:
         self.scorers = check_search(strategy or Greedy(), scorers)
         self.decoding = decoding
+        # The largest beam size that a sentence may choose.
+        self.max_beam_size = decoding.max_beam_size or decoding.beam_size
         self.config: ModelConfig = translation_model.config
         self.has_attention = translation_model.has_attention
         self.strategy = strategy
         self._check_shortlist()
 
-    @property
-    def max_beam_size(self) -> int:
-        """Largest beam size that a sentence may choose."""
-        return self.decoding.max_beam_size or self.decoding.beam_size
-
     def limits(
-        self, lengths: tf.Tensor, request: RequestOptions | None = None
+        self, lengths: tf.Tensor, request: Request | None = None
     ) -> dict:
         """Return the length limits of translations, and the special ids.
 
@@ -131,7 +107,10 @@ class SearchRunner:
         maximum = tf.cast(decoding.max_symbols(source_lengths), tf.int32)
         maximum = tf.maximum(maximum, 2)
         if request is not None:
-            maximum = tf.maximum(maximum, request.reserved_symbols)
+            symbols = request["prefix"].lengths + 1
+            if "required" in request:
+                symbols += tf.reduce_sum(request["required"].lengths, axis=1)
+            maximum = tf.maximum(maximum, symbols)
         maximum = tf.where(lengths > 0, maximum, 0)
         # S + 1, as in the authors' program.
         min_lengths = tf.cast(
@@ -169,7 +148,7 @@ class SearchRunner:
         return search(step, states, strategy, scorers=scorers, **limits)
 
     def run_requested(
-        self, step, states, text, mask, limits, request: RequestOptions
+        self, step, states, text, mask, limits, request: Request
     ) -> Hypotheses:
         """Search with the options of each sentence.
 
@@ -181,28 +160,27 @@ class SearchRunner:
             limits: The result of `limits`.
             request: The options.
         """
-        options = self.resolve_options(request.options)
+        options = self.resolve_options(request)
         scorers = [
-            Prefix(*request.prefix),
+            Prefix(*request["prefix"]),
             *self._make_scorers(mask, options),
         ]
-        if request.required is None:
+        if "required" not in request:
             beam = Beam(**self._beam_options(options, limits))
             return search(step, states, beam, scorers=scorers, **limits)
-        assert request.forbidden is not None  # given together with `required`
         is_sampled = options["temperature"] > 0
         beam_limits, sample_limits = (
             limits
             | {"max_lengths": tf.where(is_included, limits["max_lengths"], 0)}
             for is_included in (~is_sampled, is_sampled)
         )
-        scorers.append(ForbiddenPhrases(*request.forbidden))
+        scorers.append(ForbiddenPhrases(*request["forbidden"]))
         hypotheses = search(
             step,
             states,
             ConstrainedBeam(
-                words=request.required.ids,
-                lengths=request.required.lengths,
+                words=request["required"].ids,
+                lengths=request["required"].lengths,
                 **self._beam_options(options, beam_limits),
             ),
             scorers=scorers,

@@ -11,7 +11,6 @@ from luong_keras.decoding.strategy import DecodingStrategy, Hypotheses
 from luong_keras.inference.search_runner import (
     ALL,
     Phrases,
-    RequestOptions,
     SearchRunner,
     resolve_option,
 )
@@ -280,22 +279,21 @@ class TranslationGraph(tf.Module):
         return hypotheses._replace(ids=tf.gather(words, hypotheses.ids))
 
     def _read_request(self, options, prefix):
-        """Return the options as ids, and a mask of sentences with cuts."""
+        """Return the request, and a mask of sentences with cuts."""
         padding = self.translation_model.config.target_pad_id
         ids = _to_dense(prefix.ids, padding)
-        request = RequestOptions(options, Phrases(ids, prefix.lengths))
+        request = {**options, "prefix": Phrases(ids, prefix.lengths)}
         if "required" not in options:
             return request, prefix.truncated
-        required, required_cut = self._read_phrases(
+        request["required"], required_cut = self._read_phrases(
             options["required"], known_only=True
         )
-        forbidden, forbidden_cut = self._read_phrases(
+        request["forbidden"], forbidden_cut = self._read_phrases(
             options["forbidden"], known_only=False
         )
-        request = request._replace(required=required, forbidden=forbidden)
-        resolved = self.search_runner.resolve_options(options)
+        numbers = self.search_runner.resolve_options(options)
         # Samples have no required phrases.
-        required_cut |= (resolved["temperature"] > 0) & (
+        required_cut |= (numbers["temperature"] > 0) & (
             options["required"] != ""
         )
         return request, prefix.truncated | required_cut | forbidden_cut
@@ -322,8 +320,7 @@ class TranslationGraph(tf.Module):
         # All phrases together must fit into a translation.
         fits = tf.cumsum(lengths, axis=1) <= self.decoding.max_source_length
         cut |= ~tf.reduce_all(fits, axis=1)
-        left_out = phrases.with_flat_values(left_out).to_tensor(False)
-        cut |= tf.reduce_any(left_out, axis=1)
+        cut |= tf.reduce_any(phrases.with_flat_values(left_out), axis=1)
         ids = _to_dense(tokenized.ids[:, :MAX_PHRASE_TOKENS], 0)
         ids = phrases.with_flat_values(ids).to_tensor(0)
         return Phrases(ids, tf.where(fits, lengths, 0)), cut

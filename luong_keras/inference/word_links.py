@@ -62,12 +62,17 @@ def aligned_pairs(
         for texts in pair_columns(sources, targets)
     )
     step = step or translator.decoding.alignment_step
-    pairs: dict[int, AlignedPair] = {}
     # Only the weights of one batch are in memory at a time.
-    for place, pair in translator.scored_by_place(sources, targets):
-        links = links_of_words(pair, sources[place], targets[place], step)
-        pairs[place] = AlignedPair(links, pair.truncated)
-    return in_order(pairs.items())
+    return in_order(
+        (
+            place,
+            AlignedPair(
+                links_of_words(pair, sources[place], targets[place], step),
+                pair.truncated,
+            ),
+        )
+        for place, pair in translator.scored_by_place(sources, targets)
+    )
 
 
 def links_of_words(

@@ -6,7 +6,7 @@ import warnings
 from luong_keras.alignment.dictionary import read_dictionary, read_lexicon
 from luong_keras.config import DecodingConfig, ModelConfig
 from luong_keras.decoding.unk_replacement import copied_positions
-from luong_keras.inference.search_runner import RequestOptions
+from luong_keras.inference.search_runner import Phrases, Request
 from luong_keras.text.tokenizer import (
     Tokenizer,
     table_asset,
@@ -153,11 +153,14 @@ class Shortlist(tf.Module):
                 f"Expected: a vocabulary of at least {min_words} tokens. "
                 f"Received: {self.size} tokens."
             )
-        rows = self._translation_rows(
-            read_lexicon(str(decoding.shortlist)),
-            vocabulary_of(source_tokenizer),
-            {word: i for i, word in enumerate(target_words)},
-        )
+        lexicon = read_lexicon(str(decoding.shortlist))
+        ids = {word: i for i, word in enumerate(target_words)}
+        rows = [
+            [ids[x] for x in lexicon.get(word, ()) if x in ids][
+                :MAX_TRANSLATIONS
+            ]
+            for word in vocabulary_of(source_tokenizer)
+        ]
         if not any(rows):
             raise ValueError(
                 f"The lexicon {decoding.shortlist} has no token of these "
@@ -167,18 +170,6 @@ class Shortlist(tf.Module):
         table = tf.ragged.constant(rows, dtype=tf.int32).to_tensor(0)
         # A variable, so that the graph of an export does not contain it.
         self._table = tf.Variable(table, trainable=False, name="shortlist")
-
-    @staticmethod
-    def _translation_rows(lexicon, sources, targets):
-        """Return the ids that translate each source id."""
-        return [
-            [
-                targets[word]
-                for word in lexicon.get(source, ())
-                if word in targets
-            ][:MAX_TRANSLATIONS]
-            for source in sources
-        ]
 
     def words(self, sources: tf.Tensor, *extra_ids: tf.Tensor) -> tf.Tensor:
         """Return the sorted ids of the words, (C,).
@@ -198,8 +189,8 @@ class Shortlist(tf.Module):
         return tf.cast(tf.where(marks)[:, 0], tf.int32)
 
     def restrict(
-        self, sources: tf.Tensor, request: RequestOptions | None
-    ) -> tuple[tf.Tensor, RequestOptions | None]:
+        self, sources: tf.Tensor, request: Request | None
+    ) -> tuple[tf.Tensor, Request | None]:
         """Return the words, and a request with places among them for its ids.
 
         Args:
@@ -208,15 +199,9 @@ class Shortlist(tf.Module):
         """
         if request is None:
             return self.words(sources), None
-        options, *phrases = request
-        words = self.words(sources, *(p.ids for p in phrases if p is not None))
-
-        def places_of(phrases):
-            if phrases is None:
-                return None
-            places = tf.searchsorted(words, tf.reshape(phrases.ids, [-1]))
-            return phrases._replace(
-                ids=tf.reshape(places, tf.shape(phrases.ids))
-            )
-
-        return words, RequestOptions(options, *map(places_of, phrases))
+        phrases = {k: x for k, x in request.items() if isinstance(x, Phrases)}
+        words = self.words(sources, *(x.ids for x in phrases.values()))
+        for name, (ids, lengths) in phrases.items():
+            places = tf.searchsorted(words, tf.reshape(ids, [-1]))
+            phrases[name] = Phrases(tf.reshape(places, tf.shape(ids)), lengths)
+        return words, request | phrases

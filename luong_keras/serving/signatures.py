@@ -172,23 +172,19 @@ def _best_outputs(outputs):
     return {
         "translation": outputs["translations"][:, 0],
         "score": outputs["scores"][:, 0],
-        "truncated": _truncation_mask(outputs)[:, 0],
+        "truncated": outputs["truncated"] | outputs["unfinished"][:, 0],
     }
 
 
 def _text_outputs(outputs):
-    truncations = _truncation_mask(outputs)
+    # Whether a sentence or its translation was cut.
+    truncations = outputs["truncated"][:, None] | outputs["unfinished"]
     return {
         "translations": outputs["translations"],
         "scores": outputs["scores"],
         "truncations": truncations,
         "truncated": truncations[:, 0],
     }
-
-
-def _truncation_mask(outputs):
-    """Return a mask (B, N), True if a sentence or its translation was cut."""
-    return outputs["truncated"][:, None] | outputs["unfinished"]
 
 
 def _select_rank(outputs, rank):
@@ -279,7 +275,14 @@ def within_limits(
     """
 
     def limited(*columns):
-        batch = _batch_size(columns)
+        sizes = tf.stack([tf.shape(column)[0] for column in columns])
+        same_size = tf.debugging.assert_equal(
+            sizes,
+            sizes[0],
+            message="Expected: equally many values of every input. Received:",
+        )
+        with tf.control_dependencies([same_size]):
+            rows = tf.range(sizes[0])
         columns = [column[:max_rows] for column in columns]
         texts = [column for column in columns if column.dtype == tf.string]
         too_long = tf.reduce_any(
@@ -293,18 +296,15 @@ def within_limits(
                 for column in columns
             )
         )
-        num_missing = batch - tf.shape(too_long)[0]
+        # Rows beyond the limit repeat the last one, and are emptied.
+        places = tf.minimum(rows, max_rows - 1)
+        status = tf.gather(tf.where(too_long, TEXT_TOO_LONG, OK), places)
+        status = tf.where(rows < max_rows, status, TOO_MANY_ROWS)
         results = {
-            name: _append_rows(
-                empty_rows(name, result, too_long),
-                num_missing,
-                _absent_value(name, result),
-            )
+            name: empty_rows(name, tf.gather(result, places), status != OK)
             for name, result in outputs.items()
         }
-        status = tf.where(too_long, TEXT_TOO_LONG, OK)
-        results["status"] = _append_rows(status, num_missing, TOO_MANY_ROWS)
-        return results
+        return {**results, "status": status}
 
     return limited
 
@@ -318,34 +318,7 @@ def empty_rows(name: str, result: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
         rows: (B,) mask, True for the rows to empty.
     """
     shape = [-1] + [1] * (result.shape.rank - 1)
-    return tf.where(
-        tf.reshape(rows, shape), _absent_value(name, result), result
-    )
-
-
-def _batch_size(columns):
-    """Return B, and check that all columns have this size."""
-    batch = tf.shape(columns[0])[0]
-    checks = [
-        tf.debugging.assert_equal(
-            tf.shape(column)[0],
-            batch,
-            message="Expected: equally many values of every input. Received:",
-        )
-        for column in columns[1:]
-    ]
-    # In eager mode the checks have already run and are None.
-    with tf.control_dependencies([check for check in checks if check]):
-        return tf.identity(batch)
-
-
-def _absent_value(name, result):
+    absent = tf.zeros([], result.dtype)
     if name in _SCORES:
-        return tf.constant(ABSENT_SCORE, result.dtype)
-    return tf.zeros([], result.dtype)
-
-
-def _append_rows(result, count, value):
-    """Append `count` rows filled with `value`."""
-    shape = tf.concat([[count], tf.shape(result)[1:]], axis=0)
-    return tf.concat([result, tf.fill(shape, value)], axis=0)
+        absent = tf.constant(ABSENT_SCORE, result.dtype)
+    return tf.where(tf.reshape(rows, shape), absent, result)

@@ -601,8 +601,8 @@ MUTATIONS = [
     Mutation(
         "no room for the end after a whole translation as prefix",
         "inference/search_runner.py",
-        "symbols = self.prefix.lengths + 1",
-        "symbols = self.prefix.lengths",
+        'symbols = request["prefix"].lengths + 1',
+        'symbols = request["prefix"].lengths',
         ("tests/inference/test_translation_graph.py",),
     ),
     Mutation(
@@ -1206,8 +1206,8 @@ MUTATIONS = [
     Mutation(
         "a shortlist without what sentences ask for",
         "inference/word_lists.py",
-        "self.words(sources, *(p.ids for p in phrases if p is not None))",
-        "self.words(sources, *(p.ids for p in phrases[1:] if p is not None))",
+        "self.words(sources, *(x.ids for x in phrases.values()))",
+        "self.words(sources, *(x.ids for x in list(phrases.values())[1:]))",
         SHORTLIST,
     ),
     Mutation(
