@@ -17,11 +17,9 @@ _INT32 = -(2**31), 2**31 - 1
 def check_kinds(example, kind, objects):
     """Return the objects as a list; refuse other types and a single object."""
     is_list = hasattr(objects, "__iter__") and not isinstance(objects, str)
-    if not is_list:
-        objects = wrong = [objects]
-    else:
-        objects = list(objects)  # A generator can be read only once.
-        wrong = [item for item in objects if not isinstance(item, kind)]
+    # A generator can be read only once.
+    objects = list(objects) if is_list else [objects]
+    wrong = [x for x in objects if not is_list or not isinstance(x, kind)]
     if wrong:
         raise ValueError(
             f"Expected: {'a' if is_list else 'a list, each item a'} "

@@ -236,9 +236,11 @@ class Beam(DecodingStrategy):
         long_enough = (state.position >= state.min_lengths) & state.unfinished
         finishes = ends & (above < column(self.sizes)) & long_enough[:, None]
         finishes = finishes & (candidates.totals > NEVER / 2)
-        if self.stack_keeps == "first":
-            room = column(self.stack_sizes)
-            finishes = finishes & have_room(pool, finishes, room)
+        if self.stack_keeps == "first":  # while the pool has room
+            taken = ops.cast(pool.ranking > NEVER / 2, "int32")
+            taken = ops.sum(taken, axis=-1, keepdims=True)
+            numbers = taken + ops.cumsum(ops.cast(finishes, "int32"), axis=-1)
+            finishes = finishes & (numbers <= column(self.stack_sizes))
         return finishes
 
     def _add_finished(self, pool, candidates, state):
@@ -307,14 +309,6 @@ def last_score(pool: FinishedHypotheses, sizes):
         return pool.ranking[:, sizes - 1 : sizes]
     rank = ops.zeros_like(pool.parent[:, :1]) + column(sizes) - 1
     return gather_beams(pool.ranking, rank)
-
-
-def have_room(pool: FinishedHypotheses, finishes, size):
-    """Return a mask of the candidates (B, N) for which the pool has room."""
-    num_taken = ops.cast(pool.ranking > NEVER / 2, "int32")
-    num_taken = ops.sum(num_taken, axis=-1, keepdims=True)
-    numbers = ops.cumsum(ops.cast(finishes, "int32"), axis=-1)
-    return num_taken + numbers <= size
 
 
 def mask_beyond(sizes, ranked):

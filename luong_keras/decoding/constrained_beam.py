@@ -167,8 +167,11 @@ class ConstrainedBeam(Beam):
         num_candidates = ops.shape(words)[1]
         parents = ops.arange(num_candidates, dtype="int32") // count
         parents = ops.zeros_like(words) + parents
-        new_progress = self._advance_progress(
-            gather_beams(progress, parents), words
+        progress = gather_beams(progress, parents)
+        new_progress = ops.where(
+            progress >= self.phrases.lengths[:, None],
+            progress,  # complete phrases stay complete
+            self.phrases.advance(progress, words),
         )
         ends = words == state.eos_id
         # The missing words and `</s>` must fit into the maximum length.
@@ -216,13 +219,6 @@ class ConstrainedBeam(Beam):
         return (
             ops.concatenate([gains, needed_gains], axis=-1),
             ops.concatenate([words, ops.maximum(needed_words, 0)], axis=-1),
-        )
-
-    def _advance_progress(self, progress, words):
-        """Return the progress after a word; complete phrases stay complete."""
-        lengths = self.phrases.lengths[:, None]
-        return ops.where(
-            progress >= lengths, progress, self.phrases.advance(progress, words)
         )
 
     def _num_missing(self, progress):

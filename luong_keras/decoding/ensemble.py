@@ -88,21 +88,20 @@ class _EnsembleStep(PerSentence):
             for step, count in zip(self.steps, self.state_counts, strict=True)
         ]
         logits, new_states, weights = zip(*results, strict=True)
+        logits = [masking.upcast(ops.convert_to_tensor(x)) for x in logits]
+        if self.average == "logits":
+            average = _mean(logits)
+        else:
+            # Not the logarithm of the mean: small probabilities may round to
+            # zero.
+            gains = ops.stack([ops.log_softmax(x, axis=-1) for x in logits])
+            average = ops.logsumexp(gains, axis=0) - math.log(len(logits))
         weights = [masking.upcast(x) for x in weights if x is not None]
         return (
-            _average_logits(logits, self.average),
+            average,
             list(itertools.chain(*new_states)),
             _mean(weights) * self.scale if weights else None,
         )
-
-
-def _average_logits(logits, average):
-    logits = [masking.upcast(ops.convert_to_tensor(x)) for x in logits]
-    if average == "logits":
-        return _mean(logits)
-    # Not the logarithm of the mean: small probabilities may round to zero.
-    log_probabilities = ops.stack([ops.log_softmax(x, axis=-1) for x in logits])
-    return ops.logsumexp(log_probabilities, axis=0) - math.log(len(logits))
 
 
 def _mean(tensors):
@@ -120,6 +119,8 @@ class ModelEnsemble:
 
     Attributes:
         config: The configuration of the first model.
+        has_attention: True if any decoder has attention, which gives
+            alignments.
 
     Raises:
         ValueError: For fewer than two models, or models with different
@@ -140,11 +141,7 @@ class ModelEnsemble:
                 )
         self.models = list(models)
         self.config: ModelConfig = models[0].config
-
-    @property
-    def has_attention(self) -> bool:
-        """True if any decoder has attention, which gives alignments."""
-        return any(model.has_attention for model in self.models)
+        self.has_attention = any(model.has_attention for model in models)
 
     def encode(self, *source):
         """Return lists of all memories, masks and first states."""

@@ -183,8 +183,10 @@ class ModelStep(PerSentence):
             positions = ops.arange(ops.shape(prefix)[-1], dtype="int32")
             decoder_ids = ops.where(positions == position, decoder_ids, prefix)
             prefix_states = [decoder_ids]
+        # From (B, K, ...) to (B · K, ...).
         decoder_ids, flat_states = tree.map_structure(
-            _flatten_beams, (decoder_ids, list(states))
+            lambda x: ops.reshape(x, (-1, *ops.shape(x)[2:])),
+            (decoder_ids, list(states)),
         )
         logits, *new_states, weights = self._call_decoder(
             ids, decoder_ids, flat_states
@@ -262,11 +264,6 @@ class ModelStep(PerSentence):
 
 def _as_list(values):
     return list(values) if isinstance(values, list | tuple) else [values]
-
-
-def _flatten_beams(x):
-    """Reshape (B, K, ...) to (B · K, ...)."""
-    return ops.reshape(x, (-1, *ops.shape(x)[2:]))
 
 
 def _check_arguments(decoder, arguments, states):

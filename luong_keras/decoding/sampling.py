@@ -171,16 +171,17 @@ def uniform(*counters):
     bits = _uint32(_STRIDE)
     for counter in counters:
         counter = ops.cast(ops.convert_to_tensor(counter, "int32"), "uint32")
-        bits = _mix_bits(_low_bits(bits + counter * _uint32(_STRIDE)))
+        bits = _low_bits(bits + counter * _uint32(_STRIDE))
+        for shift, factor in _ROUNDS:
+            bits = _fold(bits, shift)
+            bits = _low_bits(bits * _uint32(factor))
+        bits = _fold(bits, _LAST_SHIFT)
     bits = ops.right_shift(bits, _uint32(9))
     return ops.cast(bits, "float32") * 2.0**-23
 
 
-def _mix_bits(bits):
-    for shift, factor in _ROUNDS:
-        bits = ops.bitwise_xor(bits, ops.right_shift(bits, _uint32(shift)))
-        bits = _low_bits(bits * _uint32(factor))
-    return ops.bitwise_xor(bits, ops.right_shift(bits, _uint32(_LAST_SHIFT)))
+def _fold(bits, shift):
+    return ops.bitwise_xor(bits, ops.right_shift(bits, _uint32(shift)))
 
 
 def _uint32(value):

@@ -91,7 +91,20 @@ class SearchRunner:
         self.config: ModelConfig = translation_model.config
         self.has_attention = translation_model.has_attention
         self.strategy = strategy
-        self._check_shortlist()
+        # A user-defined part has ids of the whole vocabulary.
+        received = []
+        if self.scorers:
+            received.append(pluralize(len(self.scorers), "scorer"))
+        if isinstance(strategy, ConstrainedBeam):
+            received.append(f"strategy={type(strategy).__name__}")
+        if decoding.shortlist is not None and received:
+            raise ValueError(
+                "A user-defined scorer, and the phrases of a `ConstrainedBeam`,"
+                " have ids of the vocabulary, but a shortlist has other ids. "
+                f"Received: {' and '.join(received)} and shortlist="
+                f"{decoding.shortlist!r}. Leave one out. The option "
+                "`required` of a translator names phrases as text."
+            )
 
     def limits(
         self, lengths: tf.Tensor, request: Request | None = None
@@ -236,22 +249,6 @@ class SearchRunner:
         return resolved
 
     # Parts.
-
-    def _check_shortlist(self):
-        """Check that no scorer or phrase has ids of the whole vocabulary."""
-        received = []
-        if self.scorers:
-            received.append(pluralize(len(self.scorers), "scorer"))
-        if isinstance(self.strategy, ConstrainedBeam):
-            received.append(f"strategy={type(self.strategy).__name__}")
-        if self.decoding.shortlist is not None and received:
-            raise ValueError(
-                "A user-defined scorer, and the phrases of a `ConstrainedBeam`,"
-                " have ids of the vocabulary, but a shortlist has other ids. "
-                f"Received: {' and '.join(received)} and shortlist="
-                f"{self.decoding.shortlist!r}. Leave one out. The option "
-                "`required` of a translator names phrases as text."
-            )
 
     def _make_strategy(self, text, num_return_sequences):
         decoding = self.decoding

@@ -79,8 +79,12 @@ class TranslationGraph(tf.Module):
         self.search_runner = SearchRunner(
             decoding, translation_model, strategy, scorers
         )
-        self._source_moses = _moses_graph(source_preprocessor)
-        self._target_moses = _moses_graph(target_preprocessor)
+        self._source_moses = source_preprocessor and MosesGraph(
+            source_preprocessor
+        )
+        self._target_moses = target_preprocessor and MosesGraph(
+            target_preprocessor
+        )
         self.shortlist = None
         if decoding.shortlist is not None:
             self.shortlist = Shortlist(
@@ -355,10 +359,6 @@ class TranslationGraph(tf.Module):
         if self._target_moses is not None:
             text = self._target_moses.finish(text)
         return tf.reshape(text, shape[:2])
-
-
-def _moses_graph(preprocessor):
-    return None if preprocessor is None else MosesGraph(preprocessor)
 
 
 def _pad_empty_batch(*tensors):

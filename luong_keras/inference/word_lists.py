@@ -42,7 +42,22 @@ class UnknownWords(tf.Module):
         words = read_dictionary(dictionary) if dictionary else {}
         if words and source_tokenizer is not None:
             _check_spelling(dictionary, list(words), source_tokenizer)
-        self._table = self._make_table(words) if words else None
+        self._table = None
+        if words:
+            # A file, which exports contain as an asset.
+            lines = (f"{word}\t{words[word]}\n" for word in words)
+            content = "".join(lines).encode()
+            self._asset = table_asset("dictionary.tsv", content)
+            self._table = tf.lookup.StaticHashTable(
+                tf.lookup.TextFileInitializer(
+                    self._asset.asset_path,
+                    key_dtype=tf.string,
+                    key_index=0,
+                    value_dtype=tf.string,
+                    value_index=1,
+                ),
+                default_value="",
+            )
 
     def replace(self, ids, alignments, tokens, source_tokens) -> tf.Tensor:
         """Replace unknown words that have a source word in tokens (B, N, T).
@@ -61,24 +76,6 @@ class UnknownWords(tf.Module):
             translations = self._table.lookup(copies)
             copies = tf.where(translations == "", copies, translations)
         return tf.where(positions >= 0, copies, tokens)
-
-    def _make_table(self, words):
-        """Create a table from a file, which exports contain as an asset."""
-        lines = (
-            f"{word}\t{translation}\n" for word, translation in words.items()
-        )
-        content = "".join(lines).encode()
-        self._asset = table_asset("dictionary.tsv", content)
-        return tf.lookup.StaticHashTable(
-            tf.lookup.TextFileInitializer(
-                self._asset.asset_path,
-                key_dtype=tf.string,
-                key_index=0,
-                value_dtype=tf.string,
-                value_index=1,
-            ),
-            default_value="",
-        )
 
 
 def _check_spelling(dictionary, words, tokenizer):

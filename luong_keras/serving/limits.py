@@ -6,7 +6,7 @@ the batch, which may belong to other requests, get their usual results.
 
 from dataclasses import dataclass
 
-from luong_keras.config.checks import check_integers
+from luong_keras.config.checks import Count, Settings
 
 # Values of the output `status`.
 OK = "OK"
@@ -15,7 +15,7 @@ TOO_MANY_ROWS = "TOO_MANY_ROWS"
 
 
 @dataclass(frozen=True)
-class ServingLimits:
+class ServingLimits(Settings):
     """The limits of an export.
 
     Attributes:
@@ -24,7 +24,4 @@ class ServingLimits:
             `max_batch_size` of `export/batching.config`.
     """
 
-    max_rows: int = 32
-
-    def __post_init__(self):
-        check_integers(max_rows=self.max_rows)
+    max_rows: Count = 32

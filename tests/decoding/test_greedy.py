@@ -62,25 +62,11 @@ def test_cut_translation_has_no_alignments_after_its_end():
         assert row[:length].any(-1).all() and not row[length:].any()
 
 
-@pytest.mark.tensorflow
-@pytest.mark.parametrize("end_logit", [2.0, -30.0])
-def test_length_penalty_normalises_the_score(end_logit):
-    step = ToyStep(end_logit=end_logit, seed=2)
-    inputs = (step, SENTENCES, MAX_LENGTHS, greedy_search)
-    greedy = translations(*inputs, length_penalty=0.6)
-    plain = translations(*inputs)
-    for ((score, words, _),), ((sum_, _, _),), max_length in zip(
-        greedy, plain, MAX_LENGTHS, strict=True
-    ):
-        symbols = min(len(words) + 1, max(max_length, 1))
-        np.testing.assert_allclose(score, sum_ / symbols**0.6, rtol=1e-5)
-
-
 @pytest.mark.slow_after_first
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("min_lengths", [None, MIN_LENGTHS])
 @pytest.mark.parametrize(
-    "end_logit, penalty", [(2.0, 1.0), (2.0, 0.0), (6.0, 0.0), (-30.0, 0.0)]
+    "end_logit, penalty", [(2.0, 0.6), (2.0, 0.0), (6.0, 0.0), (-30.0, 0.6)]
 )
 def test_greedy_search_equals_a_beam_of_one(end_logit, penalty, min_lengths):
     step = ToyStep(end_logit=end_logit, seed=2)

@@ -12,10 +12,9 @@ from luong_keras.decoding import (
     ModelStep,
     Sampling,
     ensemble_step,
-    forced_decoding,
     search,
 )
-from luong_keras.special_tokens import BOS_ID, EOS_ID
+from luong_keras.special_tokens import BOS_ID
 from tests.decoding.every_translation import (
     ENOUGH,
     MAX_LENGTH,
@@ -23,7 +22,7 @@ from tests.decoding.every_translation import (
 )
 from tests.decoding.small_decoders import DECODERS, SOURCES
 from tests.decoding.test_greedy import reference
-from tests.decoding.toy_step import as_lists, symbol_log_probabilities
+from tests.decoding.toy_step import as_lists
 from tests.layer_checks import few_on_jax
 
 B = len(SOURCES)
@@ -234,21 +233,6 @@ def test_impossible_words_are_never_found():
         for score, words, _ in rows:
             symbols = min(len(words) + 1, 3)
             np.testing.assert_allclose(score, symbols * np.log(0.5), rtol=1e-5)
-
-
-@pytest.mark.slow_on_jax
-@every_decoder
-def test_forced_decoding_scores_given_targets(decoders, name):
-    targets = np.array([[4, 5, EOS_ID]] * B)
-    step, states = decoders[name].prepare(SOURCES)
-    forced = forced_decoding(step, states, targets, [3] * B)
-    expected = [
-        symbol_log_probabilities(decoders[name], sentence, (4, 5, EOS_ID))
-        for sentence in range(B)
-    ]
-    np.testing.assert_allclose(
-        ops.convert_to_numpy(forced.log_probabilities), expected, rtol=1e-4
-    )
 
 
 def test_ensemble_of_user_defined_decoders(decoders):

@@ -121,14 +121,6 @@ def test_required_and_forbidden_phrases(translator):
     assert found[3][0].text == ""
 
 
-@pytest.mark.slow
-def test_required_words_outside_the_vocabulary_are_left_out(translator):
-    (row,) = translator.nbest(SENTENCES[:1], required="Zebra")
-    assert row[0].truncated
-    (plain,) = translator.nbest(SENTENCES[:1])
-    assert [t.tokens for t in row] == [t.tokens for t in plain]
-
-
 @pytest.mark.parametrize(
     "options, error, message",
     [

@@ -125,13 +125,6 @@ def test_calls_after_a_fork_are_refused(translator, monkeypatch):
             call()
 
 
-def test_long_sentences_are_cut(translator):
-    words = ["the", "cat", "sees"] * 4
-    cut, short = translator.nbest([" ".join(words), " ".join(words[:9])])
-    check_same(cut, short)
-    assert cut[0].source_tokens == words[:9]
-
-
 @pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "step, beam_size", [("reads", 3), ("produces", 3), ("produces", 1)]
@@ -197,30 +190,6 @@ def test_batches_equal_single_sentences_for_other_attentions(eager, attention):
     check_equal([translator.nbest([s])[0] for s in SENTENCES], together)
 
 
-@pytest.mark.slow
-def test_alignments_of_given_translations(translator):
-    targets = ["die Katze sieht einen Hund .", "Haus", ""]
-    found = translator.score(SENTENCES, targets)
-    # With the step that produces the end of sentence.
-    assert [one.alignments.shape for one in found] == [(7, 6), (2, 3), (1, 5)]
-    # The best translation is aligned as the search saw it.
-    best = [nbest[0] for nbest in translator.nbest(SENTENCES)]
-    known = [
-        (sentence, t)
-        for sentence, t in zip(SENTENCES, best, strict=True)
-        if set(t.tokens) <= {*TARGET_WORDS}
-    ]
-    assert known
-    forced = translator.score(
-        [sentence for sentence, _ in known],
-        [" ".join(t.tokens) for _, t in known],
-    )
-    for one, (_, t) in zip(forced, known, strict=True):
-        # A forced target is cut, as a source is.
-        weights = one.alignments[:-1]
-        np.testing.assert_allclose(weights, t.alignments[:9], atol=1e-5)
-
-
 def test_vocabularies_must_fit_the_model(translator):
     other = WordTokenizer.from_words(["one"])
     parts = [translator.translation_model, translator.source_tokenizer]
@@ -274,18 +243,6 @@ def test_given_translations_are_scored_word_by_word(translator):
         assert scored.source_tokens == source.split()
     with pytest.raises(ValueError, match="as many targets"):
         translator.score(SENTENCES, targets[:2])
-
-
-@pytest.mark.slow
-def test_truncated_sentences_are_reported(eager):
-    translator = tiny_translator(unknown_logit=9.0)
-    text = ["cat " * 9, "cat " * 10, "x" * 1_000_000, "a" + " " * 1000]
-    found = translator.translate_batch(tf.constant(text))
-    assert found["truncated"].numpy().tolist() == [False, True, True, True]
-    assert found["source_lengths"].numpy().tolist() == [9, 9, 1, 1]
-    # Of a word of a megabyte, only the part that was read is copied.
-    assert b"xxx" in found["translations"][2, 0].numpy()
-    assert max(map(len, found["translations"].numpy().ravel())) < 10_000
 
 
 @pytest.mark.slow

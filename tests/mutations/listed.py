@@ -283,7 +283,7 @@ MUTATIONS = [
     Mutation(
         "a full stack gives up its worst for a better one",
         "decoding/beam.py",
-        "finishes = finishes & have_room(pool, finishes, room)",
+        "finishes = finishes & (numbers <= column(self.stack_sizes))",
         "pass",
         DECODE,
         "small_stack",
@@ -476,8 +476,8 @@ MUTATIONS = [
     Mutation(
         "ensembles average probabilities",
         "decoding/ensemble.py",
-        'if average == "logits":',
-        'if average == "never":',
+        'if self.average == "logits":',
+        'if self.average == "never":',
         DECODE,
         "toy_ensemble-beam2_stack100",
     ),

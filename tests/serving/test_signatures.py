@@ -235,15 +235,6 @@ def test_options_out_of_range_are_clipped(changes, like):
     check_arrays(found, {key: values(expected, key) for key in expected})
 
 
-@pytest.mark.slow
-def test_length_penalty_is_clipped_at_its_maximum():
-    scores = [
-        values(run("translate_with_options", length_penalty=[p] * 3), "scores")
-        for p in (1.9, 2.0, 2.1)
-    ]
-    assert scores[0] != scores[1] == scores[2]
-
-
 def test_align_returns_words_and_weights_of_one_rank():
     # T is the length of the longest requested translation plus one.
     found = run("align", beam_size=[2, 2, 2])

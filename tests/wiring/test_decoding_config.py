@@ -84,8 +84,8 @@ BEAM = {
     "num_hypotheses": 10,
     "stack_size": 10,
     "stack_keeps": "best",
-    "sizes": None,
-    "stack_sizes": None,
+    "sizes": 10,
+    "stack_sizes": 10,
     "max_size": 10,
     "num_return_sequences": None,
 }
@@ -119,7 +119,7 @@ SEEDS = {
 }
 DRAWN = {
     "num_hypotheses": 10,
-    "counts": None,
+    "counts": 10,
     "temperature": 1.0,
     "top_k": None,
     "top_p": 1.0,
@@ -151,8 +151,14 @@ def row(field, value, **changes):
 
 # Field: its settings, and the arguments that they change.
 ROWS = {
-    **row("beam_size", 4, **beam(num_hypotheses=4, stack_size=4, max_size=4)),
-    **row("stack_size", 6, **beam(stack_size=6)),
+    **row(
+        *("beam_size", 4),
+        strategy=(
+            "Beam",
+            {k: 4 if x == 10 else x for k, x in BEAM.items()},
+        ),
+    ),
+    **row("stack_size", 6, **beam(stack_size=6, stack_sizes=6)),
     **row("stack_keeps", "first", **beam(stack_keeps="first")),
     "search": (SAMPLES, drawn()),
     "temperature": ({**SAMPLES, "temperature": 0.5}, drawn(temperature=0.5)),
@@ -326,7 +332,7 @@ def test_options_per_sentence_reach_the_beam(translators, searches):
     _, found = searches[1]["strategy"]
     assert (found["num_hypotheses"], found["stack_size"]) == (2, 3)
     assert found["sizes"] == [2, 1, 1, 2]
-    assert found["stack_sizes"] is None
+    assert found["stack_sizes"] == 3
 
 
 # Further options per sentence, which need a constrained beam.
