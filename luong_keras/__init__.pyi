@@ -27,7 +27,7 @@ from .config.values import config_from_dict as config_from_dict
 from .config.values import config_to_dict as config_to_dict
 from .config.values import override as override
 from .decoding.beam_search import beam_search as beam_search
-from .decoding.greedy import greedy_search as greedy_search
+from .decoding.beam_search import greedy_search as greedy_search
 from .layers.attention.bahdanau_attention import (
     BahdanauAttention as BahdanauAttention,
 )

@@ -1,11 +1,10 @@
 from .beam import Beam as Beam
 from .beam_search import beam_search as beam_search
+from .beam_search import greedy_search as greedy_search
 from .constrained_beam import ConstrainedBeam as ConstrainedBeam
 from .constrained_beam import ForbiddenPhrases as ForbiddenPhrases
 from .ensemble import ensemble_step as ensemble_step
 from .forced import forced_decoding as forced_decoding
-from .greedy import Greedy as Greedy
-from .greedy import greedy_search as greedy_search
 from .model_step import ModelStep as ModelStep
 from .sampling import Sampling as Sampling
 from .scorers import CoveragePenalty as CoveragePenalty
@@ -16,6 +15,7 @@ from .scorers import Scorer as Scorer
 from .search import search as search
 from .strategy import DecodingStrategy as DecodingStrategy
 from .strategy import FinalHypotheses as FinalHypotheses
+from .strategy import Greedy as Greedy
 from .strategy import Hypotheses as Hypotheses
 from .strategy import IndependentSampler as IndependentSampler
 from .strategy import StepOutput as StepOutput

@@ -6,7 +6,12 @@ import numpy as np
 from keras import ops
 
 from luong_keras.decoding.argument_checks import check_counts, check_integer
-from luong_keras.decoding.top_words import NEVER, gather_beams, largest
+from luong_keras.decoding.top_words import (
+    NEVER,
+    gather_beams,
+    largest,
+    top_words,
+)
 from luong_keras.ops.batch_compaction import PerSentence
 
 
@@ -256,6 +261,24 @@ class IndependentSampler(DecodingStrategy):
         lengths = ops.where(is_counted, lengths, 0)
         ends = ops.where(is_counted & (lengths < maximum), lengths, -1)
         return FinalHypotheses(ranking, order, lengths, ends)
+
+
+class Greedy(IndependentSampler):
+    """Greedy choice of the best word at each step.
+
+    The result is that of a beam of size 1, without its bookkeeping.
+    """
+
+    per_sentence = ("counts",)
+
+    def pick(self, state, barred):
+        # If the best word is a barred `</s>`, the second one is chosen.
+        gains, words = top_words(state.logits, 2, state.suppressed, state.bonus)
+        second = (words[..., 0] == state.eos_id) & barred
+        return (
+            ops.where(second, gains[..., 1], gains[..., 0]),
+            ops.where(second, words[..., 1], words[..., 0]),
+        )
 
 
 def column(numbers):

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 
 from luong_keras.data.padding import FEW_WIDTHS, padded_width
-from luong_keras.decoding.greedy import greedy_search
+from luong_keras.decoding.beam_search import greedy_search
 from luong_keras.decoding.scorers import NoRepeatedNgrams
 from luong_keras.decoding.strategy import Hypotheses
 from luong_keras.inference.translation import (

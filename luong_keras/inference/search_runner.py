@@ -9,7 +9,6 @@ from luong_keras.decoding.constrained_beam import (
     ConstrainedBeam,
     ForbiddenPhrases,
 )
-from luong_keras.decoding.greedy import Greedy
 from luong_keras.decoding.sampling import Sampling
 from luong_keras.decoding.scorers import (
     CoveragePenalty,
@@ -19,7 +18,11 @@ from luong_keras.decoding.scorers import (
     Scorer,
 )
 from luong_keras.decoding.search import check_search, search
-from luong_keras.decoding.strategy import DecodingStrategy, Hypotheses
+from luong_keras.decoding.strategy import (
+    DecodingStrategy,
+    Greedy,
+    Hypotheses,
+)
 from luong_keras.inference.search_options import (
     SEARCH_OPTIONS,
 )

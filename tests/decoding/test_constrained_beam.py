@@ -7,10 +7,10 @@ from luong_keras.decoding.constrained_beam import (
     ForbiddenPhrases,
     PhraseProgress,
 )
-from luong_keras.decoding.greedy import Greedy
 from luong_keras.decoding.sampling import Sampling
 from luong_keras.decoding.scorers import LengthPenalty, Prefix
 from luong_keras.decoding.search import search
+from luong_keras.decoding.strategy import Greedy
 from tests.decoding.every_translation import (
     MAX_LENGTH,
     SIZE,

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from luong_keras.decoding.beam_search import beam_search
-from luong_keras.decoding.greedy import greedy_search
+from luong_keras.decoding.beam_search import beam_search, greedy_search
 from luong_keras.special_tokens import EOS_ID
 from tests.decoding.toy_step import ToyStep, translations
 

@@ -6,8 +6,8 @@ from keras import ops
 
 from luong_keras import TranslationModel, beam_search
 from luong_keras.config import AttentionConfig
+from luong_keras.decoding.beam_search import greedy_search
 from luong_keras.decoding.forced import forced_decoding
-from luong_keras.decoding.greedy import greedy_search
 from luong_keras.special_tokens import EOS_ID
 from tests.decoding.toy_step import ConstantStep, ToyStep, as_lists
 from tests.layer_checks import (

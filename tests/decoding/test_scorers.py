@@ -7,8 +7,7 @@ import pytest
 from keras import ops
 
 from luong_keras.decoding.beam import Beam
-from luong_keras.decoding.beam_search import beam_search
-from luong_keras.decoding.greedy import Greedy, greedy_search
+from luong_keras.decoding.beam_search import beam_search, greedy_search
 from luong_keras.decoding.sampling import Sampling
 from luong_keras.decoding.scorers import (
     CoveragePenalty,
@@ -16,6 +15,7 @@ from luong_keras.decoding.scorers import (
     NoRepeatedNgrams,
     Scorer,
 )
+from luong_keras.decoding.strategy import Greedy
 from luong_keras.special_tokens import EOS_ID
 from tests.decoding.every_translation import (
     ENOUGH,

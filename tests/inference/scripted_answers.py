@@ -7,7 +7,6 @@ import pytest
 
 from luong_keras.config import DecodingConfig
 from luong_keras.inference.translation_graph import TranslationGraph
-from tests.inference.option_tensors import option_tensors
 from tests.serving.scripted_model import (
     SOURCE_PAD_ID,
     ScriptedModel,
@@ -28,11 +27,6 @@ def graph(model=None, **decoding):
     }
     model = model or ScriptedModel()
     return TranslationGraph(model, *tokenizers(), DecodingConfig(**settings))
-
-
-def chosen(count, **changes):
-    """Return columns of options, with one value for all rows or one each."""
-    return option_tensors(count, **changes)
 
 
 def ranks(found):

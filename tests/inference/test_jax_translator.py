@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from luong_keras.config import AttentionConfig, DecodingConfig
-from luong_keras.decoding.greedy import greedy_search
+from luong_keras.decoding.beam_search import greedy_search
 from luong_keras.decoding.scorers import NoRepeatedNgrams
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.text.word_tokenizer import WordTokenizer

@@ -7,7 +7,7 @@ from keras import ops
 from luong_keras.config import DecodingConfig
 from luong_keras.data.sources.source_kinds import one_line
 from luong_keras.decoding import DecodingStrategy, Scorer
-from luong_keras.decoding.greedy import Greedy
+from luong_keras.decoding.strategy import Greedy
 from luong_keras.inference import text_translator
 from luong_keras.inference.search_options import SEARCH_OPTIONS
 from luong_keras.translator import Translator

@@ -125,50 +125,6 @@ def test_calls_after_a_fork_are_refused(translator, monkeypatch):
             call()
 
 
-@pytest.mark.slow_after_first
-@pytest.mark.parametrize(
-    "step, beam_size", [("reads", 3), ("produces", 3), ("produces", 1)]
-)
-def test_unknown_words_are_copied_or_translated_by_a_dictionary(
-    eager, step, beam_size, tmp_path
-):
-    settings = {
-        "unknown_logit": 3.0,
-        "alignment_step": step,
-        "beam_size": beam_size,
-    }
-    path = tmp_path / "en-de"
-    path.write_text("zebra Zebra 0.9\n. ! 0.1\nXylophon Marimba 0.5\n")
-    words = {"zebra": "Zebra", ".": "!", "Xylophon": "Marimba"}
-    copying = tiny_translator(**settings)
-    translating = tiny_translator(dictionary=str(path), **settings)
-    plain = tiny_translator(replace_unknown=False, **settings)
-    sentences = ["the zebra sees .", "Xylophon", "a cat"]
-    copied_words = set()
-    for kept, copied, translated in zip(
-        *(t.nbest(sentences) for t in (plain, copying, translating)),
-        strict=True,
-    ):
-        for raw, before, after in zip(kept, copied, translated, strict=True):
-            # The links say what is copied.
-            links = {j: raw.source_tokens[i] for i, j in raw.links}
-            expected = [
-                links[j] if token == "<unk>" else token
-                for j, token in enumerate(raw.tokens)
-            ]
-            assert before.tokens == expected
-            assert "<unk>" not in before.text
-            copied_words |= set(expected) - set(raw.tokens)
-            assert after.tokens == [
-                words.get(new, new) if token == "<unk>" else new
-                for token, new in zip(raw.tokens, expected, strict=True)
-            ]
-            np.testing.assert_allclose(before.score, raw.score, rtol=1e-6)
-            np.testing.assert_allclose(after.score, raw.score, rtol=1e-6)
-    # Unknown words of the source are copied as they are spelled.
-    assert copied_words & {"zebra", "Xylophon"}
-
-
 def test_unknown_words_remain_without_attention(eager):
     translator = tiny_translator(
         unknown_logit=9.0, attention=AttentionConfig(kind="none")
@@ -297,8 +253,7 @@ def test_ensembles_may_mix_attentions_and_precisions(eager):
     assert memory.shape == (3, 6, 24) and memory.dtype == tf.float32
 
 
-@pytest.mark.slow
-def test_wrong_and_empty_dictionaries(eager, tmp_path):
+def test_dictionaries_translate_unknown_words(eager, tmp_path):
     path = tmp_path / "en-de"
     path.write_text("two fields\n")
     settings = {"unknown_logit": 3.0}
@@ -307,4 +262,13 @@ def test_wrong_and_empty_dictionaries(eager, tmp_path):
     path.write_text("\n")
     empty = tiny_translator(dictionary=str(path), **settings)
     copying = tiny_translator(**settings)
-    assert empty.translate(["Xylophon"]) == copying.translate(["Xylophon"])
+    lines = ["the zebra sees .", "Xylophon"]
+    copied = copying.translate(lines)
+    assert empty.translate(lines) == copied
+    path.write_text("zebra Gnu 0.9\nXylophon Marimba 0.5\n")
+    full = tiny_translator(dictionary=str(path), **settings)
+    assert full.translate(lines) != copied
+    assert full.translate(lines) == [
+        text.replace("zebra", "Gnu").replace("Xylophon", "Marimba")
+        for text in copied
+    ]

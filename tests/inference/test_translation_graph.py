@@ -10,6 +10,7 @@ from luong_keras.config import DecodingConfig
 from luong_keras.decoding.ensemble import ModelEnsemble
 from luong_keras.special_tokens import EOS
 from luong_keras.translator import Translator
+from tests.inference.option_tensors import option_tensors
 from tests.inference.scripted_answers import (
     ABSENT,
     BEST,
@@ -20,7 +21,6 @@ from tests.inference.scripted_answers import (
     TEXT,
     TRANSLATED,
     check_arrays,
-    chosen,
     graph,
     ranks,
 )
@@ -43,7 +43,7 @@ def test_every_output_of_a_batch():
 
 @pytest.mark.slow
 def test_unset_options_change_nothing():
-    found = graph().translate_batch(tf.constant(TEXT), chosen(3))
+    found = graph().translate_batch(tf.constant(TEXT), option_tensors(3))
     check_arrays(found, TRANSLATED)
 
 
@@ -109,11 +109,11 @@ def test_every_option_applies_to_its_sentence():
     }
     exported = graph(max_beam_size=3)
     text = tf.constant(["a b"] * count)
-    found = exported.translate_batch(text, chosen(count, **columns))
+    found = exported.translate_batch(text, option_tensors(count, **columns))
     assert ranks(found) == expected
     # With other settings for the options that are unset.
     exported = graph(replace_unknown=True, length_penalty=1.0)
-    options = chosen(
+    options = option_tensors(
         4, length_penalty=[-1.0, 0.0, 0.0, 0.0], replace_unknown=[0, -1, 1, 0]
     )
     found = exported.translate_batch(tf.constant(["a b"] * 4), options)
@@ -122,7 +122,7 @@ def test_every_option_applies_to_its_sentence():
 
 def test_ranks_beyond_n_best_are_empty():
     found = graph().translate_batch(
-        tf.constant(["a b", "a b"]), chosen(2, n_best=[1, 2])
+        tf.constant(["a b", "a b"]), option_tensors(2, n_best=[1, 2])
     )
     assert found["lengths"].numpy().tolist() == [[1, 0], [1, 1]]
     assert found["translations"].numpy().tolist() == [
@@ -179,7 +179,8 @@ def test_prefixes_may_be_the_whole_translation():
     # Two words have at most four symbols, unless the prefix is longer.
     prefix = ["x y x", "x y x x", "x y x x Q", "x y x x x Q", "", "x"]
     found = graph().translate_batch(
-        tf.constant(["a b"] * 5 + [""]), chosen(6, prefix=prefix, n_best=1)
+        tf.constant(["a b"] * 5 + [""]),
+        option_tensors(6, prefix=prefix, n_best=1),
     )
     three = 0.6 * 0.4 * 0.03
     assert ranks(found) == [
@@ -220,7 +221,7 @@ def test_truncated_sources_and_prefixes_are_reported(
 ):
     # In a batch with a sentence that is not cut.
     found = graph(max_source_length=4).translate_batch(
-        tf.constant(["a", source]), chosen(2, prefix=["", prefix])
+        tf.constant(["a", source]), option_tensors(2, prefix=["", prefix])
     )
     assert found["truncated"].numpy().tolist() == [False, truncated]
     assert found["source_lengths"].numpy().tolist() == [1, length]
