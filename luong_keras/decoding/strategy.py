@@ -181,7 +181,8 @@ class IndependentSampler(DecodingStrategy):
     """
 
     def __init__(self, count=1, counts=None):
-        self.num_hypotheses = check_integer("count", count)
+        count = check_integer("count", count)
+        self.num_hypotheses = count
         self.counts = check_counts("counts", counts, 1, count, "`count`")
 
     def pick(self, state: StepState, barred):

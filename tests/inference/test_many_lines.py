@@ -144,8 +144,6 @@ def test_options_and_wrong_arguments_of_translate_lines(eager, translator):
     (found,) = translator.translate_lines(iter(LINES[:1]), prefix="zwei")
     assert found.split()[0] == "zwei"
     assert found == translator.translate(LINES[:1], prefix="zwei")[0]
-    with pytest.raises(TypeError, match="Put it into a list"):
-        translator.translate_lines(LINES[0])
     with pytest.raises(ValueError, match="one value of `prefix` for all"):
         translator.translate_lines(LINES[:2], prefix=["a", "b"])
 

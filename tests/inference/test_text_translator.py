@@ -66,13 +66,10 @@ def test_translations_are_sorted_by_score(translator):
         scores = [t.score for t in translations]
         assert scores == sorted(scores, reverse=True) and scores[0] < 0
         assert len({tuple(t.tokens) for t in translations}) == len(scores)
-        length = len(sentence.split())
         for translation in translations:
             assert translation.source_tokens == sentence.split()
-            words = len(translation.tokens)
-            # 0.5 to 1.5 times the source's length + 1, `</s>` counted.
-            assert (length + 1) // 2 <= words <= 1.5 * (length + 1)
-            assert translation.alignments.shape == (words, length)
+            shape = len(translation.tokens), len(sentence.split())
+            assert translation.alignments.shape == shape
             np.testing.assert_allclose(
                 translation.alignments.sum(-1), 1, rtol=1e-5
             )

@@ -56,16 +56,6 @@ def test_alignment_steps_differ(translator):
 
 
 @pytest.mark.slow
-def test_links_refer_to_the_words_of_the_text(translator):
-    """The model reads the same tokens, however they are spaced."""
-    (links,) = translator.links(SOURCES[:1], TARGETS[:1])
-    (joined,) = translator.links(
-        ["the  cat sees a dog."], ["die Katze\tsieht einen Hund."]
-    )
-    assert joined == sorted({(min(i, 4), min(j, 4)) for i, j in links})
-
-
-@pytest.mark.slow
 def test_links_refer_to_the_words_before_preprocessing(translator):
     moses = {"lowercase": False, "normalize_punctuation": True}
     prepared = Translator(
