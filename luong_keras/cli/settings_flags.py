@@ -3,7 +3,7 @@
 import dataclasses
 import re
 import typing
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tyro.conf import FlagConversionOff, configure
@@ -11,6 +11,7 @@ from tyro.conf import FlagConversionOff, configure
 from luong_keras.cli.parsing import Option, given_flags
 from luong_keras.config import DecodingConfig, RunConfig
 from luong_keras.config.values import LEAVES
+from luong_keras.inference.search_options import SEARCH_OPTIONS
 
 _FLAG = re.compile(r"--(?:[\w-]+\.[\w.-]+|columns)")
 
@@ -71,30 +72,33 @@ def _has_value(words: list[str]) -> bool:
     return bool(words) and not words[0].startswith("--")
 
 
-def _search_flags(left_out: str) -> type[DecodingConfig]:
-    """Return `DecodingConfig` without one setting, with None for each default.
+def _search_flags(names: Iterable[str]) -> type[DecodingConfig]:
+    """Return a class of these settings of `DecodingConfig`, by default None.
 
     None is the setting of the run.
     """
     option: Any = Option
     hints = typing.get_type_hints(DecodingConfig)
-    del hints[left_out]
     return dataclasses.make_dataclass(
         DecodingConfig.__name__,
-        [(name, option[hint | None], None) for name, hint in hints.items()],
+        [(name, option[hints[name] | None], None) for name in names],
         # Tyro reads the help from the comments of that module's source.
         namespace={"__module__": DecodingConfig.__module__},
         frozen=True,
     )
 
 
+_SEARCH = [field.name for field in dataclasses.fields(DecodingConfig)]
 if TYPE_CHECKING:
     SearchFlags = DecodingConfig
     ExportFlags = DecodingConfig
+    RequestFlags = DecodingConfig
 else:
-    SearchFlags = _search_flags("max_beam_size")
+    SearchFlags = _search_flags(n for n in _SEARCH if n != "max_beam_size")
     # A server's batch has the size of its requests.
-    ExportFlags = _search_flags("batch_size")
+    ExportFlags = _search_flags(n for n in _SEARCH if n != "batch_size")
+    # The settings that a request to a server may change.
+    RequestFlags = _search_flags(n for n in _SEARCH if n in SEARCH_OPTIONS)
 
 
 def override_search(
