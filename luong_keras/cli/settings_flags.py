@@ -1,30 +1,36 @@
 """Command-line flags for the settings of a run and its search."""
 
 import dataclasses
-import re
 import typing
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tyro.conf import FlagConversionOff, configure
+from tyro.conf import FlagConversionOff, OmitArgPrefixes, configure
 
 from luong_keras.cli.parsing import Option, given_flags
 from luong_keras.config import DecodingConfig, RunConfig
-from luong_keras.config.values import LEAVES
+from luong_keras.config.values import LEAVES, SHORT_NAMES
 from luong_keras.inference.search_options import SEARCH_OPTIONS
 
-_FLAG = re.compile(r"--(?:[\w-]+\.[\w.-]+|columns)")
 
+def with_sections(arguments: type, config: RunConfig | None) -> Any:
+    """Add settings to the dataclass of a command, for the help.
 
-def settings_flags(arguments: type, config: RunConfig) -> type:
-    """Add the sections of a run to the dataclass of a command, for the help.
-
-    The defaults of the sections are the values of `config`.
+    All settings, with the values of `config`; or, without it, those that have
+    short names.
     """
-    fields = [
-        (name, kind, getattr(config, name))
-        for name, kind in typing.get_type_hints(RunConfig).items()
-    ]
+    fields: list[Any] = []
+    for section, kind in typing.get_type_hints(RunConfig).items():
+        default: Any = getattr(config, section, None)
+        if config is None:
+            names = [
+                name
+                for name, full_names in SHORT_NAMES.items()
+                if full_names == (f"{section}.{name}",)
+            ]
+            kind = configure(OmitArgPrefixes)(flags_of(kind, names))
+            default = kind()
+        fields.append((section, kind, default))
     flags_class = dataclasses.make_dataclass(
         arguments.__name__,
         fields,
@@ -44,8 +50,8 @@ def split_settings(argv: Sequence[str]) -> tuple[list[str], list[str]]:
     true or false is then true.
 
     Example:
-        >>> split_settings("--data.columns a,b --model.units=8 --x".split())
-        (['data.columns=a,b', 'model.units=8'], ['--x'])
+        >>> split_settings("--columns a,b --model.units=8 --x".split())
+        (['columns=a,b', 'model.units=8'], ['--x'])
         >>> split_settings(["pairs.tsv", "--data.lowercase", "--model.units"])
         (['data.lowercase=true', 'model.units'], ['pairs.tsv'])
         >>> split_settings(["--columns", "a", "b", "c"])
@@ -54,10 +60,10 @@ def split_settings(argv: Sequence[str]) -> tuple[list[str], list[str]]:
     assignments, remaining, words = [], [], list(argv)
     while words:
         flag, equals, value = words.pop(0).partition("=")
-        if not _FLAG.fullmatch(flag):
+        name = flag.removeprefix("--").replace("-", "_")
+        if name == flag or not ("." in name or name in SHORT_NAMES):
             remaining.append(flag + equals + value)
             continue
-        name = flag[2:].replace("-", "_")
         if not equals and _has_value(words):
             equals, value = "=", words.pop(0)
             if flag == "--columns" and "," not in value and _has_value(words):
@@ -72,18 +78,15 @@ def _has_value(words: list[str]) -> bool:
     return bool(words) and not words[0].startswith("--")
 
 
-def _search_flags(names: Iterable[str]) -> type[DecodingConfig]:
-    """Return a class of these settings of `DecodingConfig`, by default None.
-
-    None is the setting of the run.
-    """
+def flags_of(kind: type, names: Iterable[str]) -> Any:
+    """Return a class of these settings of a section, by default None."""
     option: Any = Option
-    hints = typing.get_type_hints(DecodingConfig)
+    hints = typing.get_type_hints(kind)
     return dataclasses.make_dataclass(
-        DecodingConfig.__name__,
+        kind.__name__,
         [(name, option[hints[name] | None], None) for name in names],
         # Tyro reads the help from the comments of that module's source.
-        namespace={"__module__": DecodingConfig.__module__},
+        namespace={"__module__": kind.__module__},
         frozen=True,
     )
 
@@ -94,11 +97,17 @@ if TYPE_CHECKING:
     ExportFlags = DecodingConfig
     RequestFlags = DecodingConfig
 else:
-    SearchFlags = _search_flags(n for n in _SEARCH if n != "max_beam_size")
+    SearchFlags = flags_of(
+        DecodingConfig, (n for n in _SEARCH if n != "max_beam_size")
+    )
     # A server's batch has the size of its requests.
-    ExportFlags = _search_flags(n for n in _SEARCH if n != "batch_size")
+    ExportFlags = flags_of(
+        DecodingConfig, (n for n in _SEARCH if n != "batch_size")
+    )
     # The settings that a request to a server may change.
-    RequestFlags = _search_flags(n for n in _SEARCH if n in SEARCH_OPTIONS)
+    RequestFlags = flags_of(
+        DecodingConfig, (n for n in _SEARCH if n in SEARCH_OPTIONS)
+    )
 
 
 def override_search(

@@ -10,23 +10,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-from tyro.conf import DisallowNone, Positional, UseAppendAction, arg
+from tyro.conf import Positional, UseAppendAction, arg
 from tyro.extras import literal_type_from_choices
 
 from luong_keras.cli.parsing import (
     Option,
-    Value,
     parse_arguments,
     seconds,
     spread_assignments,
 )
-from luong_keras.cli.settings_flags import settings_flags, split_settings
-from luong_keras.config import Optimizer, Precision, RunConfig
+from luong_keras.cli.settings_flags import split_settings, with_sections
+from luong_keras.config import RunConfig
 from luong_keras.config.checks import check_at_least
 from luong_keras.config.effects import check_effects, check_learning_rate
 from luong_keras.config.values import (
     LEAVES,
-    SHORT_NAMES,
     convert_values,
     parse_assignments,
     read_values,
@@ -51,10 +49,6 @@ from luong_keras.text.threads import divide_cores
 from luong_keras.training.run_folder import RunFolder
 
 PROGRAM = "luong-keras train"
-# An option whose default is that of the preset.
-PresetOption = Annotated[
-    Value, DisallowNone, arg(help_behavior_hint="(default: the preset's)")
-]
 _FILES = arg(metavar="FILE [FILE]", help_behavior_hint="")
 
 
@@ -110,41 +104,11 @@ class Train:
         UseAppendAction[tuple[str, ...]],
         arg(name="set", metavar="KEY=VALUE …", help_behavior_hint=""),
     ] = ()
-    # fine-tuning: the parent run, one of its weight files or its export
-    init_from: Option[str | None] = None
-    # total number of epochs, including those of earlier calls
-    epochs: PresetOption[int | None] = None
-    # pairs per step
-    batch_size: PresetOption[int | None] = None
-    # learning rate of the first epoch
-    learning_rate: PresetOption[float | None] = None
-    # optimizer of the weights
-    optimizer: PresetOption[Optimizer | None] = None
-    # seed of the initial weights, the dropout and the order of the pairs
-    seed: PresetOption[int | None] = None
-    # metric that chooses the best epoch, such as bleu, bleu:zh, chrf or loss;
-    # --help-all has all
-    metric: PresetOption[str | None] = None
-    # units of the recurrent layers
-    units: PresetOption[int | None] = None
-    # size of the word embeddings
-    embedding_size: PresetOption[int | None] = None
-    # number of layers of the encoder, and of the decoder
-    layers: PresetOption[int | None] = None
-    # share of activations set to zero in training
-    dropout: PresetOption[float | None] = None
-    # precision of training; auto chooses one that is fast on this machine
-    precision: PresetOption[Precision | None] = None
-    # words or subwords of each language, or of both together
-    vocabulary_size: PresetOption[int | None] = None
-    # maximum number of tokens; longer training pairs are left out
-    max_length: PresetOption[int | None] = None
-    # for files of both sides: the source and the target column, or language
-    columns: PresetOption[tuple[str, str] | None] = None
-    # number of hypotheses of the search that translates the test set
-    beam_size: PresetOption[int | None] = None
-    # 0: sum of log-probabilities, 1: their mean
-    length_penalty: PresetOption[float | None] = None
+    # number of layers of the encoder, and of the decoder; default: the preset's
+    layers: Option[int | None] = None
+    # words or subwords of each language, or of both together; default: the
+    # preset's
+    vocabulary_size: Option[int | None] = None
 
 
 class Call(NamedTuple):
@@ -171,8 +135,21 @@ def parse(argv: Sequence[str]) -> Call:
     if "--help-all" in argv:
         match = re.search(r"--preset[= ](\S+)", " ".join(argv))
         base = PRESETS.get(match[1] if match else "demo", RunConfig())
-        parse_arguments(settings_flags(Train, base), PROGRAM, ["--help"])
-    arguments, values, text_values = _parse_settings(argv)
+        parse_arguments(with_sections(Train, base), PROGRAM, ["--help"])
+    flags, remaining = split_settings(argv)
+    kind = with_sections(Train, None)
+    arguments = parse_arguments(kind, PROGRAM, remaining)
+    # Flags override --set.
+    assignments = [*arguments.settings, *flags]
+    values = convert_values(parse_assignments(assignments))
+    text_values = _text_values(arguments)
+    # Absent files and languages do not override --set.
+    implied = language_settings(None, None).keys()
+    values |= {
+        name: value
+        for name, value in text_values.items()
+        if value is not None and name not in implied
+    }
     limit = arguments.stop_after
     stop_after = None if limit is None else seconds(limit)
     file_values: dict[str, Any] = {}
@@ -214,50 +191,24 @@ def parse(argv: Sequence[str]) -> Call:
     )
 
 
-def _parse_settings(
-    argv: list[str],
-) -> tuple[Train, dict[str, Any], dict[str, Any]]:
-    """Parse the command line, and collect the settings that it gives.
-
-    Returns:
-        The arguments, the settings, and those that the text implies but a
-        setting may override: languages, and None for absent files.
-    """
-    assignments, remaining = split_settings(argv)
-    arguments = parse_arguments(Train, PROGRAM, remaining)
-    # Flags override --set.
-    assignments[:0] = arguments.settings
-    values = convert_values(parse_assignments(assignments))
-    text_values, implied = _text_values(arguments), {}
-    for name, value in text_values.items():
-        if value is None or name in language_settings(None, None):
-            implied[name] = value
-        else:  # A flag that names a text overrides --set.
-            values[name] = value
-    for name, full_names in SHORT_NAMES.items():
-        if (value := getattr(arguments, name)) is not None:
-            values |= dict.fromkeys(full_names, value)
-    return arguments, values, implied
-
-
 def _text_values(arguments: Train) -> dict[str, Any]:
     """Return the settings that name the data."""
     # Without --run-dir, a file config.json of this folder is of no run.
     run = RunFolder(arguments.run_dir or "runs")
     # An existing run keeps its text, so the files may have moved.
-    has_begun = arguments.run_dir is not None and run.data.exists()
-    paths = {
-        name: _check_files(name, files, must_exist=not has_begun)
+    must_exist = arguments.run_dir is None or not run.data.exists()
+    text, dev, test = (
+        _check_files(name, files, must_exist)
         for name, files in (
             ("text", arguments.text),
             ("dev", sum(arguments.dev, ())),
             ("test", sum(arguments.test, ())),
         )
-    }
+    )
     values: dict[str, Any] = {}
-    if paths["text"] is not None:
-        values |= text_settings(run, paths["text"], paths["dev"], paths["test"])
-    elif paths["dev"] is not None or paths["test"] is not None:
+    if text is not None:
+        values |= text_settings(run, text, dev, test)
+    elif dev is not None or test is not None:
         raise ValueError(
             "--dev and --test belong to text of your own. Expected: the "
             "training text as well, as in `luong-keras train pairs.tsv`. "
@@ -300,7 +251,17 @@ def run(call: Call) -> int:
         ValueError: If the parts of the call contradict each other.
         ImportError: If the backend is not installed.
     """
-    _check_call(call)
+    if call.backend not in ("tensorflow", "jax"):
+        raise ValueError(
+            "`luong-keras train` runs on tensorflow or jax. Received: "
+            f"{call.backend}. Give --backend, or unset KERAS_BACKEND."
+        )
+    if call.backend == "jax" and importlib.util.find_spec("jax") is None:
+        raise ImportError(
+            "--backend jax needs JAX. Install it: pip install jax, for GPUs "
+            "'jax[cuda12]'."
+        )
+    check_at_least(1, **{"--devices": call.devices})
     if call.backend == "jax" and _only_scoring_is_left(call):
         # The other processes may have ended for good. Without `process_id`, a
         # launcher starts all of them again.
@@ -362,27 +323,15 @@ def _only_scoring_is_left(call: Call) -> bool:
     return is_last and epochs >= call.config.training.epochs
 
 
-def _check_call(call: Call) -> None:
-    if call.backend not in ("tensorflow", "jax"):
-        raise ValueError(
-            "`luong-keras train` runs on tensorflow or jax. Received: "
-            f"{call.backend}. Give --backend, or unset KERAS_BACKEND."
-        )
-    if call.backend == "jax" and importlib.util.find_spec("jax") is None:
-        raise ImportError(
-            "--backend jax needs JAX. Install it: pip install jax, for GPUs "
-            "'jax[cuda12]'."
-        )
-    check_at_least(1, **{"--devices": call.devices})
-
-
 def _continue_on_tensorflow(folder: Path) -> None:
     """Replace this process by one on TensorFlow that scores and exports."""
     print("Trained; TensorFlow scores and exports.", flush=True)
-    command = [sys.executable, "-m", "luong_keras", "train"]
-    # The file has all settings, so it replaces those of the preset.
-    command += ["--preset", "demo", "--config", str(RunFolder(folder).config)]
-    command += ["--run-dir", str(folder), "--backend", "tensorflow"]
+    command = [
+        *(sys.executable, "-m", "luong_keras", "train", "--preset", "demo"),
+        # It has all settings, so it replaces those of the preset.
+        *("--config", str(RunFolder(folder).config)),
+        *("--run-dir", str(folder), "--backend", "tensorflow"),
+    ]
     environment = os.environ | {"KERAS_BACKEND": "tensorflow"}
     # The new process filters TensorFlow's messages itself.
     os.dup2(sys.stderr.fileno(), 2)
