@@ -19,7 +19,7 @@ import numpy as np
 
 import luong_keras
 from luong_keras.files.atomic_file import write_json, write_text
-from luong_keras.report.charts import MAX_CURVES, Chart, Curve, curves
+from luong_keras.report.charts import MAX_CURVES, Chart, Curve, draw
 from luong_keras.report.page import environment
 from reproduction import comparison
 from reproduction.comparison import Interval, Resampling, Rows
@@ -272,7 +272,7 @@ def _row_charts(
     key = title.replace(" ", "-")
     if len(names) > MAX_CURVES:
         title += f", {MAX_CURVES} of {len(names)} rows"
-    return [curves(title, x_name, y_name, series, key)] if series else []
+    return [draw(title, x_name, y_name, series, key)] if series else []
 
 
 def _sample_translations(plan: Plan, rows: Rows) -> list[dict[str, Any]]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from tyro.conf import FlagCreatePairsOff, Positional
 
@@ -83,26 +82,30 @@ def run(arguments: Align) -> int:
             f"Received: {output}. Choose another name."
         )
     config = run_config(arguments.run_dir)
-    reverse_config = _read_reverse_config(arguments, config)
+    _check_direction(arguments, config)
     pairs = read_given_pairs(arguments.files, config.data)
     from luong_keras.recipe.aligned_text import GoldLinks, aligned_lines
 
     gold = None
     if arguments.gold is not None:
         gold = GoldLinks(arguments.gold, arguments.gold_one_based)
-    translator = _load_translator(arguments, arguments.run_dir, config)
+    translator = _load_translator(arguments, arguments.run_dir)
     reverse = None
-    if arguments.reverse_run is not None and reverse_config is not None:
-        reverse = _load_translator(
-            arguments, arguments.reverse_run, reverse_config
-        )
+    if arguments.reverse_run is not None:
+        reverse = _load_translator(arguments, arguments.reverse_run)
     lines = aligned_lines(pairs, translator, reverse, arguments.step)
     if gold is not None:
         lines = gold.compare(lines)
     method = arguments.symmetrize or "grow-diag-final"
     # For each note, the number of pairs and the place of the first.
     pairs_read, notes = 0, dict[str, list[Any]]()
-    with _open_output(output) as file:
+    with contextlib.ExitStack() as stack:
+        file = sys.stdout
+        if output is not None:  # It appears once it is complete.
+            temporary = stack.enter_context(atomic_path(output))
+            file = stack.enter_context(
+                temporary.open("w", encoding="utf-8", newline="\n")
+            )
         for line in with_bar(lines, "aligning words"):
             links = line.forward
             if line.backward is not None:
@@ -130,10 +133,8 @@ def run(arguments: Align) -> int:
     return 0
 
 
-def _read_reverse_config(
-    arguments: Align, config: RunConfig
-) -> RunConfig | None:
-    """Return the settings of the run of the other direction, or None."""
+def _check_direction(arguments: Align, config: RunConfig) -> None:
+    """Check that the other run, if any, has the other direction."""
     if arguments.reverse_run is None:
         if arguments.symmetrize is not None:
             raise ValueError(
@@ -141,7 +142,7 @@ def _read_reverse_config(
                 f"--symmetrize {arguments.symmetrize} only. Give a run of "
                 "the other direction, --reverse-run, or leave it out."
             )
-        return None
+        return
     reverse = run_config(arguments.reverse_run)
     expected = config.data.target_language, config.data.source_language
     received = reverse.data.source_language, reverse.data.target_language
@@ -153,29 +154,13 @@ def _read_reverse_config(
             f"{names[0]} to {names[1]}. Received: "
             f"{arguments.reverse_run}, from {names[2]} to {names[3]}."
         )
-    return reverse
 
 
-def _load_translator(
-    arguments: Align, folder: Path, config: RunConfig
-) -> Translator:
+def _load_translator(arguments: Align, folder: Path) -> Translator:
     from luong_keras.translator import Translator
 
     decoding = override_search(
-        config.decoding,
+        run_config(folder).decoding,
         max_source_length=arguments.max_source_length,
     )
     return Translator.from_run(folder, arguments.weights, decoding)
-
-
-@contextlib.contextmanager
-def _open_output(path: Path | None) -> Iterator[IO[str]]:
-    """Open standard output, or a file that appears once it is complete."""
-    if path is None:
-        yield sys.stdout
-        return
-    with (
-        atomic_path(path) as temporary,
-        temporary.open("w", encoding="utf-8", newline="\n") as file,
-    ):
-        yield file

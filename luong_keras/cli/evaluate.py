@@ -82,10 +82,19 @@ def run(arguments: Evaluate) -> int:
     _check_metrics(arguments, data)
     name, pairs, links = _load_pairs(arguments, data)
     sources, targets = map(list, zip(*pairs, strict=True))
-    files = itertools.chain(*arguments.references)
-    references = _join_references(targets, list(files))
-    # Before translating, which takes longer.
-    baseline_lines = _read_baseline(arguments.baseline, len(pairs))
+    references: Any = targets
+    if arguments.references:
+        columns = [
+            read_lines_beside(path, len(pairs))
+            for path in itertools.chain(*arguments.references)
+        ]
+        references = list(map(list, zip(targets, *columns, strict=True)))
+    # Read before translating, which takes longer.
+    baseline_lines = None
+    if arguments.baseline is not None and arguments.baseline.is_dir():
+        run_config(arguments.baseline)
+    elif arguments.baseline is not None:
+        baseline_lines = read_lines_beside(arguments.baseline, len(pairs))
     results: dict[str, Any] = {"set": name}
     if arguments.translations is not None:
         translations = read_lines_beside(arguments.translations, len(pairs))
@@ -147,16 +156,6 @@ def _load_pairs(
     return part, getattr(datasets, part), links
 
 
-def _join_references(targets: Sequence[str], files: Sequence[Path]) -> Any:
-    """Return the references; with further files, a list per pair."""
-    if not files:
-        return targets
-    columns = [read_lines_beside(path, len(targets)) for path in files]
-    return [
-        list(references) for references in zip(targets, *columns, strict=True)
-    ]
-
-
 def _compare_with_baseline(
     baseline_lines: list[str] | None,
     arguments: Evaluate,
@@ -184,16 +183,6 @@ def _compare_with_baseline(
         tokenize=tokenizer_of(target_of(data, references))[0],
     )
     return [score._asdict() for score in scores]
-
-
-def _read_baseline(baseline: Path | None, count: int) -> list[str] | None:
-    """Return the translations of the baseline, or None if it is a run."""
-    if baseline is None:
-        return None
-    if baseline.is_dir():
-        run_config(baseline)
-        return None
-    return read_lines_beside(baseline, count)
 
 
 def _check_system(arguments: Evaluate) -> None:

@@ -89,7 +89,15 @@ def run(arguments: Translate) -> int:
         inputs = map(read_lines, arguments.files) if arguments.files else parts
         text = list(itertools.chain.from_iterable(inputs))
         total = len(text)
-        options = _read_phrases(arguments, total)
+        phrases = {
+            "required": arguments.required,
+            "forbidden": arguments.forbidden,
+        }
+        options = {
+            name: read_lines_beside(path, total)
+            for name, path in phrases.items()
+            if path is not None
+        }
         parts = (text[i : i + size] for i in range(0, total, size))
     # Read before the model is built, so that errors in the input come first.
     first = [] if arguments.check_export else next(parts, [])
@@ -106,10 +114,10 @@ def run(arguments: Translate) -> int:
     try:
         with output_bar("translating", total) as advance, cut:
             for lines in itertools.chain([first], parts):
-                cut.part = range(start, start + len(lines))
-                part = slice(start, start + len(lines))
+                end = start + len(lines)
+                cut.part = range(start, end)
                 part_options = {
-                    name: column[part] for name, column in options.items()
+                    name: column[start:end] for name, column in options.items()
                 }
                 for answer in _translate_lines(
                     translator, lines, part_options, arguments
@@ -118,7 +126,7 @@ def run(arguments: Translate) -> int:
                     advance(1)
                 # Keep these translations, even if later ones fail.
                 sys.stdout.flush()
-                start += len(lines)
+                start = end
     finally:
         cut.places.print("luong-keras translate: warning")
     return 0
@@ -155,16 +163,6 @@ def _translate_lines(
                 for translation in nbest[: arguments.n_best]
             ]
             yield json.dumps(entries, ensure_ascii=False)
-
-
-def _read_phrases(arguments: Translate, count: int) -> dict[str, list[str]]:
-    """Read the files of required and forbidden phrases."""
-    files = {"required": arguments.required, "forbidden": arguments.forbidden}
-    return {
-        name: read_lines_beside(path, count)
-        for name, path in files.items()
-        if path is not None
-    }
 
 
 def check_export(translator, run_dir, config) -> int:

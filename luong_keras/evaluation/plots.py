@@ -6,12 +6,11 @@ they change no global state and need no display.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import unicodedata
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -63,12 +62,28 @@ def plot_alignment(
         ('source words', (2, 2))
     """
     shape = (len(target_tokens), len(source_tokens))
-    weights = _crop_padding(np.asarray(weights), shape)
-    ax = ax or _new_axes(*_figure_size(*shape), with_pyplot=path is None)
+    weights = np.asarray(weights)
+    fits = weights.ndim == 2 and min(shape) > 0
+    if not fits or min(np.subtract(weights.shape, shape)) < 0:
+        raise ValueError(
+            "`weights` must be a matrix of at least (target words, source "
+            f"words) = {shape}, both positive. Received: shape "
+            f"{weights.shape}. Pass the weights of one sentence, with the "
+            "target on the first axis."
+        )
+    width = max(1.9 + 0.32 * len(source_tokens), 3.0)  # inches
+    height = max(1.9 + 0.32 * len(target_tokens), 2.4)
+    ax = ax or _new_axes(width, height, with_pyplot=path is None)
     from matplotlib.patches import Rectangle
 
+    weights = weights[: shape[0], : shape[1]]  # without padding
     image = ax.imshow(weights, cmap="Greys", vmin=0.0, vmax=1.0)
-    _label_words(ax, source_tokens, target_tokens)
+    # The source words are above, the target words to the left.
+    ax.set_xticks(range(shape[1]), source_tokens, rotation=90)
+    ax.set_yticks(range(shape[0]), target_tokens)
+    ax.xaxis.tick_top()
+    ax.xaxis.set_label_position("top")
+    ax.tick_params(length=0)
     for i, j in links:
         if not (0 <= i < shape[1] and 0 <= j < shape[0]):
             raise ValueError(
@@ -82,7 +97,7 @@ def plot_alignment(
     ax.set_xlabel("source words")
     ax.set_ylabel("target words")
     ax.figure.colorbar(image, ax=ax, label="weight", shrink=0.8)
-    ax.set_title(_escape_dollars(title or "Attention weights"))
+    ax.set_title(title or "Attention weights")
     return _finish_figure(ax, path)
 
 
@@ -125,7 +140,7 @@ def plot_length_analysis(
             [group.mean_length for group in groups],
             [group.bleu for group in groups],
             marker=_MARKERS[index % len(_MARKERS)],
-            label=_escape_dollars(name),
+            label=name,
         )[0]
         for index, (name, groups) in enumerate(systems.items())
     ]
@@ -138,7 +153,7 @@ def plot_length_analysis(
     handles = [*others, *lines]
     # The legend leaves out a label that begins with "_", unless it is given.
     ax.legend(handles, [str(handle.get_label()) for handle in handles])
-    ax.set_title(_escape_dollars(title or "BLEU by source length"))
+    ax.set_title(title or "BLEU by source length")
     return _finish_figure(ax, path)
 
 
@@ -155,42 +170,6 @@ def _new_axes(width: float, height: float, with_pyplot: bool = False) -> Axes:
     return Figure(**size).add_subplot()
 
 
-def _figure_size(rows: int, columns: int) -> tuple[float, float]:
-    """Return width and height in inches of a matrix with its words."""
-    return max(1.9 + 0.32 * columns, 3.0), max(1.9 + 0.32 * rows, 2.4)
-
-
-def _crop_padding(weights: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """Drop the padding at the end of both axes."""
-    fits = weights.ndim == 2 and min(shape) > 0
-    if not fits or weights.shape[0] < shape[0] or weights.shape[1] < shape[1]:
-        raise ValueError(
-            "`weights` must be a matrix of at least (target words, source "
-            f"words) = {shape}, both positive. Received: shape "
-            f"{weights.shape}. Pass the weights of one sentence, with the "
-            "target on the first axis."
-        )
-    return weights[: shape[0], : shape[1]]
-
-
-def _label_words(
-    axes: Axes, source_tokens: Sequence[str], target_tokens: Sequence[str]
-) -> None:
-    """Write the source words above and the target words to the left."""
-    source = [_escape_dollars(token) for token in source_tokens]
-    axes.set_xticks(range(len(source)), source, rotation=90)
-    target = [_escape_dollars(token) for token in target_tokens]
-    axes.set_yticks(range(len(target)), target)
-    axes.xaxis.tick_top()
-    axes.xaxis.set_label_position("top")
-    axes.tick_params(length=0)
-
-
-def _escape_dollars(text: str) -> str:
-    """Escape dollar signs, which would start a formula."""
-    return text.replace("$", r"\$")
-
-
 def _finish_figure(ax: Axes, path: str | os.PathLike[str] | None) -> Axes:
     """Select fonts, write the figure to `path`, if given; return the axes."""
     from matplotlib.text import Text
@@ -199,10 +178,13 @@ def _finish_figure(ax: Axes, path: str | os.PathLike[str] | None) -> Axes:
     families, missing = fonts_for("".join(text.get_text() for text in texts))
     for text in texts:
         text.set_fontfamily(families)
+        text.set_parse_math(False)  # Dollar signs start no formula.
     _warn_missing_glyphs(missing, "the drawing" if path is None else str(path))
     if path is not None:
         figure: Any = ax.figure
-        with atomic_path(path) as temporary, _suppress_glyph_warnings():
+        with atomic_path(path) as temporary, warnings.catch_warnings():
+            # These characters have been reported.
+            warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from font")
             figure.savefig(temporary, dpi=150)
     return ax
 
@@ -266,14 +248,6 @@ def _warn_missing_glyphs(missing: str, drawing: str) -> None:
         "(fontlist-*.json in `matplotlib.get_cachedir()`).",
         stacklevel=4,
     )
-
-
-@contextlib.contextmanager
-def _suppress_glyph_warnings() -> Iterator[None]:
-    """Silence the warnings of matplotlib about characters drawn as boxes."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from font")
-        yield
 
 
 @functools.cache

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import html
 import io
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from luong_keras.missing_package import needs
 
@@ -64,8 +62,7 @@ class Curve(NamedTuple):
     dashed: bool = False
 
 
-@dataclass(frozen=True)
-class Chart:
+class Chart(NamedTuple):
     """A chart and its numbers.
 
     Attributes:
@@ -81,10 +78,15 @@ class Chart:
     rows: Sequence[Sequence[str]]
 
 
-def curves(
-    title: str, x_name: str, y_name: str, series: Sequence[Curve], key: str
+def draw(
+    title: str,
+    x_name: str,
+    y_name: str,
+    series: Sequence[Curve],
+    key: str,
+    groups: Sequence[str] = (),
 ) -> Chart:
-    """Draw lines with a mark at each point.
+    """Draw lines with a mark at each point, or bars side by side.
 
     Args:
         title: Title of the chart.
@@ -92,90 +94,69 @@ def curves(
         y_name: Name of the y axis.
         series: At least one curve, each with at least one point.
         key: Unique name of the chart on the page.
+        groups: Names of the groups of bars, whose indices are the x of the
+            points; with none, lines are drawn.
     """
-    with _styled_axes() as axes:
-        for number, curve in enumerate(series):
-            colour = _SERIES[curve.run]
-            xs, ys = zip(*curve.points, strict=True)
-            axes.plot(
-                xs,
-                ys,
-                color=colour,
-                linestyle="--" if curve.dashed else "-",
-                marker="s" if curve.dashed else _MARKERS[curve.run],
-                markersize=3.5,
-                label=str(number),
-            )
-            for x, y in curve.points:
-                label = f"{curve.name}, {x_name} {x:g}: {y:.4g}"
-                _add_tooltip(axes, x, y, f"{number}-{x:g}", label)
-        is_integer = all(
-            float(x).is_integer() for c in series for x, _ in c.points
-        )
-        axes.locator_params(axis="x", integer=is_integer)
-        return _finish_chart(
-            axes, title, x_name, y_name, series, key, "{:g}".format
-        )
-
-
-def bars(
-    title: str,
-    x_name: str,
-    y_name: str,
-    groups: Sequence[str],
-    series: Sequence[Curve],
-    key: str,
-) -> Chart:
-    """Draw bars side by side.
-
-    Args:
-        title: Title of the chart.
-        x_name: Name of the x axis.
-        y_name: Name of the y axis.
-        groups: Names of the groups of bars.
-        series: Curves with one bar per point, whose x is the index of a group.
-        key: Unique name of the chart on the page.
-    """
-    width = 0.8 / len(series)
-    with _styled_axes() as axes:
-        for number, curve in enumerate(series):
-            shift = (number - (len(series) - 1) / 2) * width
-            axes.bar(
-                [x + shift for x, _ in curve.points],
-                [y for _, y in curve.points],
-                width=0.92 * width,
-                color=_SERIES[curve.run],
-                label=str(number),
-            )
-            for x, y in curve.points:
-                label = f"{curve.name}, {groups[int(x)]}: {y:.1f}"
-                _add_tooltip(axes, x + shift, y, f"{number}-{x:g}", label)
-        axes.set_xticks(range(len(groups)), groups)
-        axes.set_ylim(bottom=0)
-        return _finish_chart(
-            axes, title, x_name, y_name, series, key, lambda x: groups[int(x)]
-        )
-
-
-@contextlib.contextmanager
-def _styled_axes() -> Iterator[Axes]:
-    """Yield the axes of a figure in the style of the page."""
     with needs("matplotlib"):
         import matplotlib
         from matplotlib.figure import Figure
     with matplotlib.rc_context(_RC_PARAMS):
-        axes = Figure(figsize=(4.6, 3.0), layout="constrained").add_subplot()
+        figure = Figure(figsize=(4.6, 3.0), layout="constrained")
+        axes = figure.add_subplot()
         axes.grid(axis="y", linewidth=0.6)
         axes.set_axisbelow(True)
-        yield axes
+        axes.set_title(title)
+        axes.set_xlabel(x_name)
+        axes.set_ylabel(y_name)
+        for number, curve in enumerate(series):
+            xs, ys = zip(*curve.points, strict=True)
+            style: dict[str, Any] = {"color": _SERIES[curve.run]}
+            if groups:
+                width = 0.8 / len(series)
+                shift = (number - (len(series) - 1) / 2) * width
+                xs = tuple(x + shift for x in xs)
+                axes.bar(xs, ys, 0.92 * width, label=str(number), **style)
+            else:
+                style["linestyle"] = "--" if curve.dashed else "-"
+                style["marker"] = "s" if curve.dashed else _MARKERS[curve.run]
+                axes.plot(xs, ys, markersize=3.5, label=str(number), **style)
+            for place, (x, y) in zip(xs, curve.points, strict=True):
+                # An invisible point, whose tooltip shows its numbers.
+                (mark,) = axes.plot(
+                    place, y, marker="o", markersize=12, alpha=0
+                )
+                name = groups[int(x)] if groups else f"{x_name} {x:g}"
+                mark.set_gid(
+                    f"point {number}-{x:g} {curve.name}, {name}: {y:.4g}"
+                )
+        numbers = sorted({x for curve in series for x, _ in curve.points})
+        if groups:
+            axes.set_xticks(range(len(groups)), groups)
+            axes.set_ylim(bottom=0)
+        else:
+            is_integer = all(float(x).is_integer() for x in numbers)
+            axes.locator_params(axis="x", integer=is_integer)
+        names = [curve.name for curve in series]
+        _add_legend(axes, figure, names)
+        file = io.StringIO()
+        figure.savefig(file, format="svg", metadata=dict.fromkeys(_METADATA))
+    columns = [dict(curve.points) for curve in series]
+    rows = [
+        [
+            groups[int(x)] if groups else f"{x:g}",
+            *(f"{c[x]:.4g}" if x in c else "–" for c in columns),
+        ]
+        for x in numbers
+    ]
+    svg = _adapt_svg(file.getvalue(), title, key)
+    return Chart(title, svg, [x_name, *names], rows)
 
 
-def _add_legend(axes: Axes, names: Sequence[str]) -> None:
+def _add_legend(axes: Axes, figure: Figure, names: Sequence[str]) -> None:
     """Add a legend, also for names that begin with an underscore."""
     if len(names) == 1:
         return
     if len(names) > _MAX_INNER_NAMES:
-        figure = cast("Figure", axes.figure)
         rows = (len(names) + 1) // 2
         figure.set_figheight(figure.get_figheight() + 0.2 * rows)
         legend = figure.legend(
@@ -186,33 +167,6 @@ def _add_legend(axes: Axes, names: Sequence[str]) -> None:
     # Matplotlib leaves out labels that begin with "_", so set the text later.
     for text, name in zip(legend.get_texts(), names, strict=True):
         text.set_text(name)
-
-
-def _add_tooltip(axes: Axes, x: float, y: float, name: str, label: str) -> None:
-    """Add an invisible point whose tooltip shows its numbers."""
-    (mark,) = axes.plot(x, y, marker="o", markersize=12, alpha=0)
-    mark.set_gid(f"point {name} {label}")
-
-
-def _finish_chart(
-    axes: Axes,
-    title: str,
-    x_name: str,
-    y_name: str,
-    series: Sequence[Curve],
-    key: str,
-    format_x: Callable[[float], str],
-) -> Chart:
-    """Name what the axes show, and return the drawing with its numbers."""
-    _add_legend(axes, [curve.name for curve in series])
-    axes.set_title(title)
-    axes.set_xlabel(x_name)
-    axes.set_ylabel(y_name)
-    file = io.StringIO()
-    figure = cast("Figure", axes.figure)
-    figure.savefig(file, format="svg", metadata=dict.fromkeys(_METADATA))
-    svg = _adapt_svg(file.getvalue(), title, key)
-    return Chart(title, svg, *_number_table(x_name, series, format_x))
 
 
 def _adapt_svg(svg: str, title: str, key: str) -> str:
@@ -233,15 +187,3 @@ def _adapt_svg(svg: str, title: str, key: str) -> str:
     svg = svg.replace("<svg", head.format(html.escape(title)), 1)
     # Without width and height, the chart fills the available space.
     return re.sub(r' width="[^"]*" height="[^"]*"', "", svg, count=1)
-
-
-def _number_table(
-    x_name: str, series: Sequence[Curve], format_x: Callable[[float], str]
-) -> tuple[list[str], list[list[str]]]:
-    xs = sorted({x for curve in series for x, _ in curve.points})
-    columns = [dict(curve.points) for curve in series]
-    rows = [
-        [format_x(x), *(f"{c[x]:.4g}" if x in c else "–" for c in columns)]
-        for x in xs
-    ]
-    return [x_name, *(curve.name for curve in series)], rows

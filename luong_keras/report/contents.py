@@ -2,8 +2,9 @@
 
 import difflib
 import json
+import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import harmonic_mean
@@ -75,12 +76,11 @@ class RunRecord:
         ]
 
 
-def read_run(folder: str | Path, name: str | None = None) -> RunRecord:
+def read_run(folder: str | Path) -> RunRecord:
     """Read a run, finished or not.
 
     Args:
-        folder: Folder of the run.
-        name: Name for the run; the name of the folder if None.
+        folder: Folder of the run, whose name is that of the run.
 
     Raises:
         FileNotFoundError: If the folder has no run.
@@ -108,7 +108,7 @@ def read_run(folder: str | Path, name: str | None = None) -> RunRecord:
     ]
     return RunRecord(
         run.path,
-        name or run.path.resolve().name,
+        os.path.basename(os.path.abspath(folder)),
         config,
         JsonLinesLog(run.log).read(),
         results[-1] if results else {},
@@ -150,17 +150,18 @@ def setting_rows(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
 def session_summary(run: RunRecord) -> dict[str, Any]:
     """Summarise the time and the machines of a run."""
     seconds = sum(session["seconds"] for session in run.sessions)
-    machines = []
-    for session in run.sessions:
-        if session["machine"] not in machines:
-            machines.append(session["machine"])
+    machines = [session["machine"] for session in run.sessions]
     speeds = [value for _, value in run.epoch_values("tokens_per_second")]
     return {
         "epochs": len(run.epochs),
         "calls": len(run.sessions),
         "time": clock(seconds) if run.sessions else None,
         "speed": format_rounded(harmonic_mean(speeds)) if speeds else None,
-        "machines": machines,
+        "machines": [
+            machine
+            for place, machine in enumerate(machines)
+            if machine not in machines[:place]
+        ],
     }
 
 
@@ -208,7 +209,26 @@ def examples(runs: Sequence[RunRecord], count: int) -> list[dict[str, Any]]:
             "title": title,
             "note": note,
             "examples": [
-                _make_example(runs, scores, i, lowercase) for i in indices
+                {
+                    "number": i + 1,
+                    "source": runs[0].sources[i],
+                    "reference": runs[0].references[i],
+                    "translations": [
+                        {
+                            "run": run.name,
+                            "pieces": pieces(
+                                run.translations[i],
+                                run.references[i],
+                                lowercase,
+                            ),
+                            "chrf": run_scores[i],
+                            "alignment": None,
+                            "unaligned": None,
+                        }
+                        for run, run_scores in zip(runs, scores, strict=True)
+                    ],
+                }
+                for i in indices
             ],
         }
         for title, indices in zip(titles, (high, low), strict=True)
@@ -230,10 +250,11 @@ def pieces(
         >>> pieces("ein alter Hund", "ein Hund")
         [('ein ', False), ('alter ', True), ('Hund ', False)]
     """
-    split: Callable[[str], list[str]] = _split_words
-    if _WITHOUT_SPACES.search(translation + reference):
-        split = list
-    ours, theirs = split(translation), split(reference)
+    has_spaces = not _WITHOUT_SPACES.search(translation + reference)
+    ours, theirs = (
+        [f"{word} " for word in text.split()] if has_spaces else list(text)
+        for text in (translation, reference)
+    )
     our_units, their_units = (
         [unit.strip().lower() if lowercase else unit.strip() for unit in side]
         for side in (ours, theirs)
@@ -296,32 +317,3 @@ def add_alignments(
                     "target": best.tokens,
                     "percent": percent.tolist(),
                 }
-
-
-def _make_example(
-    runs: Sequence[RunRecord],
-    scores: Sequence[Sequence[float]],
-    index: int,
-    lowercase: bool,
-) -> dict[str, Any]:
-    reference = runs[0].references[index]
-    return {
-        "number": index + 1,
-        "source": runs[0].sources[index],
-        "reference": reference,
-        "translations": [
-            {
-                "run": run.name,
-                "pieces": pieces(run.translations[index], reference, lowercase),
-                "chrf": scores_of_run[index],
-                "alignment": None,
-                "unaligned": None,
-            }
-            for run, scores_of_run in zip(runs, scores, strict=True)
-        ],
-    }
-
-
-def _split_words(text: str) -> list[str]:
-    """Split a text into words, each with a space after it."""
-    return [f"{word} " for word in text.split()]

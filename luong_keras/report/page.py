@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,7 @@ from luong_keras.files.atomic_file import write_text
 from luong_keras.files.path_checks import output_file
 from luong_keras.missing_package import needs
 from luong_keras.progress import progress_bar
-from luong_keras.report.charts import Chart, Curve, bars, curves
+from luong_keras.report.charts import Chart, Curve, draw
 from luong_keras.report.contents import (
     RunRecord,
     add_alignments,
@@ -125,28 +124,25 @@ def write_page(
 
 
 def _read_runs(folders: Sequence[str | Path]) -> list[RunRecord]:
-    names = [os.path.basename(os.path.abspath(folder)) for folder in folders]
-    if len(set(names)) < len(names):
-        names = [str(folder) for folder in folders]
-    runs = [
-        read_run(folder, name)
-        for folder, name in zip(folders, names, strict=True)
-    ]
-    first, *others = runs
-    for other in others:
-        if not (first.translations and other.translations):
-            continue
-        if (first.sources, first.references) != (
-            other.sources,
-            other.references,
-        ):
-            raise ValueError(
-                "Two runs are compared on the same test pairs. Expected: "
-                f"{len(first.sources)} pairs as in {first.folder}. Received: "
-                f"{len(other.sources)} in {other.folder}, different or in "
-                "another order. Train both with the same --test, or write "
-                "a page for each."
-            )
+    runs = [read_run(folder) for folder in folders]
+    if len({run.name for run in runs}) < len(runs):
+        runs = [
+            dataclasses.replace(run, name=str(folder))
+            for run, folder in zip(runs, folders, strict=True)
+        ]
+    first, last = runs[0], runs[-1]
+    if (
+        first.translations
+        and last.translations
+        and (first.sources, first.references) != (last.sources, last.references)
+    ):
+        raise ValueError(
+            "Two runs are compared on the same test pairs. Expected: "
+            f"{len(first.sources)} pairs as in {first.folder}. Received: "
+            f"{len(last.sources)} in {last.folder}, different or in "
+            "another order. Train both with the same --test, or write "
+            "a page for each."
+        )
     return runs
 
 
@@ -164,11 +160,24 @@ def _score_rows(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
                 data.lowercase,
                 _bleu_tokenizer(run),
             )
-        # The metric that chose the epoch precedes the common scores.
-        run_scores = _further_scores(run, [s.signature for s in common_scores])
+        signatures = [score.signature for score in common_scores]
+        # The metric that chose the epoch, and others that only this run has,
+        # precede the common scores.
+        run_scores = [
+            (
+                name.replace("_", " "),
+                format_score(value["score"]),
+                value.get("signature", ""),
+            )
+            for name, value in run.results.items()
+            if isinstance(value, dict) and "score" in value
+            # Leave out plain BLEU, and BLEU without case or of tokenised text.
+            if name not in ("bleu", "bleu_lowercase", "bleu_tokenized")
+            and value.get("signature") not in signatures
+        ]
         run_scores += [
-            (s.metric, format_score(s.score), s.signature)
-            for s in common_scores
+            (score.metric, format_score(score.score), score.signature)
+            for score in common_scores
         ]
         for name, title, form in (
             ("perplexity", "perplexity of the references", "{:.2f}"),
@@ -185,24 +194,6 @@ def _score_rows(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
             if signature and signature not in row["signatures"]:
                 row["signatures"].append(signature)
     return list(rows.values())
-
-
-def _further_scores(
-    run: RunRecord, signatures: Sequence[str]
-) -> list[tuple[str, str, str]]:
-    """Return the scores that only this run has, by language or metric."""
-    return [
-        (
-            name.replace("_", " "),
-            format_score(value["score"]),
-            value.get("signature", ""),
-        )
-        for name, value in run.results.items()
-        if isinstance(value, dict) and "score" in value
-        # Leave out plain BLEU, and BLEU without case or of tokenised text.
-        if name not in ("bleu", "bleu_lowercase", "bleu_tokenized")
-        and value.get("signature") not in signatures
-    ]
 
 
 def _bleu_tokenizer(run: RunRecord) -> str:
@@ -260,7 +251,7 @@ def _epoch_charts(runs: Sequence[RunRecord]) -> list[Chart]:
                     series.append(Curve(name, points, index, bool(number)))
         if series:
             key = f"chart-{len(charts)}"
-            charts.append(curves(title, "epoch", y_name, series, key))
+            charts.append(draw(title, "epoch", y_name, series, key))
     return charts
 
 
@@ -289,7 +280,7 @@ def _length_chart(runs: Sequence[RunRecord]) -> Chart | None:
         return None
     x_name = "source words; below, the number of sentences"
     title = "BLEU by the length of the source"
-    return bars(title, x_name, "BLEU", groups, series, "by-length")
+    return draw(title, x_name, "BLEU", series, "by-length", groups)
 
 
 def environment(*packages: str) -> jinja2.Environment:

@@ -26,12 +26,12 @@ def test_alignment_plot_has_source_columns_and_target_rows(tmp_path):
         ["a", "b", "$c$"], ["x", "y"], padded, path, "$5 or $6", [(1, 0)]
     )
     assert path.read_bytes().startswith(b"\x89PNG")
-    assert label_texts(axes.get_xticklabels()) == ["a", "b", r"\$c\$"]
+    assert label_texts(axes.get_xticklabels()) == ["a", "b", "$c$"]
     # Vertical, because horizontal long words would overlap.
     assert {label.get_rotation() for label in axes.get_xticklabels()} == {90}
     assert label_texts(axes.get_yticklabels()) == ["x", "y"]
     np.testing.assert_array_equal(axes.images[0].get_array(), WEIGHTS)
-    assert axes.get_title() == r"\$5 or \$6"
+    assert axes.get_title() == "$5 or $6"
     frame = axes.patches[0]
     assert frame.get_x() + frame.get_width() / 2 == pytest.approx(1)
     assert frame.get_y() + frame.get_height() / 2 == pytest.approx(0)

@@ -1097,8 +1097,8 @@ MUTATIONS = [
     Mutation(
         "two runs are compared on pairs that are not the same",
         "report/page.py",
-        "if not (first.translations and other.translations):",
-        "if True:",
+        "        first.translations\n        and",
+        "        False and",
         ("tests/report/test_page.py",),
         "same_test_pairs",
     ),
@@ -1390,7 +1390,7 @@ MUTATIONS = [
     Mutation(
         "phrases of the first part for all parts",
         "cli/translate.py",
-        "column[part]",
+        "column[start:end]",
         "column[:size]",
         ("tests/cli/test_commands.py",),
     ),
