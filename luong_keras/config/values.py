@@ -151,7 +151,9 @@ def convert_values(values: Mapping[str, Any]) -> dict[str, Any]:
     converted: dict[str, Any] = {}
     for name, value in leaf_values(values).items():
         for full_name in _full_names(name, name):
-            converted[full_name] = _convert_text(value, LEAVES.get(full_name))
+            if isinstance(value, str):
+                value = _parse_text(value, LEAVES.get(full_name))
+            converted[full_name] = value
     problems = [
         _describe_wrong_value(name, value, LEAVES)
         for name, value in converted.items()
@@ -294,6 +296,8 @@ def _unknown_setting_error(name: str, received: str) -> ValueError:
 
 def _parse_text(text: str, annotation):
     """Parse a text as the setting's type, or return a value to be refused."""
+    if text.lower() in ("none", "null") and _fits(None, annotation):
+        return None
     is_list = text[:1] + text[-1:] in ("[]", "()")
     inside = text[1:-1] if is_list else text
     words = [word.strip(" '\"") for word in inside.split(",")]
@@ -305,15 +309,6 @@ def _parse_text(text: str, annotation):
     return next(
         (value for value in candidates if _fits(value, annotation)), parsed
     )
-
-
-def _convert_text(value, annotation):
-    """Parse a text unless the setting's type is text; "null" may be None."""
-    if not isinstance(value, str):
-        return value
-    if value.lower() in ("none", "null") and _fits(None, annotation):
-        return None
-    return value if _fits(value, annotation) else _parse_text(value, annotation)
 
 
 def _import_pydantic():
