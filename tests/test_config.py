@@ -78,14 +78,10 @@ def test_error_for_an_unknown_setting_lists_the_sections(assignment):
     assert "model, data, training, decoding" in message
 
 
-@pytest.mark.parametrize(
-    "name, suggestion",
-    [("epoch", "epochs"), ("model.unit", "model.units"), ("dropot", "dropout")],
-)
-def test_error_for_a_misspelt_setting_suggests_a_name(name, suggestion):
-    with pytest.raises(ValueError, match=rf"Did you mean {suggestion}\?") as at:
-        convert_values({name: 3})
-    assert "assignment" not in str(at.value)
+def test_error_for_a_misspelt_setting_names_no_assignment():
+    with pytest.raises(ValueError, match=r"Did you mean epochs\?") as caught:
+        convert_values({"epoch": 3})
+    assert "assignment" not in str(caught.value)
 
 
 def test_all_wrong_values_are_reported_together():
@@ -148,37 +144,6 @@ def test_a_single_section_is_read():
 
 
 @pytest.mark.parametrize(
-    "changes, message",
-    [
-        ({"bidirectional": True}, "exclude each other"),
-        (
-            {"bidirectional": True, "reverse_source": False, "units": 7},
-            "units=7",
-        ),
-        (
-            {
-                "decoder": "bahdanau",
-                "attention": AttentionConfig(kind="none"),
-            },
-            "attention.kind='none'",
-        ),
-    ],
-)
-def test_contradictory_model_settings_are_refused(changes, message):
-    with pytest.raises(ValueError, match=message):
-        ModelConfig(**changes)
-    values = config_to_dict(RunConfig())
-    values["model"].update(
-        {
-            k: config_to_dict(v) if k == "attention" else v
-            for k, v in changes.items()
-        }
-    )
-    with pytest.raises(ValueError, match=message):
-        config_from_dict(values)
-
-
-@pytest.mark.parametrize(
     "kind", [ModelConfig, AttentionConfig, DecodingConfig, TrainingConfig]
 )
 def test_values_outside_the_choices_are_refused(kind):
@@ -201,15 +166,6 @@ def test_values_outside_the_choices_are_refused(kind):
 def test_score_modes_are_those_of_the_layers():
     hint = typing.get_type_hints(AttentionConfig)["score_mode"]
     assert typing.get_args(hint) == tuple(SCORES)
-
-
-@pytest.mark.parametrize(
-    "name", ["length_penalty", "coverage_penalty", "temperature", "top_p"]
-)
-def test_search_settings_are_not_negative(name):
-    """Flags and Python bypass the checks of configuration files."""
-    with pytest.raises(ValueError, match=f"Received: {name}=-1.0"):
-        DecodingConfig(**{name: -1.0})
 
 
 # Each configuration, and each of its settings that may be a float.
@@ -238,12 +194,6 @@ def test_weights_of_sources_are_finite(value):
         DataConfig("files", train=("a", "b"), weights=(1.0, value))
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_counts_are_finite(value):
-    with pytest.raises(ValueError, match=f"units must be int.*units={value}"):
-        ModelConfig(units=value)
-
-
 @pytest.mark.parametrize("value", [".nan", ".inf"])
 def test_settings_files_have_finite_numbers(tmp_path, value):
     path = tmp_path / "settings.yaml"
@@ -256,6 +206,8 @@ def test_settings_files_have_finite_numbers(tmp_path, value):
     "section, value, message",
     [
         (ModelConfig, {"units": "a"}, "units must be int. Received: units='a'"),
+        (ModelConfig, {"units": math.nan}, "units must be int.*units=nan"),
+        (ModelConfig, {"units": math.inf}, "units must be int.*units=inf"),
         (ModelConfig, {"units": 2.5}, "units must be int. Received: units=2.5"),
         (ModelConfig, {"units": None}, "units must be int. Received: .*None"),
         (ModelConfig, {"use_bias": 1}, "use_bias must be bool. Received: .*1"),
@@ -288,6 +240,11 @@ def test_configurations_are_immutable():
         "model.units=0 -> units must be at least 1. Received: units=0",
         "model.dropout=1 -> dropout must be at least 0 and less than 1",
         "model.attention.score_mode=location -> kind='local' looks at a window",
+        "model.bidirectional=true -> exclude each other",
+        "model.bidirectional=true model.reverse_source=false model.units=7 -> "
+        "Expected: an even number. Received: units=7",
+        "model.decoder=bahdanau model.attention.kind=none -> "
+        "needs attention. Received: attention.kind='none'",
         "model.recurrence=gru model.cell_clip=1 -> belong to recurrence='lstm'",
         "model.eos_id=7 -> ids of this library's tokenizers",
         "training.batch_size=0 -> batch_size must be at least 1",

@@ -73,6 +73,9 @@ def test_beam_and_stack_sizes_follow_changed_settings(before, changes, after):
         ({"top_p": 90}, "above 0 and at most 1. Received: top_p=90"),
         ({"top_p": 1.01}, "above 0 and at most 1. Received: top_p=1.01"),
         ({"coverage_penalty": -1.0}, "coverage_penalty must be at least 0"),
+        ({"length_penalty": -1.0}, "length_penalty must be at least 0"),
+        ({"temperature": -1.0}, "Received: temperature=-1.0"),
+        ({"top_p": -1.0}, "Received: top_p=-1.0"),
         ({"no_repeat_ngram": 9}, "no_repeat_ngram must be 8 or less"),
     ],
 )
@@ -109,6 +112,7 @@ def test_assignments_adjust_dependent_search_settings():
     [
         ("model.unit=4", "mean model.units.*Received: 'model.unit=4'"),
         ("model.kind=none", "mean model.attention.kind"),
+        ("dropot=3", "mean dropout\\?"),
         ("layer=3", "no setting 'layer'. Did you mean layers\\? Expected an"),
         ("xyzzy=3", "no setting 'xyzzy'. Expected an"),
         ("training.max_skipped=1", "max_skipped has been removed. Exp"),

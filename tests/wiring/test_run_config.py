@@ -32,6 +32,7 @@ from luong_keras.data.datasets import Datasets, load_datasets
 from luong_keras.evaluation.metrics.registry import find_metric
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.recipe.devices import ONE_DEVICE
+from luong_keras.recipe.vocabularies import SentencePieceTokenizer
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
 from tests.layer_checks import small_config
@@ -632,49 +633,24 @@ def test_max_skipped_setting(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "data, sizes, expected",
+    "data, sizes, pretokenized",
     [
-        (
-            {},
-            (7, 6),
-            [("WordTokenizer", 7, False), ("WordTokenizer", 6, False)],
-        ),
-        (
-            {"tokenize": True},
-            (7, 6),
-            [("WordTokenizer", 7, True), ("WordTokenizer", 6, True)],
-        ),
-        (
-            {"pretokenized": True},
-            (7, 6),
-            [("WordTokenizer", 7, True), ("WordTokenizer", 6, True)],
-        ),
-        (
-            {"joint_vocabulary": True},
-            (8, 8),
-            [("WordTokenizer", 8, False), ("WordTokenizer", 8, False)],
-        ),
-        (
-            {"tokenizer": "sentencepiece"},
-            (22, 9),
-            [("SentencePieceTokenizer", 22), ("SentencePieceTokenizer", 9)],
-        ),
+        ({}, (7, 6), False),
+        ({"tokenize": True}, (7, 6), True),
+        ({"pretokenized": True}, (7, 6), True),
+        ({"joint_vocabulary": True}, (8, 8), False),
+        ({"tokenizer": "sentencepiece"}, (22, 9), None),
     ],
 )
-def test_tokenizer_settings(tmp_path, data, sizes, expected):
+def test_tokenizer_settings(tmp_path, data, sizes, pretokenized):
     corpus = write_corpus(TRAIN, tmp_path / "corpus")
-    config = RunConfig(
-        data=DataConfig(**data),
-        model=ModelConfig(
-            source_vocabulary_size=sizes[0], target_vocabulary_size=sizes[1]
-        ),
-    )
+    config = RunConfig(data=DataConfig(**data), model=ModelConfig(*sizes))
     made = vocabularies.prepare_tokenizers(corpus, config, RunFolder(tmp_path))
-    found = [
-        (type(t).__name__, t.vocabulary_size, *pretokenized_option(t))
-        for t in made
-    ]
-    assert found == expected
+    kind = SentencePieceTokenizer if "tokenizer" in data else WordTokenizer
+    assert [type(tokenizer) for tokenizer in made] == [kind, kind]
+    assert tuple(tokenizer.vocabulary_size for tokenizer in made) == sizes
+    for tokenizer in made:
+        assert getattr(tokenizer, "pretokenized", None) == pretokenized
     known = [{*t.lookup(np.arange(4, 6)).numpy().tolist()} for t in made]
     if data.get("joint_vocabulary"):
         assert known[0] == known[1]
@@ -704,12 +680,6 @@ def test_new_words_setting(tmp_path, count):
         assert tokenizer.words == ["y", *new[:count]]
 
 
-def pretokenized_option(tokenizer):
-    if isinstance(tokenizer, WordTokenizer):
-        return (tokenizer.pretokenized,)
-    return ()
-
-
 @pytest.mark.parametrize(
     "name, value", [("label_smoothing", 0.125), ("sampled_softmax", 4)]
 )
@@ -733,12 +703,7 @@ def test_command_line_settings_reach_the_model(
             f"data.{part}": tmp_path / part for part in ("train", "dev", "test")
         },
     }
-    command = [
-        "--preset",
-        "demo",
-        "--run-dir",
-        str(tmp_path / "run"),
-    ]
+    command = ["--preset", "demo", "--run-dir", str(tmp_path / "run")]
     for setting in settings.items():
         command += ["--set", "{}={}".format(*setting)]
     arguments, seeds = [], []
