@@ -1,7 +1,5 @@
 """Plots: content, files and global state."""
 
-import sys
-
 import numpy as np
 import pytest
 from matplotlib import pyplot
@@ -103,14 +101,6 @@ def test_plots_without_a_file_are_current_figures():
 def test_length_analysis_needs_groups(tmp_path, systems):
     with pytest.raises(ValueError, match="at least one system"):
         plot_length_analysis(systems, tmp_path / "a.png")
-
-
-def test_missing_package_names_the_pip_command(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(
-        ImportError, match=r"pip install 'luong-keras\[train\]'"
-    ):
-        plot_alignment(["a"], ["x"], WEIGHTS, tmp_path / "a.png")
 
 
 @pytest.mark.slow

@@ -1,11 +1,13 @@
 """Scores of translations and tests of their differences."""
 
+import math
 import sys
 
 import numpy as np
 import pytest
 import sacrebleu
 
+from luong_keras.evaluation.plots import plot_alignment
 from luong_keras.evaluation.translation_scores import (
     corpus_bleu,
     paired_test,
@@ -17,6 +19,41 @@ from luong_keras.evaluation.translation_scores import (
 REFERENCES = [f"the {n} cat sees a red house of {n} words ." for n in range(40)]
 GOOD = [line.replace("red", "blue") for line in REFERENCES]
 WORSE = [line.replace("sees a red", "house") for line in REFERENCES]
+
+
+def test_hand_computed_score():
+    # 5 of 6 words match, 3 of 5 bigrams, 2 of 4 trigrams and 1 of 3 4-grams;
+    # no brevity penalty.
+    bleu = corpus_bleu(["a b c d x e"], ["a b c d y e"], tokenize="none")
+    expected = (5 / 6 * 3 / 5 * 2 / 4 * 1 / 3) ** 0.25
+    assert bleu.score == pytest.approx(100 * expected)
+
+
+def test_raw_text_is_tokenised():
+    hypotheses, references = ["Ja, das ist gut ."], ["Ja, das ist gut."]
+    assert corpus_bleu(hypotheses, references).score == pytest.approx(100)
+    assert corpus_bleu(hypotheses, references, "none").score < 90
+
+
+@pytest.mark.parametrize(
+    ("hypotheses", "references", "message"),
+    [
+        (["a", "b"], ["a"], "2 and 1"),
+        ([], [], "empty lists"),
+        ("a b", ["a b"], "`hypotheses` must be a list"),
+        (["a b"], "a b", "`references` must be a list"),
+        (["a", None], ["a"] * 2, "`hypotheses` .* Received: None at place 1"),
+        (["a", ["b"]], ["a"] * 2, r"`hypotheses` .* \['b'\] at place 1"),
+        (["a"], [math.nan], "`references` .* nan at place 0"),
+        (["a"], [b"a"], "`references` .* b'a' at place 0"),
+        (["a"], [["a", None]], "`references` .* None] at place 0"),
+    ],
+)
+def test_invalid_sentences_are_refused(hypotheses, references, message):
+    with pytest.raises(ValueError, match=message):
+        corpus_bleu(hypotheses, references)
+    with pytest.raises(ValueError, match=message):
+        paired_test(hypotheses, hypotheses, references)
 
 
 def test_scores_equal_sacrebleu():
@@ -114,14 +151,6 @@ def test_p_value_does_not_depend_on_the_order_of_systems():
         assert score.p_value == pytest.approx(turned.p_value)
 
 
-@pytest.mark.parametrize("wrong", [[], ["one"], "text"])
-def test_sentences_must_pair_up(wrong):
-    with pytest.raises(ValueError):
-        translation_scores(wrong, REFERENCES)
-    with pytest.raises(ValueError):
-        paired_test(GOOD, wrong, REFERENCES)
-
-
 @pytest.mark.parametrize(
     "call, message",
     [
@@ -135,6 +164,7 @@ def test_sentences_must_pair_up(wrong):
         ),
         (lambda: paired_test(*[["a"]] * 3, tokenize="x"), "tokenize='x'"),
         (lambda: translation_score(["a"], ["a"], "bleu"), "metric='bleu'"),
+        (lambda: paired_test(GOOD, ["one"], REFERENCES), "1 and 40"),
         (lambda: corpus_bleu(["a"], [[]]), "at least one. Received: 0"),
     ],
 )
@@ -149,3 +179,17 @@ def test_only_bleu_needs_the_packages_of_its_tokenizer(monkeypatch):
         translation_score(GOOD, REFERENCES, "BLEU", tokenize="ko-mecab")
     found = translation_score(GOOD, REFERENCES, "chrF", tokenize="ko-mecab")
     assert found == translation_score(GOOD, REFERENCES, "chrF")
+
+
+@pytest.mark.parametrize(
+    "module, call",
+    [
+        ("sacrebleu.metrics.bleu", lambda: corpus_bleu(["a"], ["a"])),
+        ("sacrebleu.significance", lambda: paired_test(*[["a"]] * 3)),
+        ("matplotlib.figure", lambda: plot_alignment("a", "x", [[1]], "a.png")),
+    ],
+)
+def test_missing_packages_name_the_pip_command(monkeypatch, module, call):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=r"install 'luong-keras\[train\]'"):
+        call()

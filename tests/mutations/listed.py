@@ -1460,7 +1460,7 @@ MUTATIONS = [
         "os.write(2, _END)",
         'os.write(2, b"")',
         ("tests/cli/test_startup_noise.py",),
-        "end_after_their_worker_processes",
+        "workers",
     ),
     Mutation(
         "equal rows of a gradient are those that differ",

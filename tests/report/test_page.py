@@ -64,6 +64,14 @@ def two_runs(tmp_path_factory):
     return path.read_text()
 
 
+def text_of(runs):
+    """Write the page of runs without alignments; return its text."""
+    path = write_page(
+        runs, runs[0].parent / "page.html", alignments=False, samples=50
+    )
+    return Elements(path.read_text(encoding="utf-8")).text
+
+
 def test_pages_load_no_other_resources(one_run, two_runs):
     for text in (one_run, two_runs):
         elements = Elements(text)
@@ -135,9 +143,7 @@ def test_the_metric_that_chose_the_epoch_is_shown_first(tmp_path):
     results |= {"bleu": {"score": 0.0}, "exact_match": {"score": 98.0}}
     results |= {"mine": {"score": 0.012345}}
     run.results.write_text(json.dumps(results))
-    path = write_page([run.path], tmp_path / "page.html", alignments=False)
-    elements = Elements(path.read_text())
-    text = " ".join(elements.text.split())
+    text = " ".join(text_of([run.path]).split())
     assert re.search(r"exact match\W*98.00.*BLEU\W*\d", text)
     assert re.search(r"mine\W*0.01235", text)
     # The languages are unknown.
@@ -191,9 +197,7 @@ def test_lowercased_runs_are_compared_without_case(tmp_path):
     lowered = {"data.lowercase": True}
     made_up_run(tmp_path / "a", [t.lower() for t in GOOD], **lowered)
     made_up_run(tmp_path / "b", [t.lower() for t in BAD], **lowered)
-    runs = [tmp_path / "a", tmp_path / "b"]
-    page = write_page(runs, tmp_path / "page.html", alignments=False)
-    text = Elements(page.read_text(encoding="utf-8")).text
+    text = text_of([tmp_path / "a", tmp_path / "b"])
     _, compared = text.split("Is the difference more than chance?")
     bleu, chrf = (
         re.search(rf"{name}\s*([\d.]+) ± .*?(case:\w+)", compared)
@@ -206,8 +210,7 @@ def test_pretokenised_runs_are_compared_by_their_tokens(tmp_path):
     runs = [tmp_path / "a", tmp_path / "b"]
     for run, lines in zip(runs, (GOOD, BAD), strict=True):
         made_up_run(run, lines, **{"data.pretokenized": True})
-    page = write_page(runs, tmp_path / "page.html", alignments=False)
-    text = Elements(page.read_text(encoding="utf-8")).text
+    text = text_of(runs)
     assert "tok:13a" not in text
     table, compared = text.split("Is the difference more than chance?")
     assert "tok:none" in table and "tok:none" in compared
@@ -224,10 +227,7 @@ def test_words_of_all_runs_are_counted_alike(tmp_path):
         }
         made_up_run(run, ["a b c d", "a b d e"], pairs, **settings)
     for order in (runs, runs[::-1]):
-        page = tmp_path / "page.html"
-        write_page(order, page, alignments=False)
-        text = Elements(page.read_text(encoding="utf-8")).text
-        assert ("b, 21–30" in text) == (order == runs)
+        assert ("b, 21–30" in text_of(order)) == (order == runs)
 
 
 def test_scores_of_other_evaluations_are_ignored(tmp_path):
@@ -262,8 +262,7 @@ def test_two_runs_need_the_same_test_pairs(tmp_path):
 
 def test_unfinished_runs_have_a_page(tmp_path):
     made_up_run(tmp_path / "a", epochs=0, sessions=False)
-    path = write_page([tmp_path / "a"], tmp_path / "x.html")
-    text = Elements(path.read_text()).text
+    text = text_of([tmp_path / "a"])
     for part in ("not been translated yet", "No epoch", "not recorded"):
         assert part in text
 
