@@ -48,7 +48,13 @@ class Export:
 
 def run(arguments: Export) -> int:
     """Export, and print information for clients; return 1 if a check fails."""
-    _check_arguments(arguments)
+    version = arguments.output.name
+    if not re.fullmatch("0|[1-9][0-9]*", version):
+        raise ValueError(
+            "Expected: --output with a version number as its last part, as in "
+            "models/translator/1; a server loads only such folders. Received: "
+            f"{arguments.output}."
+        )
     run_dirs = list(itertools.chain(*arguments.run_dir))
     check_run_dirs(run_dirs)
     config = run_config(run_dirs[0])
@@ -75,14 +81,3 @@ def run(arguments: Export) -> int:
         return 1
     print("exported to", folder)
     return 0
-
-
-def _check_arguments(arguments: Export) -> None:
-    """Check the arguments that need no model."""
-    version = arguments.output.name
-    if not re.fullmatch("0|[1-9][0-9]*", version):
-        raise ValueError(
-            "Expected: --output with a version number as its last part, as in "
-            "models/translator/1; a server loads only such folders. Received: "
-            f"{arguments.output}."
-        )

@@ -1,12 +1,10 @@
 """`luong-keras score`: the probability of given translations."""
 
-import dataclasses
 import math
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 from tyro.conf import Positional
 
 from luong_keras.cli.parsing import Option
@@ -14,7 +12,6 @@ from luong_keras.cli.settings_flags import override_search
 from luong_keras.data.text_files import read_given_pairs
 from luong_keras.recipe.stored_settings import run_config
 from luong_keras.tables import pluralize
-from luong_keras.truncation import cut_pairs
 
 
 @dataclass(frozen=True)
@@ -48,28 +45,24 @@ def run(arguments: Score) -> int:
         config.decoding,
         max_source_length=arguments.max_source_length,
     )
-    pairs = read_given_pairs(arguments.files, config.data)
-    sources, targets = zip(*pairs, strict=True)
-    from luong_keras.inference.translation import in_order
+    pairs = list(read_given_pairs(arguments.files, config.data))
+    from luong_keras.recipe.evaluation import Evaluation
     from luong_keras.translator import Translator
 
     translator = Translator.from_run(
         arguments.run_dir, arguments.weights, decoding
     )
+    evaluation = Evaluation(translator, config.data)
     # Without the attention weights, which a million pairs have no room for.
-    scores = in_order(
-        (place, dataclasses.replace(score, alignments=np.empty((0, 0))))
-        for place, score in translator.scored_by_place(sources, targets)
-    )
+    scores = evaluation.forced(pairs, alignments=False)
     for score in scores:
         words = len(score.tokens)
         perplexity = math.exp(-score.log_probability / words)
         print(f"{score.log_probability:.4f}\t{words}\t{perplexity:.3f}")
-    total = sum(score.log_probability for score in scores)
     words = sum(len(score.tokens) for score in scores)
-    cut_pairs(scores).print("luong-keras score: warning")
+    perplexity = evaluation.perplexity(scores)
     print(
-        f"perplexity {math.exp(-total / words):.3f} of "
+        f"perplexity {perplexity:.3f} of "
         f"{pluralize(words, 'word')} in {pluralize(len(scores), 'pair')}",
         file=sys.stderr,
     )

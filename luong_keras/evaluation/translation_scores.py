@@ -256,8 +256,9 @@ def paired_test(
         # sacreBLEU's randomisation counts no ties; its bootstrap is one-sided.
         p_value = _randomisation_p_value(
             metric,
-            _sentence_statistics(metric, first, references),
-            _sentence_statistics(metric, second, references),
+            first,
+            second,
+            by_position(references),
             random.integers(2, size=(samples, len(references))),
         )
         paired_scores.append(
@@ -274,35 +275,38 @@ def paired_test(
     return paired_scores
 
 
-def _sentence_statistics(
-    metric: Any, hypotheses: Sequence[str], references: References
-) -> np.ndarray:
-    """Return sufficient statistics of a score, (N, K), one row per sentence."""
-    extract = private_name(
-        "sacrebleu.metrics.base.Metric._extract_corpus_statistics", metric
-    )
-    return np.array(extract(list(hypotheses), by_position(references)), float)
-
-
 def _randomisation_p_value(
-    metric: Any, first: np.ndarray, second: np.ndarray, swapped: np.ndarray
+    metric: Any,
+    first: Sequence[str],
+    second: Sequence[str],
+    references: list[list[Any]],
+    swapped: np.ndarray,
 ) -> float:
     """Compute the two-sided p value of paired approximate randomisation.
 
     Args:
         metric: The metric of sacreBLEU.
-        first: `_sentence_statistics` of the first system.
-        second: `_sentence_statistics` of the second system.
+        first: N translations of the first system.
+        second: Those of the second system.
+        references: `by_position` of the references.
         swapped: (samples, N), 1 if the translations of a sentence are swapped.
     """
+    extract = private_name(
+        "sacrebleu.metrics.base.Metric._extract_corpus_statistics", metric
+    )
     score = private_name(
         "sacrebleu.metrics.base.Metric._compute_score_from_stats", metric
     )
-    moved = swapped @ (second - first)
-    first_totals = first.sum(axis=0) + moved
-    second_totals = second.sum(axis=0) - moved
+    # Sufficient statistics, (N, K), one row per sentence.
+    ours, theirs = (
+        np.array(extract(list(system), references), float)
+        for system in (first, second)
+    )
+    moved = swapped @ (theirs - ours)
+    first_totals = ours.sum(axis=0) + moved
+    second_totals = theirs.sum(axis=0) - moved
     observed = abs(
-        score(first.sum(axis=0)).score - score(second.sum(axis=0)).score
+        score(ours.sum(axis=0)).score - score(theirs.sum(axis=0)).score
     )
     exceeds = [
         abs(score(one).score - score(other).score) >= observed - 1e-9
