@@ -284,12 +284,8 @@ def _randomisation_p_value(
 ) -> float:
     """Compute the two-sided p value of paired approximate randomisation.
 
-    Args:
-        metric: The metric of sacreBLEU.
-        first: N translations of the first system.
-        second: Those of the second system.
-        references: `by_position` of the references.
-        swapped: (samples, N), 1 if the translations of a sentence are swapped.
+    `references` are those of `by_position`; `swapped`, (samples, N), is 1 where
+    the two translations of a sentence are swapped.
     """
     extract = private_name(
         "sacrebleu.metrics.base.Metric._extract_corpus_statistics", metric
