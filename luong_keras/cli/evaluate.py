@@ -165,8 +165,7 @@ def _compare_with_baseline(
     data: DataConfig,
 ) -> list[dict[str, Any]]:
     """Compare each score by a paired test, the baseline first."""
-    from luong_keras.evaluation.metrics.bleu import tokenizer_of
-    from luong_keras.evaluation.metrics.metric import target_of
+    from luong_keras.evaluation.metrics.bleu import target_of, tokenizer_of
     from luong_keras.evaluation.translation_scores import paired_test
     from luong_keras.recipe.evaluation import Evaluation
 
@@ -213,7 +212,7 @@ def _check_system(arguments: Evaluate) -> None:
 
 def _check_metrics(arguments: Evaluate, data: DataConfig) -> None:
     """Check that all metrics score translations, before loading a model."""
-    from luong_keras.evaluation.metrics.metric import Target
+    from luong_keras.evaluation.metrics.bleu import Target
     from luong_keras.evaluation.metrics.registry import find_metric
 
     for setting in itertools.chain(*arguments.metric):

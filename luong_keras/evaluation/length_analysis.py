@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from luong_keras.evaluation.metrics.bleu import (
+    Target,
     language_of_script,
+    target_of,
     token_counts,
     tokenizer_of,
 )
-from luong_keras.evaluation.metrics.metric import Target, target_of
 from luong_keras.evaluation.translation_scores import (
     References,
     check_sentences,

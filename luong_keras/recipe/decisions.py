@@ -12,10 +12,10 @@ from luong_keras.data.text_files import (
     requested_columns,
     text_sources,
 )
-from luong_keras.evaluation.metrics.bleu import language_of_script
-from luong_keras.evaluation.metrics.metric import Metric, target_of
+from luong_keras.evaluation.metrics.bleu import language_of_script, target_of
 from luong_keras.evaluation.metrics.registry import (
     AUTO,
+    Metric,
     choose_metric,
     find_metric,
 )

@@ -12,8 +12,8 @@ import numpy as np
 from luong_keras.alignment.aer import alignment_error_rate, parse_alignments
 from luong_keras.config import DataConfig
 from luong_keras.evaluation.length_analysis import bleu_by_source_length
+from luong_keras.evaluation.metrics.bleu import target_of
 from luong_keras.evaluation.metrics.bleu import tokenizer as sacrebleu_tokenizer
-from luong_keras.evaluation.metrics.metric import target_of
 from luong_keras.evaluation.metrics.registry import find_metric
 from luong_keras.evaluation.translation_scores import (
     BleuScore,

@@ -15,7 +15,7 @@ from luong_keras.data.corpus import Corpus
 from luong_keras.data.datasets import Datasets
 from luong_keras.data.evaluation_batches import EvaluationBatches
 from luong_keras.data.padding import FEW_WIDTHS, WIDTHS
-from luong_keras.evaluation.metrics.metric import Metric
+from luong_keras.evaluation.metrics.registry import Metric
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.recipe.decisions import run_metric
 from luong_keras.recipe.devices import ONE_DEVICE, Devices

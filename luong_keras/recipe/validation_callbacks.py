@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import keras
 
 from luong_keras.config import RunConfig
-from luong_keras.evaluation.metrics.metric import Metric
+from luong_keras.evaluation.metrics.registry import Metric
 from luong_keras.inference.jax_translator import JaxTranslator
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.recipe.decisions import run_metric

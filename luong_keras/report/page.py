@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import luong_keras
 from luong_keras.config.checks import check_integers
 from luong_keras.evaluation.length_analysis import bleu_by_source_length
-from luong_keras.evaluation.metrics.bleu import tokenizer_of
-from luong_keras.evaluation.metrics.metric import target_of
+from luong_keras.evaluation.metrics.bleu import target_of, tokenizer_of
 from luong_keras.evaluation.metrics.registry import find_metric
 from luong_keras.evaluation.translation_scores import (
     paired_test,

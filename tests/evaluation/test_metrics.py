@@ -7,8 +7,7 @@ import sacrebleu.utils
 
 from luong_keras.evaluation import Metric, register_metric
 from luong_keras.evaluation.metrics import bleu, registry
-from luong_keras.evaluation.metrics.bleu import language_of_script
-from luong_keras.evaluation.metrics.metric import Target
+from luong_keras.evaluation.metrics.bleu import Target, language_of_script
 from luong_keras.evaluation.metrics.registry import (
     BUILT_IN,
     choose_metric,

@@ -1,13 +1,17 @@
 """BLEU in the tokenization of the target language or script."""
 
-import functools
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from luong_keras.config.checks import check_choice
-from luong_keras.evaluation.metrics.metric import Metric, Target
-from luong_keras.evaluation.translation_scores import corpus_bleu
+from luong_keras.evaluation.translation_scores import References
 from luong_keras.missing_package import needs
+
+if TYPE_CHECKING:
+    from luong_keras.config import DataConfig
 
 # By the first part of the language code; all other languages use 13a.
 _TOKENIZERS = {
@@ -37,23 +41,38 @@ _SHARE = 0.3
 _SHARE_OF_KANA = 0.1
 
 
-def metric(target: Target) -> Metric:
-    """Create the BLEU metric; its variant is a tokenizer of sacreBLEU.
+class Target(NamedTuple):
+    """Properties of the target text that determine a metric.
 
-    Raises:
-        ValueError: If sacreBLEU has no such tokenizer.
-        ImportError: If the package of the tokenizer is missing.
-        FileNotFoundError: If the model of the tokenizer is missing.
+    Attributes:
+        language: Code of the target language, or None if it is unknown.
+        lowercase: Whether the run ignores case.
+        variant: The part of the setting after the colon, `zh` in `bleu:zh`.
+        references: Reference translations; their script decides if the
+            language does not.
+        pretokenized: Whether the text is already tokenised.
     """
-    variant = target.variant
-    if variant is None:
-        variant, _ = tokenizer_of(target)
-    else:
-        tokenizer(variant)
-    score = functools.partial(
-        corpus_bleu, tokenize=variant, lowercase=target.lowercase
+
+    language: str | None = None
+    lowercase: bool = False
+    variant: str | None = None
+    references: Sequence[str] = ()
+    pretokenized: bool = False
+
+
+def target_of(data: DataConfig, references: References) -> Target:
+    """Return the target text that settings and references describe.
+
+    Args:
+        data: The data settings of a run.
+        references: One reference per sentence, or a list of several.
+    """
+    return Target(
+        data.target_language,
+        data.lowercase,
+        references=[r if isinstance(r, str) else r[0] for r in references],
+        pretokenized=data.pretokenized,
     )
-    return Metric("bleu", score, title="BLEU", variant=variant)
 
 
 def tokenizer_of(target: Target) -> tuple[str, str]:

@@ -1,18 +1,97 @@
-"""Registry of the metrics of a run; a new metric is an entry of it."""
+"""Metrics of a run and their registry; a new metric is an entry of it."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
+from luong_keras.config.checks import check_choice
 from luong_keras.evaluation.metrics import bleu
-from luong_keras.evaluation.metrics.metric import Metric, Score, Target
+from luong_keras.evaluation.metrics.bleu import Target
 from luong_keras.evaluation.translation_scores import (
     References,
     by_position,
     check_sentences,
+    corpus_bleu,
     translation_score,
 )
 from luong_keras.suggestions import did_you_mean
+
+Score = Callable[[Sequence[str], Any], Any]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A score of translations, and its better direction.
+
+    Args:
+        name: Name of the metric, `val_NAME` in the logs of an epoch.
+        score: Function of (translations, references) that returns a number,
+            or an object with a `score` and optionally a `signature`. None for
+            a value that the validation computes anyway.
+        mode: `"max"` or `"min"`, the better direction.
+        title: Label on charts; the name when empty.
+        variant: Distinguishes metrics of one name, such as a tokenizer.
+        logged: Key of the value in the logs of an epoch, if `score` is None.
+
+    Raises:
+        ValueError: If `mode` is another word, or if the metric has neither
+            `score` nor `logged`, or both.
+
+    Example:
+        >>> length = Metric("length", lambda ours, theirs: len(ours), "min")
+        >>> length.key, length.setting, length.score(["a b"], ["a"])
+        ('val_length', 'length', 1)
+    """
+
+    name: str
+    score: Score | None = None
+    mode: Literal["max", "min"] = "max"
+    title: str = ""
+    variant: str | None = None
+    logged: str | None = None
+
+    def __post_init__(self) -> None:
+        check_choice(
+            ("max", "min"), " It is the better direction.", mode=self.mode
+        )
+        if (self.score is None) == (self.logged is None):
+            raise ValueError(
+                "A metric has either `score`, a function of (translations, "
+                "references), or `logged`, a key of the logs. Received: "
+                f"score={self.score!r}, logged={self.logged!r}."
+            )
+
+    @property
+    def key(self) -> str:
+        """Key in the logs of an epoch."""
+        return self.logged or f"val_{self.name}"
+
+    @property
+    def setting(self) -> str:
+        """Value of `training.metric` that selects this metric."""
+        return f"{self.name}:{self.variant}" if self.variant else self.name
+
+    def scored(
+        self, translations: Sequence[str], references: References
+    ) -> dict[str, Any]:
+        """Return the score in the form of a results file.
+
+        Args:
+            translations: Translations in the order of `references`.
+            references: One reference per translation, or a list of several;
+                a user-defined metric must handle such lists.
+
+        Returns:
+            `score` and, if the score has it, `signature`.
+        """
+        assert self.score is not None  # Logged metrics compare no texts.
+        score: Any = self.score(translations, references)
+        result: dict[str, Any] = {
+            "score": float(getattr(score, "score", score))
+        }
+        signature = getattr(score, "signature", None)
+        return result | ({"signature": signature} if signature else {})
 
 
 def exact_match(
@@ -51,9 +130,26 @@ def exact_match(
     return 100 * matches / len(references)
 
 
+def _bleu(target: Target) -> Metric:
+    """Create the BLEU metric; its variant is a tokenizer of sacreBLEU.
+
+    Raises:
+        ValueError: If sacreBLEU has no such tokenizer.
+        ImportError: If the package of the tokenizer is missing.
+        FileNotFoundError: If the model of the tokenizer is missing.
+    """
+    variant = target.variant
+    if variant is None:
+        variant, _ = bleu.tokenizer_of(target)
+    else:
+        bleu.tokenizer(variant)
+    score = partial(corpus_bleu, tokenize=variant, lowercase=target.lowercase)
+    return Metric("bleu", score, title="BLEU", variant=variant)
+
+
 AUTO = "auto"
 _FACTORIES: dict[str, Callable[[Target], Metric]] = {
-    "bleu": bleu.metric,
+    "bleu": _bleu,
     "chrf": lambda target: Metric(
         "chrf",
         partial(translation_score, metric="chrF", lowercase=target.lowercase),
