@@ -24,7 +24,6 @@ from speed.command_line import data_folder, make_parser
 
 from luong_keras import Translator
 from luong_keras.alignment import LinkScores, parse_alignments, symmetrize
-from luong_keras.alignment.links import parse_links
 from luong_keras.alignment.symmetrization import METHODS
 from luong_keras.data import Corpus, phrasebook
 from luong_keras.files.text_lines import read_lines
@@ -108,7 +107,10 @@ def europarl100(reversed_direction):
     lines = read_lines(folder / "europarl100.de-en.gz")
     if reversed_direction:
         return german, english, parse_alignments(lines)
-    links = [" ".join(f"{j}-{i}" for i, j in row) for row in parse_links(lines)]
+    links = [
+        " ".join(f"{j}-{i}" for i, j in row.sure)
+        for row in parse_alignments(lines)
+    ]
     return english, german, parse_alignments(links)
 
 
@@ -139,12 +141,14 @@ def eflomal(program, run_dir, text):
             [Path(program).absolute(), *flags], cwd=folder, check=True
         )
         one, other = (
-            parse_links(Path(folder, name).read_text().splitlines())
+            parse_alignments(Path(folder, name).read_text().splitlines())
             for name in ("one", "other")
         )
     count = len(text[0])
-    reversed_direction = [[(j, i) for i, j in row] for row in other[-count:]]
-    return one[-count:], reversed_direction
+    forward = [row.possible for row in one[-count:]]
+    return forward, [
+        [(j, i) for i, j in row.possible] for row in other[-count:]
+    ]
 
 
 TEXTS = {"europarl100": europarl100, "builtin": builtin}

@@ -22,12 +22,12 @@ from pathlib import Path
 from speed.command_line import data_folder, make_parser
 
 from luong_keras import PRESETS, override
+from luong_keras.alignment.aer import parse_alignments
 from luong_keras.alignment.dictionary import (
+    aligned_word_pairs,
     read_dictionary,
     write_dictionary,
 )
-from luong_keras.alignment.links import parse_links
-from luong_keras.alignment.word_pairs import aligned_word_pairs
 from luong_keras.data.text_files import read_pairs
 from luong_keras.files.text_lines import read_lines
 from luong_keras.recipe.stored_settings import run_config
@@ -78,7 +78,8 @@ def sides(corpus, part, languages):
 def word_pairs(corpus, languages, min_count):
     """Return the aligned word pairs of the training text."""
     sources, targets = sides(corpus, "train.10k", languages)
-    links = parse_links(read_lines(corpus / "train.10k.align.gz"))
+    lines = read_lines(corpus / "train.10k.align.gz")
+    links = [row.possible for row in parse_alignments(lines)]
     if languages[0] == "en":
         links = [[(i, j) for j, i in row] for row in links]
     sentences = zip(

@@ -1,14 +1,17 @@
 """Alignment error rate (Och and Ney, 2003), and links from attention."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from luong_keras.alignment.links import Link, marked_links
+from luong_keras.alignment.links import Link
 from luong_keras.config import AlignmentStep
 from luong_keras.config.checks import check_choice, choices_of
+
+_LINK = re.compile(r"([0-9]+)([-p?])([0-9]+)")
 
 
 class AlignmentLinks(NamedTuple):
@@ -44,13 +47,33 @@ def parse_alignments(
         >>> sorted(links[0].sure), sorted(links[0].possible)
         ([(0, 0)], [(0, 0), (1, 0)])
     """
-    return [
-        AlignmentLinks(
-            frozenset(link for link, sure in links if sure),
-            frozenset(link for link, _ in links),
+    alignments = []
+    for number, line in enumerate(lines, start=1):
+        links = [
+            _parse_link(text, number, int(one_based)) for text in line.split()
+        ]
+        sure = frozenset(link for link, is_sure in links if is_sure)
+        possible = frozenset(link for link, _ in links)
+        alignments.append(AlignmentLinks(sure, possible))
+    return alignments
+
+
+def _parse_link(text: str, number: int, base: int) -> tuple[Link, bool]:
+    match = _LINK.fullmatch(text)
+    if match is None:
+        raise ValueError(
+            "A link must be written `i-j` (sure), `ipj` or `i?j` "
+            f"(possible). Received: {text!r} in line {number}. Correct "
+            "the line, or convert the file to this format."
         )
-        for links in marked_links(lines, one_based)
-    ]
+    link = int(match[1]) - base, int(match[3]) - base
+    if min(link) < 0:
+        raise ValueError(
+            "Positions that count from 1 cannot be 0. Received: "
+            f"{text!r} in line {number}. Leave out `one_based=True`, or "
+            "--gold-one-based, if the file counts from 0."
+        )
+    return link, match[2] == "-"
 
 
 def alignment_error_rate(

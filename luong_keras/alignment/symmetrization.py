@@ -5,7 +5,7 @@ forward links have one link per target word, and backward links one per source
 word. Symmetrised links can be many to many.
 """
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 from typing import Literal, get_args
 
 from luong_keras.alignment.links import Link
@@ -75,55 +75,36 @@ def symmetrize(
         return forward & backward
     if method == "union":
         return forward | backward
-    alignment = _GrowingAlignment(forward & backward)
-    alignment.grow(forward | backward)
+    union = forward | backward
+    links = set(forward & backward)
+    sources = {i for i, _ in links}
+    targets = {j for _, j in links}
+
+    def add(i: int, j: int, min_uncovered: int = 1) -> bool:
+        """Add a link if it covers enough words without a link."""
+        uncovered = (i not in sources) + (j not in targets)
+        if uncovered >= min_uncovered:
+            links.add((i, j))
+            sources.add(i)
+            targets.add(j)
+        return uncovered >= min_uncovered
+
+    # Only links of the union are added, so a pass over the union visits all
+    # links, including those that it has added.
+    order = sorted(union, key=_by_target)
+    has_grown = True
+    while has_grown:
+        has_grown = False
+        for i, j in filter(links.__contains__, order):
+            for right, down in _NEIGHBOURS:
+                neighbour = i + right, j + down
+                has_grown |= neighbour in union and add(*neighbour)
     if method != "grow-diag":
-        both = method == "grow-diag-final-and"
-        alignment.complete(forward, both)
-        alignment.complete(backward, both)
-    return frozenset(alignment.links)
-
-
-class _GrowingAlignment:
-    """A growing set of links, and the words that have a link."""
-
-    def __init__(self, links: Set[Link]) -> None:
-        self.links = set(links)
-        self.sources = {i for i, _ in links}
-        self.targets = {j for _, j in links}
-
-    def grow(self, union: Set[Link]) -> None:
-        """Add links that touch a link and cover a word without a link."""
-        # Only links of the union are added, so a pass over the union visits
-        # all links, including those that it has added.
-        order = sorted(union, key=_by_target)
-        has_grown = True
-        while has_grown:
-            has_grown = False
-            for i, j in order:
-                if (i, j) not in self.links:
-                    continue
-                for right, down in _NEIGHBOURS:
-                    neighbour = i + right, j + down
-                    if neighbour in union and self._uncovered_words(neighbour):
-                        self._add(neighbour)
-                        has_grown = True
-
-    def complete(self, links: Set[Link], both: bool) -> None:
-        """Add links that cover a word without a link, or two if `both`."""
-        min_uncovered = 2 if both else 1
-        for link in sorted(links, key=_by_target):
-            if self._uncovered_words(link) >= min_uncovered:
-                self._add(link)
-
-    def _uncovered_words(self, link: Link) -> int:
-        i, j = link
-        return (i not in self.sources) + (j not in self.targets)
-
-    def _add(self, link: Link) -> None:
-        self.links.add(link)
-        self.sources.add(link[0])
-        self.targets.add(link[1])
+        min_uncovered = 2 if method == "grow-diag-final-and" else 1
+        for direction in (forward, backward):
+            for link in sorted(direction, key=_by_target):
+                add(*link, min_uncovered)
+    return frozenset(links)
 
 
 def _by_target(link: Link) -> Link:

@@ -39,8 +39,10 @@ def run(arguments: Lexicon) -> int:
         1,
         **{"--pairs": arguments.pairs, "--min-count": arguments.min_count},
     )
-    from luong_keras.alignment.dictionary import write_dictionary
-    from luong_keras.alignment.word_pairs import aligned_word_pairs
+    from luong_keras.alignment.dictionary import (
+        aligned_word_pairs,
+        write_dictionary,
+    )
     from luong_keras.data.corpus import Corpus
     from luong_keras.recipe.aligned_text import model_links
     from luong_keras.translator import Translator

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from luong_keras.alignment.aer import LinkScores, parse_alignments
+from luong_keras.alignment.dictionary import AlignedSentences
 from luong_keras.alignment.links import Link, check_links
 from luong_keras.alignment.symmetrization import METHODS, symmetrize
-from luong_keras.alignment.word_pairs import AlignedSentences
 from luong_keras.data.corpus import Corpus
 from luong_keras.data.sources.source_kinds import PlacedPair
 from luong_keras.files.text_lines import read_lines

@@ -12,6 +12,7 @@ from luong_keras.alignment.aer import (
     best_links,
     parse_alignments,
 )
+from luong_keras.alignment.links import format_links
 
 
 def test_hand_computed_scores():
@@ -54,14 +55,19 @@ def test_alignments_are_parsed():
     assert zero.possible == {(3, 0), (2, 1), (4, 5)}
     assert empty == (frozenset(), frozenset())
     assert one.sure == {(10, 12)}
-    shifted = parse_alignments(["3-1 2p2"], one_based=True)[0]
-    assert shifted == ({(2, 0)}, {(2, 0), (1, 1)})
+    shifted = parse_alignments(["3-1 2p2 1?1"], one_based=True)[0]
+    assert shifted == ({(2, 0)}, {(2, 0), (1, 1), (0, 0)})
+    text = "0-1 2-0 2-10 10-2"
+    assert format_links(parse_alignments([text])[0].sure) == text
+    assert format_links([]) == ""
 
 
-@pytest.mark.parametrize("text", ["1", "1-", "a-b", "1-2-3", "-1-2", "1:2"])
+@pytest.mark.parametrize(
+    "text", ["1", "1-", "a-b", "1-2-3", "-1-2", "1:2", "0-1"]
+)
 def test_malformed_links_name_their_line(text):
     with pytest.raises(ValueError, match=f"'{text}' in line 2"):
-        parse_alignments(["0-0", f"1-1 {text}"])
+        parse_alignments(["1-1", f"1-1 {text}"], one_based=True)
 
 
 def test_invalid_corpora_are_refused():

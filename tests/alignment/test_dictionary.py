@@ -1,12 +1,14 @@
-"""Dictionary files."""
+"""Aligned word pairs, and files of them."""
 
+import numpy as np
 import pytest
 
 from luong_keras.alignment.dictionary import (
+    WordPair,
+    aligned_word_pairs,
     read_dictionary,
     write_dictionary,
 )
-from luong_keras.alignment.word_pairs import WordPair
 
 PAIRS = [
     WordPair("Tür", "door", 20, 2 / 3),
@@ -33,14 +35,9 @@ def test_written_dictionary_can_be_read(tmp_path):
     )
     expected = {"Tür": "door", "\u3000!": "\xa0"}
     assert read_dictionary(path) == expected
-    path.write_bytes(b" \r\n" + path.read_bytes().replace(b"\n", b"\r\n"))
+    content = path.read_bytes().replace(b"\n", b"\r\n")
+    path.write_bytes(b"\xef\xbb\xbf \r\n" + content)
     assert read_dictionary(path) == expected
-
-
-def test_byte_order_mark_belongs_to_no_word(tmp_path):
-    path = tmp_path / "dictionary"
-    path.write_text("door Tür 0.5\ncat Katze 1\n", "utf-8-sig")
-    assert read_dictionary(path) == {"door": "Tür", "cat": "Katze"}
 
 
 def test_invalid_files_are_refused(tmp_path):
@@ -49,19 +46,14 @@ def test_invalid_files_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="which is no file"):
         read_dictionary(tmp_path)
     path = tmp_path / "dictionary"
-    path.write_text("a x 0.5\nb y much\n")
-    with pytest.raises(ValueError, match="'much' in line 2"):
-        read_dictionary(path)
-    path.write_text("a x 0.5\nb y nan\n")
-    with pytest.raises(ValueError, match="'nan' in line 2"):
-        read_dictionary(path)
+    for line in ("b y much", "b y nan", "a v 0.9 0.9", "c v"):
+        path.write_text(f"a x 0.5\n\n{line}\n")
+        message = f"Line 3 of .* three fields .*Received: '{line}'"
+        with pytest.raises(ValueError, match=message):
+            read_dictionary(path)
     path.write_bytes("a x 0.5\nTür y 0.5\n".encode("latin-1"))
     with pytest.raises(ValueError, match="Line 2 of .* is not UTF-8"):
         read_dictionary(path)
-    for line in ("a v 0.9 0.9", "c v"):
-        path.write_text(f"a x 0.5\n\n{line}\n")
-        with pytest.raises(ValueError, match="Line 3 of .* three fields"):
-            read_dictionary(path)
 
 
 def test_file_is_replaced_completely_or_not_at_all(tmp_path):
@@ -77,3 +69,48 @@ def test_file_is_replaced_completely_or_not_at_all(tmp_path):
         write_dictionary(path, ends_midway())
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["dictionary"]
+
+
+SENTENCES = [
+    (["a", "b"], ["x", "y"], [(0, 0), (1, 1)]),
+    (["a", "c"], ["x", "z"], [(0, 0), (0, 1), (1, 1)]),
+]
+
+
+def test_rare_pairs_are_left_out_but_counted():
+    # Three of the five links leave a; two of them lead to x.
+    pairs = aligned_word_pairs(SENTENCES, min_count=2)
+    assert pairs == [("a", "x", 2, pytest.approx(2 / 3))]
+    pairs = aligned_word_pairs(SENTENCES, min_count=1)
+    words = [pair[:3] for pair in pairs]
+    assert words == [
+        ("a", "x", 2), ("a", "z", 1), ("b", "y", 1), ("c", "z", 1),
+    ]  # fmt: skip
+
+
+def test_links_of_words_outside_the_vocabularies_do_not_count():
+    # Without c, only a has links to z; without y, b has no links.
+    pairs = aligned_word_pairs(SENTENCES, {"a", "b"}, {"x", "z"}, 1)
+    assert pairs == [
+        ("a", "x", 2, pytest.approx(2 / 3)),
+        ("a", "z", 1, pytest.approx(1 / 3)),
+    ]
+
+
+@pytest.mark.parametrize("link", [(2, 0), (0, 2), (-1, 0), (0, -1)])
+def test_link_outside_its_sentences_is_refused(link):
+    wrong = (["a", "b"], ["x", "y"], [link])
+    with pytest.raises(ValueError, match=f"pair 3 .*{link[0]}-{link[1]}\\."):
+        aligned_word_pairs([*SENTENCES, wrong])
+
+
+def test_links_may_be_rows_of_an_array():
+    given = [
+        (source, target, np.array(links)) for source, target, links in SENTENCES
+    ]
+    assert aligned_word_pairs(given) == aligned_word_pairs(SENTENCES)
+
+
+def test_link_of_an_empty_sentence_is_refused():
+    with pytest.raises(ValueError, match="none, since a sentence is empty"):
+        aligned_word_pairs([(["a"], [], [(0, 0)])])

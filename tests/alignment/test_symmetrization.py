@@ -4,12 +4,12 @@ import random
 
 import pytest
 
-from luong_keras.alignment.links import parse_links
+from luong_keras.alignment.aer import parse_alignments
 from luong_keras.alignment.symmetrization import METHODS, symmetrize
 
 
 def links_of(text):
-    return frozenset(parse_links([text])[0])
+    return parse_alignments([text])[0].sure
 
 
 # Source words across, target words down; F forward, B backward, X both.

@@ -13,11 +13,10 @@ import sacrebleu
 from keras import ops
 
 from luong_keras.alignment.dictionary import (
+    aligned_word_pairs,
     read_dictionary,
     write_dictionary,
 )
-from luong_keras.alignment.links import parse_links
-from luong_keras.alignment.word_pairs import aligned_word_pairs
 from luong_keras.decoding.unk_replacement import copied_positions
 from luong_keras.special_tokens import UNK, UNK_ID
 from tests.golden.golden_files import golden_path
@@ -88,7 +87,7 @@ def test_unk_replace(section, tmp_path):
     for words, source, links in zip(
         words_of(section["hyp"]),
         words_of(section["src"]),
-        parse_links(section["align_src_tgt"]),
+        links_of(section["align_src_tgt"]),
         strict=True,
     ):
         ids = np.array([UNK_ID if word == UNK else -1 for word in words])
@@ -115,6 +114,14 @@ def test_unk_replace(section, tmp_path):
     )
 
 
+def links_of(lines):
+    """Return the links of each line in their order, with repetitions."""
+    return [
+        [tuple(map(int, link.split("-"))) for link in line.split()]
+        for line in lines
+    ]
+
+
 def figures(pairs):
     """Yield p(t|s), p(s|t), their mean, pmi and npmi of each pair."""
     of_source, of_target = collections.Counter(), collections.Counter()
@@ -138,7 +145,7 @@ def test_word_dict(section, tmp_path):
         zip(
             words_of(section["src"]),
             words_of(section["tgt"]),
-            parse_links(section["align_src_tgt"]),
+            links_of(section["align_src_tgt"]),
             strict=True,
         )
     )
