@@ -724,8 +724,8 @@ MUTATIONS = [
     Mutation(
         "a header that is a pair",
         "data/sources/delimited.py",
-        "itertools.islice(records, skipped, None)",
-        "itertools.islice(records, 0, None)",
+        "in itertools.islice(records, skipped, None)",
+        "in itertools.islice(records, 0, None)",
         ("tests/data/test_sources.py",),
     ),
     Mutation(
@@ -754,7 +754,7 @@ MUTATIONS = [
     ),
     Mutation(
         "texts and labels taken for pairs",
-        "data/sources/python_objects.py",
+        "data/sources/records.py",
         "{spec.shape.rank if _is_text(spec) else None for spec in specs}",
         "{spec.shape.rank for spec in specs}",
         ("tests/data/test_sources.py",),
