@@ -94,18 +94,14 @@ def _load_phrasebook(config: DataConfig) -> Datasets:
             "The phrasebook is English-German. Expected: source_language and "
             f"target_language 'en' and 'de'. Received: {languages}."
         )
-
-    train, dev, test = (
-        phrasebook.split_pairs(part, size, languages)
-        for part, size in zip(
-            _PARTS, (config.train_size, None, None), strict=True
-        )
-    )
+    train = phrasebook.split_pairs("train", config.train_size, languages)
+    dev = phrasebook.split_pairs("dev", None, languages)
+    test = phrasebook.split_pairs("test", None, languages)
     return Datasets(
-        lambda: [(pair.source, pair.target) for pair in train],
+        lambda: [pair[:2] for pair in train],
         pairs_key(config),
-        [(pair.source, pair.target) for pair in dev],
-        [(pair.source, pair.target) for pair in test],
+        [pair[:2] for pair in dev],
+        [pair[:2] for pair in test],
         [pair.links for pair in test if pair.links is not None],
     )
 
@@ -145,7 +141,7 @@ def _load_files(
         **evaluation_pairs,
         note="\n".join(notes) or None,
     )
-    missing_parts = _held_out_parts(config)
+    missing_parts = [part for part in _PARTS[1:] if part not in sources]
     if not missing_parts:
         return datasets
     return _hold_out(datasets, missing_parts, config, progress)
@@ -227,11 +223,6 @@ def _load_tensorflow_dataset(config: DataConfig) -> Datasets:
         dev,
         test,
     )
-
-
-def _held_out_parts(config: DataConfig) -> list[str]:
-    """Return the parts that are held out of the training pairs."""
-    return [part for part in _PARTS[1:] if getattr(config, part) is None]
 
 
 def pairs_key(config: DataConfig) -> str:

@@ -118,16 +118,17 @@ def text_sources(
         ValueError: If a file lacks the columns, or they cannot be guessed.
     """
     sources = []
+    # The names of two files need both languages.
+    languages = DataConfig("files", *requested.languages).languages
     for source_names in list_sources(names, weighted):
-        # The names of two files need both languages.
-        languages = DataConfig("files", *requested.languages).languages
-        first, *second = text_files(source_names, languages)
-        kind = None if second else file_kind(first)
+        paths = text_files(source_names, languages)
+        kind = file_kind(paths[0])
         if kind is None:
-            read = functools.partial(read_pairs, first, second[0])
-            sources.append(TextSource(read))
+            sources.append(
+                TextSource(functools.partial(read_pairs, paths[0], paths[1]))
+            )
         else:
-            sources.append(kind(first, requested))
+            sources.append(kind(paths[0], requested))
     return sources
 
 

@@ -86,23 +86,23 @@ def _cell_scopes(paths):
 _HINTS = {
     "attention_g": (
         "It belongs to `LuongAttention(use_scale=True)` or "
-        "`BahdanauAttention(normalize=True)`."
+        "`BahdanauAttention(normalize=True)`. "
     ),
-    "attention_b": "It belongs to `BahdanauAttention(normalize=True)`.",
-    "attention_v": "It belongs to `BahdanauAttention`.",
-    "attention_score_bias": "Monotonic attention has no counterpart here.",
+    "attention_b": "It belongs to `BahdanauAttention(normalize=True)`. ",
+    "attention_v": "It belongs to `BahdanauAttention`. ",
+    "attention_score_bias": "Monotonic attention has no counterpart here. ",
     "query_layer/kernel": (
         "It belongs to `BahdanauAttention`. If two variables have the same "
         "name, as after `BahdanauAttention(units, memory)`, use the names "
-        'f"{i}/{v.name}", where i counts the variables.'
+        'f"{i}/{v.name}", where i counts the variables. '
     ),
     "attention_layer/kernel": (
         "A wrapper without `attention_layer_size` cannot be converted, "
         "unless it received a layer: pass the name of this layer as "
-        "`attention_layer=`."
+        "`attention_layer=`. "
     ),
     "attention_layer/bias": (
-        "It belongs to a cell with `attentional_bias=True`."
+        "It belongs to a cell with `attentional_bias=True`. "
     ),
 }
 
@@ -293,8 +293,8 @@ def _arrays_by_role(weights, shapes, attention_layer=None):
         if role not in shapes:
             raise ValueError(
                 f"{name!r} has no place in this layer. Expected: arrays for "
-                f"{sorted(shapes)}. {_hint(role)}Leave out what belongs to "
-                "other layers."
+                f"{sorted(shapes)}. {_HINTS.get(role, '')}Leave out what "
+                "belongs to other layers."
             )
         if role in names:
             raise ValueError(
@@ -307,7 +307,7 @@ def _arrays_by_role(weights, shapes, attention_layer=None):
         if role not in names:
             raise ValueError(
                 f"No array for `{role}`. Received: {list(weights)}. "
-                f"{_hint(role)}Add it, or make the layer without it."
+                f"{_HINTS.get(role, '')}Add it, or make the layer without it."
             )
         received = np.shape(weights[names[role]])
         if received != tuple(expected):
@@ -319,8 +319,3 @@ def _arrays_by_role(weights, shapes, attention_layer=None):
                 "units."
             )
     return {role: np.asarray(weights[name]) for role, name in names.items()}
-
-
-def _hint(role):
-    hint = _HINTS.get(role)
-    return f"{hint} " if hint else ""

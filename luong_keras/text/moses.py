@@ -95,11 +95,18 @@ class MosesJoiner:
     """
 
     def __init__(self, detokenizer: Any) -> None:
-        self.language = detokenizer.lang
-        self._letter = f"[{character_class(detokenizer.IsAlpha)}]"
+        language = detokenizer.lang
+        letter = f"[{character_class(detokenizer.IsAlpha)}]"
         currency = character_class({*detokenizer.IsSc, *"([{¿¡"})
         self._currency = f"[{currency}]+"
         self._cjk = f"[{character_class(_cjk_characters())}]"
+        self.language = language
+        # The pattern of each rule of some languages; "" matches no word.
+        self._starts_cjk = f"{self._cjk}.*" if language != "ko" else ""
+        self._contraction = f"'{letter}.*" if language == "en" else ""
+        has_elisions = language in ("fr", "it", "ga")
+        self._elision = f".*{letter}'" if has_elisions else ""
+        self._after_elision = f"{letter}.*" if has_elisions else ""
 
     def __call__(self, text: tf.Tensor) -> tf.Tensor:
         """Join the words of sentences.
@@ -125,15 +132,16 @@ class MosesJoiner:
 
     def _space_before(self, words: _Words) -> tf.Tensor:
         """Compute (N,) flags, whether a space precedes each word."""
+        before_letter = words.following(words.match(self._after_elision))
         # Only the first rule that matches a word applies.
         cjk, currency, stop, contraction, decimal, elision, quotation = (
             _first_matches(
-                self._cjk_words(words),
+                words.match(self._starts_cjk),
                 words.match(self._currency),
                 words.match(r"[,.?!:;\\%})\]]+"),
-                self._contractions(words),
+                words.match(self._contraction),
                 self._decimals(words),
-                self._elisions(words),
+                words.match(self._elision) & before_letter,
                 words.match(_QUOTE),
             )
         )
@@ -151,16 +159,6 @@ class MosesJoiner:
             space |= stop & words.match(r"[?!:;\\%]")
         return space & ~words.is_first
 
-    def _cjk_words(self, words):
-        if self.language == "ko":
-            return words.no_match
-        return words.match(f"{self._cjk}.*")
-
-    def _contractions(self, words):
-        if self.language != "en":
-            return words.no_match
-        return words.match(f"'{self._letter}.*")
-
     def _decimals(self, words):
         """Flag numbers in Czech sentences that end in a number and a stop."""
         if self.language != "cs":
@@ -172,12 +170,6 @@ class MosesJoiner:
         return (
             number & words.any_in_sentence(is_final_stop) & (words.position > 1)
         )
-
-    def _elisions(self, words):
-        if self.language not in ("fr", "it", "ga"):
-            return words.no_match
-        before_letter = words.following(words.match(f"{self._letter}.*"))
-        return words.match(f".*{self._letter}'") & before_letter
 
     def _fixed_quotes(self, words):
         """Flag quotation marks that always open, and that always close."""
@@ -205,7 +197,9 @@ class _Words:
         self.no_match = tf.zeros_like(self.is_first)
 
     def match(self, pattern: str) -> tf.Tensor:
-        """Test whether each word matches a pattern."""
+        """Test whether each word matches a pattern; "" matches none."""
+        if not pattern:
+            return self.no_match
         return tf.strings.regex_full_match(self.flat, pattern)
 
     def previous(self, flags: tf.Tensor) -> tf.Tensor:
