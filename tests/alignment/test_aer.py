@@ -42,9 +42,7 @@ def test_scores_without_links():
 def test_sure_links_are_possible_links():
     gold = [AlignmentLinks(frozenset({(0, 0)}), frozenset())]
     assert alignment_error_rate([[(0, 0)]], gold) == 0.0
-
-
-def test_direction_matters():
+    # The direction matters.
     gold = parse_alignments(["0-1"])
     assert alignment_error_rate([[(1, 0)]], gold) == 1.0
 

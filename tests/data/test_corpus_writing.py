@@ -13,10 +13,9 @@ import pytest
 
 import luong_keras
 from luong_keras.config import FilterConfig
-from luong_keras.data import corpus_writer, pair_checks
+from luong_keras.data import corpus_writer
 from luong_keras.data.corpus import Corpus
 from luong_keras.data.corpus_writer import write_corpus
-from luong_keras.data.datasets import held_out_pairs
 from luong_keras.data.pair_checks import filter_reason, is_of_script
 from luong_keras.data.sources.source_kinds import PlacedPair
 from luong_keras.recipe.preparation import left_out_report
@@ -132,15 +131,6 @@ def test_script_names_and_shares():
         write_corpus(
             [], "nowhere", filters=FilterConfig(scripts=("Latein", "x"))
         )
-
-
-def test_filtered_pairs_are_not_held_out():
-    pairs = [(f"a {i}", f"a {i}") for i in range(150)]
-    pairs += [(f"a {i}", f"b {i}") for i in range(50)]
-    good = set(map(pair_checks.pair_hash, *zip(*pairs[150:], strict=True)))
-    (chosen,) = held_out_pairs(pairs, 1, FilterConfig(identical=True))
-    assert len(chosen) == 5 and chosen.keys() <= good
-    assert not set().union(*held_out_pairs(pairs, 3)) <= good
 
 
 @pytest.mark.slow

@@ -779,7 +779,7 @@ MUTATIONS = [
         "data/datasets.py",
         "checked_chunks(pairs, preprocess, filters, processes)",
         "checked_chunks(pairs, preprocess, FilterConfig(), processes)",
-        ("tests/data/test_corpus_writing.py",),
+        ("tests/data/test_datasets.py",),
     ),
     Mutation(
         "ids of another vocabulary",

@@ -59,10 +59,6 @@ def test_countries_and_capitals_leave_the_rules_of_a_language(code, language):
     assert regional.postprocess(words) == plain.postprocess(words)
 
 
-def test_default_steps():
-    assert Preprocessor("en")(TEXT) == 'It \'s " A & B " Co . , well-known'
-
-
 @pytest.mark.parametrize(
     ("language", "words", "text"),
     [
