@@ -214,7 +214,7 @@ def test_logits_of_some_words_equal_those_of_all_words(tied, width):
             {},
             "Line 2 of the dictionary .* three fields",
         ),
-        ("the die p\n", {}, "'p' in line 1"),
+        ("the die p\n", {}, "Line 1 of .*Received: 'the die p'"),
     ],
 )
 def test_wrong_shortlists_are_refused(make, tmp_path, text, settings, message):

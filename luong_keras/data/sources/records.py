@@ -171,6 +171,6 @@ def _pairs_of_rows(
             raise ValueError(
                 "Expected: pairs of a source and a target sentence, str or "
                 "bytes, or records with named fields, all like the first. "
-                f"Received: {row!r:.200} as number {number}."
+                f"Received: {row!r:.200} as pair {number}."
             )
         yield pair
