@@ -63,7 +63,7 @@ def loss_and_updates(
                 trainable, variables, metrics, *rows, training, optimizer
             )
         unscaled, outputs, variables, metrics = aux
-        sums = (loss, unscaled, part.number)
+        sums = (loss, unscaled, part[0])
         return loss, (sums, outputs, [variables, metrics, optimizer])
 
     def run(trainable, other_state, rows):
@@ -219,13 +219,15 @@ def train_step(
             experimental_attributes={"_noinline": True},
         )
     losses, numbers = [], []
-    worker_sums: list = [None] * parallel_microbatches
-    worker_ends: list = [[]] * parallel_microbatches
+    worker_sums: list = [[]] * parallel_microbatches
     for first in range(parts):
         worker = first % parallel_microbatches
         # After the previous part of this worker: otherwise the device would
         # hold all parts at once.
-        with tf.control_dependencies(worker_ends[worker]):
+        previous = [d for d in worker_sums[worker] if d is not None]
+        with tf.control_dependencies(
+            tf.nest.flatten(previous, expand_composites=True)
+        ):
             rows = tf.nest.map_structure(
                 lambda x, first=first: (
                     None  # for example no sample weights
@@ -237,16 +239,12 @@ def train_step(
             loss, number, gradients, logs = compute_part(rows)
         losses.append(loss)
         numbers.append(number)
-        if worker_sums[worker] is not None:
+        if worker_sums[worker]:
             gradients = [
                 _add_gradients(*pair)
                 for pair in zip(worker_sums[worker], gradients, strict=True)
             ]
         worker_sums[worker] = gradients
-        worker_ends[worker] = tf.nest.flatten(
-            [loss, [d for d in gradients if d is not None]],
-            expand_composites=True,
-        )
     factor = 1.0
     if numbers[0] is not None:
         factor = 1 / tf.maximum(_sum_in_order(numbers), 1)
@@ -281,7 +279,7 @@ def _compute_part(model, rows):
         scaled = model.optimizer.scale_loss(loss)
     gradients = tape.gradient(scaled, model.trainable_variables)
     logs = model.compute_metrics(x, y, outputs, sample_weight)
-    return loss, part.number, gradients, logs
+    return loss, part[0], gradients, logs
 
 
 def _add_gradients(gradient, addend):

@@ -18,36 +18,27 @@ from typing import Any
 
 from keras import ops
 
-
-class MicrobatchDivisor:
-    """Number of words, or of sentences, of one part of a batch.
-
-    Attributes:
-        number: Scalar, to be added up over all parts to the divisor of the
-            batch; None if the loss divides by a constant.
-        is_recorded: Whether a loss has recorded its divisor.
-    """
-
-    def __init__(self) -> None:
-        self.number: Any = None
-        self.is_recorded = False
-
-
-_open_part: ContextVar[MicrobatchDivisor | None] = ContextVar(
+_open_part: ContextVar[list[Any] | None] = ContextVar(
     "luong_keras_part", default=None
 )
 
 
 @contextlib.contextmanager
-def sum_losses() -> Iterator[MicrobatchDivisor]:
-    """Let the loss of a part return its sum, and yield its divisor."""
-    part = MicrobatchDivisor()
+def sum_losses() -> Iterator[list[Any]]:
+    """Let the loss of a part return its sum.
+
+    Yields:
+        A list to which the loss adds one number of words, or of sentences, to
+        be added up over all parts to the divisor of the batch; None if it
+        divides by a constant.
+    """
+    part: list[Any] = []
     token = _open_part.set(part)
     try:
         yield part
     finally:
         _open_part.reset(token)
-    if not part.is_recorded:
+    if not part:
         raise ValueError(
             "A batch that is processed in parts, on several devices or one "
             "after the other, needs a loss that knows the divisor of the "
@@ -76,13 +67,10 @@ def divisor(number: Any, constant: bool = False) -> Any:
     part = _open_part.get()
     if part is None:
         return number if constant else ops.maximum(number, 1)
-    if part.is_recorded:
+    if part:
         raise ValueError(
             "A batch that is processed in parts can have only one loss. "
             "Received: several. Give `compile` a loss for one output."
         )
-    part.is_recorded = True
-    if constant:
-        return number
-    part.number = number
-    return 1
+    part.append(None if constant else number)
+    return number if constant else 1
