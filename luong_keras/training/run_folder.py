@@ -124,9 +124,6 @@ class RunFolder:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = local_path(path)
 
-    def __repr__(self) -> str:
-        return self.tree()
-
     def write_config(self, config: dict[str, Any]) -> None:
         """Write the configuration, which holds JSON-compatible values."""
         write_json(self.config, config)
@@ -303,6 +300,8 @@ class RunFolder:
                 size = decimal(_count_bytes(path))
                 lines.append(f"  {name:<24} {size:>9}  {content.meaning}")
         return "\n".join(lines)
+
+    __repr__ = tree
 
 
 def _crc32(path: Path) -> int:

@@ -79,8 +79,8 @@ class Snapshot:
         make_optimizer_variables(model)
         arrays = {
             name: keras.ops.convert_to_numpy(variable)
-            for name, variable in name_variables(
-                _group_variables(model, "model", "optimizer", "metrics")
+            for name, variable in _name_variables(
+                model, "model", "optimizer", "metrics"
             ).items()
         }
         for number, state in enumerate(generator_states()):
@@ -152,7 +152,7 @@ class Snapshot:
                 shapes. No variable is assigned then.
         """
         make_optimizer_variables(model)
-        self._assign_arrays(_group_variables(model, "model", "optimizer"), path)
+        self._assign_arrays(model, ("model", "optimizer"), path)
         # Earlier versions wrote only the names of the classes.
         old_names = _stateful_callbacks(callbacks, with_monitor=False)
         named = _stateful_callbacks(callbacks)
@@ -185,11 +185,12 @@ class Snapshot:
         Raises:
             ValueError: If the model has other metrics.
         """
-        self._assign_arrays(_group_variables(model, "metrics"), path)
+        self._assign_arrays(model, ("metrics",), path)
 
     def _assign_arrays(
         self,
-        groups: Mapping[str, Sequence[keras.Variable]],
+        model: keras.Model,
+        groups: Sequence[str],
         path: str | os.PathLike[str],
     ) -> None:
         prefixes = tuple(f"{group}/" for group in groups)
@@ -198,7 +199,7 @@ class Snapshot:
             for name, array in self.arrays.items()
             if name.startswith(prefixes)
         }
-        variables = name_variables(groups)
+        variables = _name_variables(model, *groups)
         if set(saved) != set(variables):
             # An earlier model of this process may have taken the plain names.
             saved = remove_counters(saved)
@@ -220,10 +221,11 @@ def make_optimizer_variables(model: keras.Model) -> None:
         model.optimizer.build(model.trainable_variables)
 
 
-def _group_variables(
-    model: keras.Model, *names: str
-) -> dict[str, Sequence[keras.Variable]]:
-    groups = {
+def _name_variables(
+    model: keras.Model, *groups: str
+) -> dict[str, keras.Variable]:
+    """Name the variables of groups by `group/path`."""
+    variables = {
         "model": model.variables,
         "optimizer": [
             variable
@@ -232,7 +234,11 @@ def _group_variables(
         ],
         "metrics": model.metrics_variables,
     }
-    return {name: groups[name] for name in names}
+    return with_unique_names(
+        (f"{group}/{variable.path}", variable)
+        for group in groups
+        for variable in variables[group]
+    )
 
 
 def _stateful_callbacks(
@@ -275,24 +281,6 @@ def check_states(callbacks: Iterable[keras.callbacks.Callback]) -> None:
 # The number that Keras adds to a name already used in the process.
 _COUNTER = re.compile(r"_\d+(?=[/_]|$)")
 _OPTIMIZER = re.compile(r"^optimizer/([^/]+)/")
-
-
-def name_variables(
-    groups: Mapping[str, Sequence[keras.Variable]],
-) -> dict[str, keras.Variable]:
-    """Name variables by their group and path.
-
-    Args:
-        groups: Sequences of variables by group name.
-
-    Returns:
-        The variables by `group/path`.
-    """
-    return with_unique_names(
-        (f"{group}/{variable.path}", variable)
-        for group, variables in groups.items()
-        for variable in variables
-    )
 
 
 def remove_counters(values: Mapping[str, Any]) -> dict[str, Any]:
