@@ -205,15 +205,7 @@ def _with_torch_gradient(results, gradients, arguments):
     return list(Attached.apply(*arguments))
 
 
-# Parts of loop bodies.
-
-
-def carry_over(new, old, mask):
-    """Return new states where the step's mask (B,) is True, else the old."""
-    if mask is None:
-        return new
-    keep = ops.expand_dims(mask, -1)
-    return [ops.where(keep, n, o) for n, o in zip(new, old, strict=True)]
+# Gradients within loop bodies.
 
 
 def vector_jacobians(function, arguments, upstream):

@@ -16,7 +16,6 @@ import keras
 from keras import ops, tree
 
 from luong_keras.ops.loops import (
-    carry_over,
     find_used,
     stacking_loop,
     vector_jacobians,
@@ -62,16 +61,27 @@ def scan(
         return _Scan(step, shared, states, inputs, xs, outputs, layer).run()
 
     def body(states, x):
-        x = dict(x)
-        step_input, mask = x.pop("input"), x.pop("mask", None)
-        new_states = step(shared, states, step_input, x)
-        new_states = carry_over(new_states, states, mask)
+        new_states = _advance(step, shared, states, x)
         return new_states, [new_states[i] for i in outputs], []
 
     last_states, sequences, _ = stacking_loop(
         body, states, {**xs, "input": inputs}, len(outputs)
     )
     return list(last_states), sequences
+
+
+def _advance(step, shared, states, x):
+    """Return the states after a step, the old ones where its mask is False."""
+    x = dict(x)
+    step_input, mask = x.pop("input"), x.pop("mask", None)
+    new_states = step(shared, states, step_input, x)
+    if mask is None:
+        return new_states
+    keep = ops.expand_dims(mask, -1)
+    return [
+        ops.where(keep, new, old)
+        for new, old in zip(new_states, states, strict=True)
+    ]
 
 
 class _Scan:
@@ -91,13 +101,12 @@ class _Scan:
 
     def __init__(self, step, shared, states, inputs, xs, outputs, layer):
         self.step, self.outputs = step, outputs
-        self.precision, self.variables = None, []
-        if layer is not None:
-            # TensorFlow runs the step again outside of any name scope, where a
-            # name may not begin with "_", as Keras' default would.
-            self.precision = _Precision(dtype=layer.dtype_policy, name="step")
-            # Frozen ones too: the step has no other access to them.
-            self.variables = layer.weights
+        # TensorFlow runs the step again outside of any name scope, where a name
+        # may not begin with "_", as Keras' default would.
+        policy = getattr(layer, "dtype_policy", None)
+        self.precision = _Precision(dtype=policy, name="step")
+        # Frozen ones too: the step has no other access to them.
+        self.variables = [] if layer is None else layer.weights
         self.structure = [shared, [v.value for v in self.variables]]
         leaves = tree.flatten(self.structure)
         tensors = {id(x): x for x in leaves if x is not None}
@@ -143,8 +152,6 @@ class _Scan:
 
     def _run_step(self, parameters, states, x, **saved):
         """Return the new states from these parameters, and the step's tape."""
-        x, states = dict(x), list(states)
-        step_input, mask = x.pop("input"), x.pop("mask", None)
         tape = Tape(
             parameters,
             self.held,
@@ -157,15 +164,12 @@ class _Scan:
             [None if i is None else tape.parameters[i] for i in self.indices],
         )
         pairs = list(zip(self.variables, values, strict=True))
-
-        def run():
-            return self.step(shared, states, step_input, x)
-
         with keras.StatelessScope(state_mapping=pairs), tape:
             # In the backward pass no call of a layer casts the variables.
-            precision = self.precision
-            new_states = run() if precision is None else precision(function=run)
-        return carry_over(new_states, states, mask), tape
+            new_states = self.precision(
+                function=lambda: _advance(self.step, shared, list(states), x)
+            )
+        return new_states, tape
 
     def run(self):
         last_states, sequences, residuals = stacking_loop(

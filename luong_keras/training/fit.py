@@ -159,7 +159,10 @@ def _fit_from(
             f"{-(-position // steps)}. Received: epochs={epochs}. Start a "
             "shorter run without this snapshot, in a new folder."
         )
-    if position and position % steps == 0 and _has_ended(callbacks):
+    has_ended = any(
+        isinstance(item, StopOnPlateau) and item.ended for item in callbacks
+    )
+    if position and position % steps == 0 and has_ended:
         if position < end:
             print(
                 f"ended by its patience after epoch {position // steps}; a "
@@ -186,11 +189,18 @@ def _fit_from(
         # A step that makes the optimizer's variables would be traced twice.
         with training_model.distribute_strategy.scope():
             make_optimizer_variables(training_model)
+    # The rest of a begun epoch, then whole epochs.
+    epoch_end = -(-position // steps) * steps
+    legs = [
+        (start, stop)
+        for start, stop in ((position, epoch_end), (epoch_end, end))
+        if start < stop <= end
+    ]
     run = _RunCallbacks(
-        callbacks, training_model, position, steps, epochs, verbose
+        callbacks, training_model, position, steps, epochs, verbose, legs
     )
     try:
-        for start, stop in _split_run(position, steps, end):
+        for start, stop in legs:
             run.leg = start, stop
             data = batches.dataset(start, stop)
             num_batches = _num_batches(data)
@@ -209,7 +219,6 @@ def _fit_from(
             )
             if training_model.stop_training:
                 break
-        run.finish()
     finally:
         for callback in callbacks:
             if isinstance(callback, StopOnSignal):
@@ -233,6 +242,7 @@ class _RunCallbacks(keras.callbacks.CallbackList):
         steps: int,
         epochs: int,
         verbose: str | int,
+        legs: list[tuple[int, int]],
     ) -> None:
         self.history = keras.callbacks.History()
         self.history.epoch = []
@@ -246,22 +256,17 @@ class _RunCallbacks(keras.callbacks.CallbackList):
         )
         self.position = position
         self.leg = position, position
+        self._legs = legs
         self._steps = steps
         self._epoch = 0
-        self._has_begun = False
-        self._end_logs: dict[str, Any] | None = None
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        if not self._has_begun:
-            self._has_begun = True
+        if self.leg == self._legs[0]:
             super().on_train_begin(logs)
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        self._end_logs = logs
-
-    def finish(self) -> None:
-        if self._has_begun:
-            super().on_train_end(self._end_logs)
+        if self.leg == self._legs[-1] or self.model.stop_training:
+            super().on_train_end(logs)
 
     def on_epoch_begin(
         self, epoch: int, logs: dict[str, Any] | None = None
@@ -336,19 +341,6 @@ def _num_batches(data: Any) -> int | None:
     if isinstance(data, keras.utils.PyDataset):
         return data.num_batches
     return None
-
-
-def _has_ended(callbacks: list[keras.callbacks.Callback]) -> bool:
-    return any(
-        isinstance(item, StopOnPlateau) and item.ended for item in callbacks
-    )
-
-
-def _split_run(position: int, steps: int, end: int) -> list[tuple[int, int]]:
-    """Split the rest of a run into that of a begun epoch and whole epochs."""
-    epoch_end = -(-position // steps) * steps
-    legs = [(position, epoch_end), (epoch_end, end)]
-    return [(start, stop) for start, stop in legs if start < stop <= end]
 
 
 def _check_arguments(

@@ -66,7 +66,6 @@ class StopOnSignal(keras.callbacks.Callback):
         #: The signal that arrived, or None.
         self.received: signal.Signals | None = None
         self._agreed = self._others_stop = False
-        self._batch = -1
         self._previous_handlers: dict[signal.Signals, Any] = {}
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
@@ -80,12 +79,6 @@ class StopOnSignal(keras.callbacks.Callback):
                 number, self._handle_signal
             )
 
-    def on_epoch_begin(
-        self, epoch: int, logs: dict[str, Any] | None = None
-    ) -> None:
-        """Count the batches of the epoch from 0."""
-        self._batch = -1
-
     def on_train_batch_end(
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
@@ -93,8 +86,7 @@ class StopOnSignal(keras.callbacks.Callback):
         # Another callback may have stopped the run.
         self._others_stop = self._others_stop or self.model.stop_training
         # A step may have several batches.
-        before, self._batch = self._batch, batch
-        if (batch + 1) // self.agree_every > (before + 1) // self.agree_every:
+        if (batch + 1) % self.agree_every < self.model.steps_per_execution:
             self._agree_with_others()
         # Several processes stop when all have agreed.
         self.model.stop_training = self.stopping
@@ -191,7 +183,6 @@ class SnapshotCallback(keras.callbacks.Callback):
         self.writes = writes
         self._steps_per_epoch = 0
         self._epoch = 0
-        self._start = 0
         self._resumed: Snapshot | None = None
         # Of the last training batch: on torch, opening data draws a number,
         # which must not count.
@@ -283,8 +274,7 @@ class SnapshotCallback(keras.callbacks.Callback):
     def on_train_batch_begin(
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Remember the first batch of this step, which may have several."""
-        self._start = self._epoch * self._steps_per_epoch + batch
+        """Restore the states of torch's generators once."""
         set_generator_states(self._generator_states)
         self._generator_states = []
 
@@ -296,7 +286,8 @@ class SnapshotCallback(keras.callbacks.Callback):
             self._generator_states = generator_states()
             return
         position = self._epoch * self._steps_per_epoch + batch + 1
-        due = position // self.every_steps > self._start // self.every_steps
+        # A step may have several batches.
+        due = position % self.every_steps < self.model.steps_per_execution
         stops = self.stop.stopping or self.model.stop_training
         if due or stops:
             self._save_snapshot(position)

@@ -101,7 +101,7 @@ class TranslationLoss(keras.losses.Loss):
             )
         super().__init__(
             name=name,
-            reduction="sum_over_batch_size",
+            reduction=None,  # `call` divides the sum.
             dtype=dtype or wider_dtype(keras.config.floatx()),
         )
         self.normalization = normalization
@@ -112,7 +112,7 @@ class TranslationLoss(keras.losses.Loss):
         """Return the loss of a batch; see the class."""
         check_one_replica()
         # A new tensor without the `_keras_mask` of `y_pred`, which the base
-        # class would apply to the already reduced sentences.
+        # class would apply to the sum.
         y_pred = ops.convert_to_tensor(y_pred, dtype=self.dtype)
         y_true = ops.convert_to_tensor(y_true)
         check_targets(
@@ -130,20 +130,15 @@ class TranslationLoss(keras.losses.Loss):
         return super().__call__(y_true, y_pred)
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
-        """Return one value per sentence, (B,), whose mean is the loss."""
-        losses = ops.sum(y_pred, axis=-1)
-        size = ops.cast(ops.shape(losses)[0], losses.dtype)
+        """Return the sum of the losses (B, T), divided as the class says."""
+        # By sentence first: rows of padding do not change the sum.
+        total = ops.sum(ops.sum(y_pred, axis=-1))
         if self.nominal_batch_size is not None:
-            constant = divisor(self.nominal_batch_size, constant=True)
-            return losses * size / constant
-        is_word = ops.not_equal(y_true, self.pad_id)
-        if self.normalization == "word":
-            num_words = ops.sum(ops.cast(is_word, losses.dtype))
-            return losses * size / divisor(num_words)
-        # In this order, so that a full batch is multiplied by exactly 1.
-        is_sentence = ops.cast(ops.any(is_word, axis=-1), losses.dtype)
-        num_sentences = ops.sum(is_sentence)
-        return losses * (size / divisor(num_sentences))
+            return total / divisor(self.nominal_batch_size, constant=True)
+        counted = ops.not_equal(y_true, self.pad_id)
+        if self.normalization == "sentence":
+            counted = ops.any(counted, axis=-1)
+        return total / divisor(ops.sum(ops.cast(counted, total.dtype)))
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments of the constructor."""

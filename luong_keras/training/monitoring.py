@@ -323,9 +323,9 @@ class StopOnNonFinite(Stateful):
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Check the counters every `every_steps` batches."""
+        self._batch = batch
         # A step may have several batches.
-        before, self._batch = self._batch, batch
-        if (batch + 1) // self.every_steps > (before + 1) // self.every_steps:
+        if (batch + 1) % self.every_steps < self.model.steps_per_execution:
             self._check()
 
     def on_epoch_end(
@@ -345,9 +345,8 @@ class StopOnNonFinite(Stateful):
                 "however small the loss is scaled, so the run has diverged. "
                 f"{_ADVICE}"
             )
-        if getattr(inner, "nonfinite_steps", None) is None:
-            return
-        if not int(ops.convert_to_numpy(inner.nonfinite_steps)):
+        number = getattr(inner, "nonfinite_steps", None)
+        if number is None or not int(ops.convert_to_numpy(number)):
             return
         first = int(ops.convert_to_numpy(inner.first_nonfinite))
         # Each batch adds one to `iterations`.
