@@ -125,7 +125,15 @@ class TranslationModel:
             dtype=dtype,
             name="decoder",
         )
-        self.bridge = self._make_bridge()
+        self.bridge: Any = None
+        if config.encoder_layers != config.decoder_layers:
+            self.bridge = Bridge(
+                config.units,
+                config.decoder_layers * self.decoder.cell.states_per_layer,
+                kernel_initializer=self._make_initializer("glorot_uniform"),
+                dtype=dtype,
+                name="bridge",
+            )
         self.projection = OutputProjection(
             config.target_vocabulary_size,
             embedding=(
@@ -200,23 +208,15 @@ class TranslationModel:
             options["mask_location"] = attention.mask_location
         return LuongAttention(**options)
 
-    def _make_bridge(self):
-        config = self.config
-        if config.encoder_layers == config.decoder_layers:
-            return None
-        states = config.decoder_layers * self.decoder.cell.states_per_layer
-        return Bridge(
-            config.units,
-            states,
-            kernel_initializer=self._make_initializer("glorot_uniform"),
-            dtype=config.precision,
-            name="bridge",
-        )
-
     # Functional models.
 
     def _make_models(self) -> None:
-        inputs = self._make_source_inputs()
+        inputs = [keras.Input((None,), dtype="int32", name="source")]
+        if self.config.source_features is not None:
+            inputs = [
+                keras.Input((None, self.config.source_features), name="source"),
+                keras.Input((None,), dtype="bool", name="source_mask"),
+            ]
         target_in = keras.Input((None,), dtype="int32", name="target_in")
         target_out = keras.Input((None,), dtype="int32", name="target_out")
         vectors, memory, mask, states = self._run_layers([*inputs, target_in])
@@ -239,15 +239,6 @@ class TranslationModel:
         self.encoding_model = keras.Model(
             inputs, [memory, mask, *states], name="translator_encoding"
         )
-
-    def _make_source_inputs(self):
-        features = self.config.source_features
-        if features is not None:
-            return [
-                keras.Input((None, features), name="source"),
-                keras.Input((None,), dtype="bool", name="source_mask"),
-            ]
-        return [keras.Input((None,), dtype="int32", name="source")]
 
     def _run_layers(self, inputs):
         """Return the decoder's vectors h̃ and the memory it attends to.

@@ -2,7 +2,7 @@
 
 import functools
 import sys
-import time
+import timeit
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,16 +25,6 @@ def has_gpu() -> bool:
         # Keras lists no devices on torch.
         return ops.convert_to_tensor(0.0).device.type == "cuda"
     return any("gpu" in name for name in keras.distribution.list_devices())
-
-
-def has_bfloat16() -> bool:
-    """Test whether the device of the backend multiplies bfloat16.
-
-    NVIDIA GPUs do from compute capability 8 on; older ones, such as the T4,
-    multiply float16.
-    """
-    capability = _compute_capability()
-    return capability is None or capability >= 8
 
 
 def _compute_capability() -> float | None:
@@ -134,7 +124,10 @@ def _faster_precision() -> Precision:
     size = 512
     while (seconds := product_seconds(size, "float32")) < _MIN_SECONDS:
         size *= 2
-    half = "bfloat16" if has_bfloat16() else "float16"
+    # NVIDIA GPUs multiply bfloat16 from compute capability 8 on.
+    capability = _compute_capability()
+    is_old = capability is not None and capability < 8
+    half = "float16" if is_old else "bfloat16"
     half_seconds = product_seconds(size, half)
     precision: Precision = "float32"
     if seconds >= _MIN_SPEEDUP * half_seconds:
@@ -151,11 +144,11 @@ def _faster_precision() -> Precision:
 def product_seconds(size: int, dtype: str) -> float:
     """Return the shortest of several times of a product of matrices."""
     matrix = ops.cast(np.full((size, size), 0.5, "float32"), dtype)
-    times = []
-    for _ in range(_REPETITIONS + 1):  # the first one warms up
-        start = time.perf_counter()
+
+    def multiply() -> None:
         # Reading a number waits for the product, on each backend.
         number = ops.matmul(matrix, matrix)[0, 0]
         ops.convert_to_numpy(ops.cast(number, "float32"))
-        times.append(time.perf_counter() - start)
-    return min(times[1:])
+
+    # The first one warms up.
+    return min(timeit.repeat(multiply, number=1, repeat=_REPETITIONS + 1)[1:])

@@ -209,7 +209,9 @@ class TranslationValidation(keras.callbacks.Callback):
             logs[self.name] = score
         print(f"\n{self.name} after epoch {epoch + 1}: {format_score(score)}")
         self._print_samples(translations)
-        self._write_translations(epoch, translations)
+        if self.output_folder is not None:
+            path = self.output_folder / f"epoch-{epoch + 1:03d}.txt"
+            write_text(path, "".join(f"{line}\n" for line in translations))
 
     def _print_samples(self, translations: list[str]) -> None:
         count = min(self.samples, len(self.sources))
@@ -219,12 +221,6 @@ class TranslationValidation(keras.callbacks.Callback):
                 self.sources[index], self.references[index], translations[index]
             )
             print(textwrap.indent(sample, "  "), flush=True)
-
-    def _write_translations(self, epoch: int, translations: list[str]) -> None:
-        if self.output_folder is None:
-            return
-        path = self.output_folder / f"epoch-{epoch + 1:03d}.txt"
-        write_text(path, "".join(f"{line}\n" for line in translations))
 
 
 class JsonLinesLog(keras.callbacks.Callback):
@@ -275,9 +271,10 @@ class JsonLinesLog(keras.callbacks.Callback):
                 file is a link.
         """
         return read_json_lines(
-            self.path, "the results of an epoch", _is_epoch_line, appended=True
+            self.path,
+            "the results of an epoch",
+            lambda line: (
+                isinstance(line, dict) and isinstance(line.get("epoch"), int)
+            ),
+            appended=True,
         )
-
-
-def _is_epoch_line(line: Any) -> bool:
-    return isinstance(line, dict) and isinstance(line.get("epoch"), int)
