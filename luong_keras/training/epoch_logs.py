@@ -252,12 +252,13 @@ class JsonLinesLog(keras.callbacks.Callback):
     ) -> None:
         """Write the line of the epoch, counted from 1."""
         number = epoch + 1
-        line: dict[str, float | None] = {"epoch": number}
-        for key, value in (logs or {}).items():
-            # JSON has no NaN and no infinity.
-            line[key] = float(value) if math.isfinite(value) else None
+        # JSON has no NaN and no infinity.
+        values = {
+            key: float(value) if math.isfinite(value) else None
+            for key, value in (logs or {}).items()
+        }
         lines = [past for past in self.read() if past["epoch"] < number]
-        write_json_lines(self.path, [*lines, line])
+        write_json_lines(self.path, [*lines, {"epoch": number, **values}])
 
     def read(self) -> list[dict[str, Any]]:
         """Read the lines written so far.

@@ -1,9 +1,7 @@
 """Writing and reading of Keras weight files."""
 
-import contextlib
 import os
 import zlib
-from collections.abc import Iterator
 from typing import Any
 
 import h5py
@@ -67,9 +65,18 @@ def load_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
         ValueError: If a weight is NaN or infinite, or the file is a link. The
             message names the file, and the variable.
     """
-    with _explain_damage(path):
+    try:
         _check_arrays(path)
         model.load_weights(path)
+    except FileNotFoundError:
+        raise
+    # HDF5 does not name the file or, if it is partly damaged, the format.
+    except (OSError, KeyError, RuntimeError) as error:
+        raise OSError(
+            "Expected: weights that Keras has written. Received: "
+            f"{os.fspath(path)!r}, which cannot be read ({error}). Copy it "
+            f"again. {_OTHER_WEIGHTS}"
+        ) from error
     for variable in model.variables:
         # Keras' `isfinite`, because NumPy's does not know bfloat16.
         values = keras.ops.convert_to_numpy(keras.ops.isfinite(variable))
@@ -80,22 +87,6 @@ def load_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
                 f"{values.size - np.count_nonzero(values)} of {values.size} "
                 f"values that are NaN or infinite. {_OTHER_WEIGHTS}"
             )
-
-
-@contextlib.contextmanager
-def _explain_damage(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Name the file in an error, and the remedy."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise
-    # HDF5 does not name the file or, if it is partly damaged, the format.
-    except (OSError, KeyError, RuntimeError) as error:
-        raise OSError(
-            "Expected: weights that Keras has written. Received: "
-            f"{os.fspath(path)!r}, which cannot be read ({error}). Copy it "
-            f"again. {_OTHER_WEIGHTS}"
-        ) from error
 
 
 def _check_arrays(path: str | os.PathLike[str]) -> None:

@@ -7,7 +7,6 @@ from keras import ops
 
 from luong_keras import InputFeedingGRU
 from luong_keras.ops import products
-from luong_keras.ops.loops import find_used
 from luong_keras.ops.products import product
 from luong_keras.ops.scan import scan
 from tests.layer_checks import assert_all_close, loss_and_gradients, random
@@ -85,15 +84,6 @@ def test_a_tape_may_compute_gradients_twice():
     first, second = (tape.gradient(total, inputs) for _ in range(2))
     np.testing.assert_array_equal(first, second)
     assert np.any(first)
-
-
-def test_reads_finds_the_arguments_in_use():
-    numbers = [ops.convert_to_tensor(random(2, 2)) for _ in range(3)]
-
-    def second_and_third(first, second, third):
-        return [ops.tanh(second), third]
-
-    assert find_used(second_and_third, numbers) == [False, True, True]
 
 
 # Rows shared by all steps.

@@ -14,9 +14,14 @@ from luong_keras.training.epoch_logs import (
     TokensPerSecond,
     TranslationValidation,
 )
-from luong_keras.training.interruption import StopOnSignal
-from luong_keras.training.monitoring import ReduceOnPlateau, StopOnPlateau
-from luong_keras.training.weight_callbacks import BestWeights
+from luong_keras.training.interruption import SnapshotCallback, StopOnSignal
+from luong_keras.training.monitoring import (
+    ReduceOnPlateau,
+    StopOnNonFinite,
+    StopOnPlateau,
+)
+from luong_keras.training.schedules import LearningRateHalving
+from luong_keras.training.weight_callbacks import BestWeights, EpochWeights
 from tests.layer_checks import small_model
 
 
@@ -98,29 +103,22 @@ def test_validation_needs_one_reference_per_source():
 
 
 @pytest.mark.parametrize("mode, sign", [("max", 1), ("min", -1)])
-def test_best_weights_of_a_resumed_run(tmp_path, mode, sign):
-    path = tmp_path / "best.weights.h5"
-    resumed = BestWeights(path, "value", mode)
-    resumed.set_state({"best": sign * 3.0})
-    resumed.set_model(small_model())
-    for value in (2.0, 3.0, float("nan")):
-        resumed.on_epoch_end(0, {"value": sign * value})
-        assert not path.exists()
-    resumed.on_epoch_end(0, {"value": sign * 4.0})
-    assert path.exists()
-
-
-@pytest.mark.parametrize("mode, sign", [("max", 1), ("min", -1)])
-def test_a_first_value_of_nan_is_not_the_best(tmp_path, mode, sign):
+def test_best_weights_are_never_those_of_nan(tmp_path, mode, sign):
     best = BestWeights(tmp_path / "best.weights.h5", "value", mode)
     best.set_model(small_model())
-    best.on_epoch_end(0, {"value": float("nan")})
-    assert not best.path.exists()
-    assert best.best is None
-    for value in (-2.0, float("nan"), -3.0):  # the first is the best
+    best.on_epoch_end(0, {"value": math.nan})
+    assert best.best is None and not best.path.exists()
+    for value in (-2.0, math.nan, -3.0):  # the first is the best
         best.on_epoch_end(1, {"value": sign * value})
         assert best.best == sign * -2.0
     assert best.path.exists()
+    resumed = BestWeights(tmp_path / "resumed.weights.h5", "value", mode)
+    resumed.set_state({"best": best.best})
+    resumed.set_model(small_model())
+    for value in (-3.0, -2.0, math.nan, -1.0):
+        assert not resumed.path.exists()
+        resumed.on_epoch_end(0, {"value": sign * value})
+    assert resumed.path.exists()
 
 
 EPOCHS = [(0, math.nan), (0, 4.0), (0, 4.5), (0, 4.0)]
@@ -225,13 +223,55 @@ def test_best_weights_of_another_model_that_shares_layers(tmp_path):
     )
 
 
-def test_wrong_arguments_of_best_weights_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="'best.h5'"):
-        BestWeights("best.h5")
-    with pytest.raises(ValueError, match="mode='auto'"):
-        BestWeights("best.weights.h5", mode="auto")
-    with pytest.raises(ValueError, match=r"Received: \['loss'\]"):
-        BestWeights("best.weights.h5").on_epoch_end(0, {"loss": 1.0})
+@pytest.mark.parametrize(
+    "make, wrong",
+    [
+        (LearningRateHalving, {"first_halved_epoch": 0}),
+        (LearningRateHalving, {"halvings_per_epoch": 0}),
+        (LearningRateHalving, {"initial_rate": -1.0}),
+        (LearningRateHalving, {"steps_per_epoch": 0}),
+        (LearningRateHalving, {"factor": -1.0}),
+        (LearningRateHalving.after_epoch, {"finetune_epoch": -5}),
+        (LearningRateHalving.after_epoch, {"epoch_fraction": 0}),
+        (LearningRateHalving.after_epoch, {"factor": 2.0}),
+        (LearningRateHalving.by_iteration, {"iterations_per_epoch": 0}),
+        (LearningRateHalving.by_iteration, {"finetune_epoch": 1.5}),
+        (LearningRateHalving.by_iteration, {"epoch_fraction": -1}),
+        (LearningRateHalving.by_iteration, {"factor": -1.0}),
+        (ReduceOnPlateau, {"patience": -3}),
+        (ReduceOnPlateau, {"min_delta": -0.1}),
+        (ReduceOnPlateau, {"min_rate": -1}),
+        (ReduceOnPlateau, {"factor": 1.0}),
+        (ReduceOnPlateau, {"factor": 10}),
+        (ReduceOnPlateau, {"factor": -0.5}),
+        (ReduceOnPlateau, {"mode": "auto"}),
+        (BestWeights, {"path": "best.h5"}),
+        (BestWeights, {"mode": "auto"}),
+        (EpochWeights, {"keep": -1}),
+        (StopOnPlateau, {"patience": 0}),
+        (StopOnSignal, {"agree_every": 0}),
+        (StopOnNonFinite, {"every_steps": 0}),
+        (StopOnNonFinite, {"every_steps": 2.5}),
+        (SnapshotCallback, {"every_steps": 0}),
+    ],
+)
+def test_arguments_out_of_range_are_refused(make, wrong):
+    needed = {
+        LearningRateHalving.by_iteration: {"iterations_per_epoch": 5},
+        BestWeights: {"path": "best.weights.h5"},
+        EpochWeights: {"folder": "checkpoints"},
+        SnapshotCallback: {"path": "snapshot.npz"},
+    }
+    ((name, value),) = wrong.items()
+    with pytest.raises(ValueError, match=f"{name}={value!r}"):
+        make(**{**needed.get(make, {}), **wrong})
+
+
+@pytest.mark.parametrize("kind", [BestWeights, StopOnPlateau])
+def test_logs_without_the_value_are_refused(kind):
+    callback = kind(**({"path": "a.weights.h5"} if kind is BestWeights else {}))
+    with pytest.raises(ValueError, match=r"'val_bleu'.*Received: \['loss'\]"):
+        callback.on_epoch_end(0, {"loss": 1.0})
 
 
 def test_an_epoch_logged_twice_has_one_line(tmp_path):
@@ -394,11 +434,6 @@ def test_the_next_fit_forgets_why_the_last_one_stopped():
     stop.on_train_begin()
     stop.restore_handlers()
     assert not stop.stopping and stop.received is None
-
-
-def test_processes_that_never_agree_are_refused():
-    with pytest.raises(ValueError, match="agree_every=0"):
-        StopOnSignal(agree_every=0)
 
 
 def test_processes_agree_after_an_epoch():

@@ -64,12 +64,6 @@ def test_rows_of_padding_are_not_counted_as_sentences(options, expected):
     assert float(loss(np.zeros((2, 3), "int32"), losses[2:])) == 0
 
 
-def test_sentences_can_be_weighted():
-    weights = np.array([1.0, 0.5])
-    loss = TranslationLoss()(TARGETS, WORD_LOSSES, weights)
-    assert float(loss) == pytest.approx((6 + 0.5 * 9) / 2)
-
-
 class FirstUnit(keras.layers.Layer):
     def __init__(self):
         super().__init__()

@@ -240,11 +240,6 @@ def test_models_without_an_optimizer_are_refused():
         Snapshot.capture(model, 1)
 
 
-def test_snapshots_without_steps_between_them_are_refused(path):
-    with pytest.raises(ValueError, match="every_steps=0"):
-        SnapshotCallback(path, every_steps=0)
-
-
 def flip_a_bit(path):
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
