@@ -178,13 +178,13 @@ def complete_languages(
         codes: The codes of all languages of the text.
 
     Example:
-        >>> complete_languages(("zh", None), ["en", "zh"])
-        ('zh', 'en')
+        >>> complete_languages(("zh-TW", None), ["en", "zh"])
+        ('zh-TW', 'en')
         >>> complete_languages(("zh", None), ["en", "zh", "fr"])
         ('zh', '')
     """
     source, target = languages
-    others = {*codes} - {source or target}
+    others = {*codes} - {base_language(source or target or "")}
     other = others.pop() if len(others) == 1 else ""
     return source or other, target or other
 
