@@ -120,18 +120,23 @@ def dtype_of(x):
     return keras.backend.standardize_dtype(x.dtype)
 
 
-def randomize(layer, seed=0):
-    """Set all weights to random values: zeros and ones could hide mistakes."""
-    generator = np.random.default_rng(seed)
+def randomize(layer, *shapes, **options):
+    """Set all weights to random values: zeros and ones could hide mistakes.
+
+    If shapes of inputs are given, the layer is built for them.
+    """
+    if shapes:
+        layer.build(*shapes, **options)
+    generator = np.random.default_rng(0)
     for variable in layer.weights:
         if "seed" not in variable.name:
             variable.assign(0.7 * generator.normal(size=variable.shape))
     return layer
 
 
-def round_weights(layer, dtype):
+def round_weights(layer, dtype, *shapes):
     """Set random weights that `dtype` represents without rounding."""
-    for variable in randomize(layer).trainable_variables:
+    for variable in randomize(layer, *shapes).trainable_variables:
         variable.assign(rounded(to_numpy(variable), dtype))
     return layer
 

@@ -100,8 +100,7 @@ def test_position_weights_are_not_rounded(dtype):
     found = []
     for policy in (f"mixed_{dtype}", "float32"):
         layer = lk.LocalAttention("predictive", dtype=policy)
-        layer.build(query.shape, memory.shape)
-        round_weights(layer, dtype)
+        round_weights(layer, dtype, query.shape, memory.shape)
         for weight in (layer.position_kernel, layer.position_vector):
             weight.assign(0.3 * random(*weight.shape, seed=4))
         found.append(
@@ -118,8 +117,7 @@ def test_positions_of_layers_in_half_precision_are_those_of_float32(dtype):
     positions = []
     for policy in (dtype, "float32"):
         layer = lk.LocalAttention("predictive", dtype=policy)
-        layer.build(query.shape, memory.shape)
-        round_weights(layer, dtype)
+        round_weights(layer, dtype, query.shape, memory.shape)
         positions.append(layer.window(query, memory).aligned_position)
     np.testing.assert_allclose(*map(to_numpy, positions), atol=0.01)
 
@@ -160,8 +158,7 @@ def test_long_source_loses_precision_only_in_its_positions(dtype, monkeypatch):
             16, attention=attention, input_feeding=False, dtype=policy
         )
         layer = lk.AttentionRNN(cell, dtype=policy)
-        layer.build(inputs.shape, memory.shape)
-        return round_weights(layer, dtype)
+        return round_weights(layer, dtype, inputs.shape, memory.shape)
 
     def found(policy):
         layer = decoder(policy)

@@ -480,8 +480,7 @@ def test_dropout_in_a_remat_scope(make):
             output, *_ = keras.tree.flatten(layer(x + 0.0, training=True))
             return ops.sum(ops.square(output))
 
-        layer.build(x.shape)
-        randomize(layer)
+        randomize(layer, x.shape)
         return loss_and_gradients(loss, [x])[1]
 
     expected = gradient()

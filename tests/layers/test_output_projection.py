@@ -34,8 +34,7 @@ def make(embedding_width=None, use_bias=False):
     layer = OutputProjection(
         7, embedding=embedding, use_bias=use_bias, dtype="float64"
     )
-    layer.build((None, None, 4))
-    return randomize(layer)
+    return randomize(layer, (None, None, 4))
 
 
 def reference_losses(logits, smoothing, pad_id=0):
@@ -281,8 +280,7 @@ def test_losses_of_a_quantized_embedding_equal_those_of_a_rounded_one(kind):
         WordLosses(OutputProjection(7, embedding=kind(7, 5))) for _ in range(2)
     )
     for each in (layer, rounded):
-        each.build((None, None, 4))
-        randomize(each)
+        randomize(each, (None, None, 4))
     table = rounded.projection.embedding.embeddings
     table.assign(int8_rounded(to_numpy(table)))
     layer.projection.embedding.quantize("int8")

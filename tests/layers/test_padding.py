@@ -6,7 +6,6 @@ import pytest
 from keras import ops
 
 import luong_keras as lk
-from luong_keras.layers.attention.scores import SCORES
 from tests.layer_checks import (
     assert_all_close,
     few_on_jax,
@@ -17,6 +16,7 @@ from tests.layer_checks import (
     softmax,
     to_numpy,
 )
+from tests.layers.attentions import ATTENTIONS, attention_named, is_local
 
 BATCH, STEPS, UNITS = 3, 4, 4
 LENGTHS = [7, 4, 1]
@@ -51,47 +51,20 @@ def both_sides(rows, lengths):
     return (rows, mask), left
 
 
-ATTENTIONS = {
-    **{name: {"score_mode": name} for name in SCORES},
-    "location-unmasked": {"score_mode": "location", "mask_location": False},
-    "location-few": {"score_mode": "location", "max_length": 3},
-    **{
-        f"{alignment}-{width}-{gaussian}": {
-            "alignment": alignment,
-            "half_width": width,
-            "gaussian": gaussian,
-        }
-        for alignment in ("monotonic", "predictive")
-        for width in (1, 3)
-        for gaussian in ("auto", "inside_softmax")
-    },
-    "monotonic-unclamped": {
-        "alignment": "monotonic",
-        "half_width": 1,
-        "clamp_position": False,
-    },
-}
-
-
-def attention_named(name):
-    options = ATTENTIONS[name]
-    kind = lk.LocalAttention if "alignment" in options else lk.LuongAttention
-    return kind(**options, dtype="float64")
-
-
 @pytest.mark.slow_after_first
 @pytest.mark.parametrize("source", [7, 90])
 @pytest.mark.parametrize(
     "name",
-    few_on_jax(ATTENTIONS, ["general", "location", "predictive-1-auto"]),
+    few_on_jax(
+        ATTENTIONS, ["general", "location-9-True", "predictive-after_softmax-1"]
+    ),
 )
 def test_attention_with_left_padding(name, source, float64):
     lengths = [source, *LENGTHS[1:]]
     sides = both_sides(random(BATCH, source, UNITS), lengths)
     query = random(BATCH, STEPS, UNITS, seed=1)
     layer = attention_named(name)
-    layer.build(query.shape, sides[0][0].shape)
-    randomize(layer)
+    randomize(layer, query.shape, sides[0][0].shape)
     drop = 2.0 * (random(BATCH, STEPS, source, seed=2) > 0)
     drops = drop, moved_right(drop, lengths, axis=2)
 
@@ -116,14 +89,13 @@ def test_attention_with_left_padding(name, source, float64):
         moved_left(weights, lengths, axis=2), expected[1], **EXACT
     )
     memory, mask = sides[1]
-    local = "alignment" in ATTENTIONS[name]
     for t in (0, STEPS - 1):  # a step of a search
         one = layer(
             query[:, t],
             memory,
             value_mask=mask,
             dropout_mask=drops[1][:, t],
-            **({"position": t} if local else {}),
+            **({"position": t} if is_local(name) else {}),
         )
         np.testing.assert_allclose(one, context[:, t], **EXACT)
 
@@ -133,8 +105,8 @@ def test_attention_with_left_padding(name, source, float64):
 @pytest.mark.parametrize(
     "name",
     few_on_jax(
-        [name for name in ATTENTIONS if "location" not in name],
-        ["general", "monotonic-1-auto"],
+        [n for n in ATTENTIONS if "location" not in n and "positions" not in n],
+        ["general", "monotonic-none-1"],
     ),
 )
 def test_self_attention_with_left_padding(name, source, float64):
@@ -142,8 +114,7 @@ def test_self_attention_with_left_padding(name, source, float64):
     lengths = [source, *LENGTHS[1:]]
     right, left = both_sides(random(BATCH, source, UNITS), lengths)
     layer = attention_named(name)
-    layer.build(right[0].shape, right[0].shape)
-    randomize(layer)
+    randomize(layer, right[0].shape, right[0].shape)
     expected, moved = (
         to_numpy(layer(rows, query_mask=mask)) for rows, mask in (right, left)
     )
@@ -152,7 +123,9 @@ def test_self_attention_with_left_padding(name, source, float64):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["general", "monotonic-1-auto", "location"])
+@pytest.mark.parametrize(
+    "name", ["general", "monotonic-none-1", "location-9-True"]
+)
 @pytest.mark.parametrize("feeding", [True, False])
 @pytest.mark.parametrize("deferred", [True, False])
 def test_decoder_with_left_padding(name, feeding, deferred, float64):
@@ -168,8 +141,7 @@ def test_decoder_with_left_padding(name, feeding, deferred, float64):
         return_state=True,
         dtype="float64",
     )
-    layer.build((BATCH, STEPS, 5), (BATCH, 7, UNITS))
-    randomize(layer)
+    randomize(layer, (BATCH, STEPS, 5), (BATCH, 7, UNITS))
     memories = both_sides(random(BATCH, 7, UNITS), LENGTHS)
     steps = [4, 2, 3]
     inputs = both_sides(random(BATCH, STEPS, 5, seed=1), steps)
@@ -225,8 +197,7 @@ ENCODERS = {
 def test_encoder_with_left_padding(name, training, float64):
     layer = lk.Encoder(UNITS, dtype="float64", **ENCODERS[name])
     right, left = both_sides(random(BATCH, 7, 5), LENGTHS)
-    layer.build(right[0].shape)
-    randomize(layer)
+    randomize(layer, right[0].shape)
     (memory, *states), (moved, *others) = (
         layer(rows, mask=mask, training=training)
         for rows, mask in (right, left)
@@ -246,8 +217,7 @@ def test_encoder_with_left_padding(name, training, float64):
 @pytest.mark.parametrize("name", few_on_jax(ENCODERS, ["reverse"]))
 def test_encoder_skips_gaps(name, training, float64):
     layer = lk.Encoder(UNITS, dtype="float64", **ENCODERS[name])
-    layer.build((1, 6, 5))
-    randomize(layer)
+    randomize(layer, (1, 6, 5))
     gaps = np.array([[0, 1, 0, 1, 1, 0]], bool)
     rows = random(1, 6, 5)
     memory, *states = layer(rows, mask=gaps, training=training)
@@ -306,8 +276,7 @@ def test_left_padding_by_keras_changes_nothing():
 )
 def test_nan_in_padding_is_not_read(layer, float64):
     layer = type(layer).from_config({**layer.get_config(), "dtype": "float64"})
-    layer.build((BATCH, 7, 5))
-    randomize(layer)
+    randomize(layer, (BATCH, 7, 5))
     mask = prefix_mask(LENGTHS, 7)
     weights = np.where(mask[..., None], random(BATCH, 7, UNITS, seed=2), 0.0)
     rows = random(BATCH, 7, 5)

@@ -742,6 +742,10 @@ def test_one_step_needs_a_position(tensors):
         step("local-m", x[:, 0], memory=m)
     with refused("`position=t`.*Received"):
         step("local-m", x, memory=m)
+    with refused("position=t.*Received.*position=None"):
+        lk.LocalAttention("monotonic")(x[:, 0], m)
+    found = lk.LocalAttention("predictive")(x[:, 0], m)
+    assert tuple(found.shape) == (2, 4)
 
 
 @pytest.mark.parametrize(

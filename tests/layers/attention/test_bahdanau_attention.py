@@ -19,8 +19,7 @@ MASK = prefix_mask([5, 2], 5)
 @pytest.mark.parametrize("normalize", [False, True])
 def test_the_score_is_additive(normalize, float64):
     layer = lk.BahdanauAttention(7, normalize=normalize, dtype="float64")
-    layer.build((None, None, 4), (None, None, 3))
-    randomize(layer)
+    randomize(layer, (None, None, 4), (None, None, 3))
     query, memory = random(2, 4), random(2, 5, 3)
     found = layer(query, memory, value_mask=MASK, return_attention_scores=True)
     expected = reference_attention(additive_score(layer), query, memory, MASK)
@@ -89,8 +88,7 @@ def test_decoder_follows_the_bahdanau_path(
         return_state=True,
         dtype="float64",
     )
-    layer.build((None, None, 5), (None, None, 6))
-    randomize(layer)
+    randomize(layer, (None, None, 5), (None, None, 6))
     inputs, memory = random(2, 3, 5), random(2, 5, 6)
     initial = [random(2, 4, seed=i) for i in range(num_states)]
     vectors, alignments, *states = layer(

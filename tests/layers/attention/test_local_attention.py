@@ -11,9 +11,7 @@ from tests.layer_checks import (
     ROUNDOFF,
     assert_all_close,
     assert_near,
-    check_gradients,
     few_at_first,
-    gradients,
     loss_and_gradients,
     prefix_mask,
     random,
@@ -27,7 +25,6 @@ from tests.layer_checks import (
 )
 
 ALIGNMENTS = ["monotonic", "predictive"]
-GAUSSIANS = ["after_softmax", "renormalized", "inside_softmax", "none"]
 LENGTHS = [9, 4]
 MASK = prefix_mask(LENGTHS, 9)
 STEPS = 7
@@ -37,8 +34,7 @@ def make(alignment, half_width=2, score_mode="dot", **options):
     layer = LocalAttention(
         alignment, half_width, score_mode, dtype="float64", **options
     )
-    layer.build((None, None, 4), (None, None, 4))
-    return randomize(layer)
+    return randomize(layer, (None, None, 4), (None, None, 4))
 
 
 def inputs():
@@ -88,11 +84,7 @@ def test_a_renormalized_gaussian_may_underflow():
     np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
-def test_all_forms_of_the_gaussian_are_tested():
-    assert set(GAUSSIANS) == set(windows.GAUSSIANS)
-
-
-@pytest.mark.parametrize("gaussian", GAUSSIANS)
+@pytest.mark.parametrize("gaussian", windows.GAUSSIANS)
 @pytest.mark.parametrize("alignment", ALIGNMENTS)
 def test_weights_and_context(alignment, gaussian, float64):
     layer = make(alignment, gaussian=gaussian)
@@ -163,87 +155,6 @@ def test_predicted_position_stays_inside_the_sentence(query, window):
     )[1]
     used = to_numpy(weights)[0, 0].nonzero()[0]
     assert used.tolist() == window
-
-
-# One step at a time.
-
-
-@pytest.mark.slow_after_first
-@pytest.mark.parametrize("position", ["scalar", "row"])
-@pytest.mark.parametrize("alignment", ALIGNMENTS)
-def test_single_steps_equal_those_of_the_whole_sequence(
-    alignment, position, float64
-):
-    layer = make(alignment, score_mode="concat", gaussian="after_softmax")
-    query, memory = inputs()
-    options = {"value_mask": MASK, "return_attention_scores": True}
-    context, weights = layer(query, memory, **options)
-    keys = layer.project_keys(ops.convert_to_tensor(memory))
-    for t in (0, 2, 6):
-        step = t if position == "scalar" else np.array([t, t])
-        one = layer(query[:, t], memory, keys=keys, position=step, **options)
-        np.testing.assert_allclose(one[0], to_numpy(context)[:, t], **EXACT)
-        np.testing.assert_allclose(one[1], to_numpy(weights)[:, t], **EXACT)
-
-
-@pytest.mark.parametrize("symbolic", [False, True])
-def test_single_monotonic_step_needs_a_position(symbolic):
-    query, memory = random(2, 4), random(2, 9, 4)
-    if symbolic:
-        query, memory = keras.Input((4,)), keras.Input((9, 4))
-    with pytest.raises(ValueError, match="position=t.*Received.*position=None"):
-        LocalAttention("monotonic")(query, memory)
-    found = LocalAttention("predictive")(query, memory)
-    assert tuple(found.shape) == tuple(query.shape)
-
-
-def test_a_dropout_mask_multiplies_the_weights(float64):
-    layer = make("predictive")
-    query, memory = inputs()
-    drop = 2.0 * (random(2, STEPS, 9) > 0)
-    options = {"return_attention_scores": True}
-    plain = to_numpy(layer(query, memory, **options)[1])
-    weights = layer(query, memory, dropout_mask=drop, **options)[1]
-    np.testing.assert_allclose(weights, plain * drop, **EXACT)
-
-
-# Gradients and empty sentences.
-
-
-@pytest.mark.slow_after_first
-@pytest.mark.parametrize("gaussian", GAUSSIANS)
-def test_gradients(gaussian, float64):
-    layer = make("predictive", score_mode="general", gaussian=gaussian)
-    query, memory = (keras.Variable(x, dtype="float64") for x in inputs())
-
-    def loss():
-        context = layer(query + 0, memory + 0, value_mask=MASK)
-        return ops.sum(ops.square(context))
-
-    check_gradients(loss, [query, memory, *layer.trainable_variables])
-    # Only the Gaussian gives the position weights a gradient.
-    (gradient,) = gradients(loss, [layer.position_kernel])
-    assert gradient.any() == (gaussian != "none")
-
-
-@pytest.mark.slow_after_first
-@pytest.mark.parametrize("gaussian", GAUSSIANS)
-@pytest.mark.parametrize("alignment", ALIGNMENTS)
-def test_empty_sentence_gives_zeros(alignment, gaussian):
-    layer = LocalAttention(alignment, 2, gaussian=gaussian)
-    query, memory = keras.Variable(random(2, 3, 4)), random(2, 5, 4)
-    mask = prefix_mask([4, 0], 5)
-
-    def attend():
-        return layer(query + 0, memory, value_mask=mask)
-
-    found = to_numpy(attend())
-    assert found[0].any() and not found[1].any()
-    found = gradients(
-        lambda: ops.sum(ops.square(attend())),
-        [query, *layer.trainable_variables],
-    )
-    assert all(np.isfinite(gradient).all() for gradient in found)
 
 
 # Errors.
@@ -335,7 +246,7 @@ def test_masked_steps_are_not_counted(float64):
 
 
 @pytest.mark.slow_after_first
-@pytest.mark.parametrize("gaussian", GAUSSIANS)
+@pytest.mark.parametrize("gaussian", windows.GAUSSIANS)
 @pytest.mark.parametrize(
     "alignment, half_width, steps, clamped",
     few_at_first(
@@ -369,8 +280,7 @@ def test_a_long_source_is_read_in_windows(
         use_scale=True,
         dtype="float64",
     )
-    layer.build(query.shape, memory.shape)
-    randomize(layer)
+    randomize(layer, query.shape, memory.shape)
     options = {
         "value_mask": prefix_mask([source, 7, 0], source),
         "query_mask": random(3, steps, seed=5) > -1,
@@ -524,8 +434,8 @@ def test_hypotheses_share_one_position(source, masked, monkeypatch, float64):
 @pytest.mark.parametrize(
     "alignment, gaussian",
     few_at_first(
-        [(a, g) for a in ALIGNMENTS for g in GAUSSIANS],
-        [*zip(("predictive", "monotonic") * 2, GAUSSIANS, strict=True)],
+        [(a, g) for a in ALIGNMENTS for g in windows.GAUSSIANS],
+        [*zip(("predictive", "monotonic") * 2, windows.GAUSSIANS, strict=True)],
         [("predictive", "after_softmax")],
     ),
 )
@@ -545,8 +455,7 @@ def test_half_precision_keeps_every_position(alignment, gaussian):
         layer = LocalAttention(
             alignment, half_width=3, gaussian=gaussian, dtype=dtype
         )
-        layer.build(query.shape, memory.shape)
-        round_weights(layer, "bfloat16")
+        round_weights(layer, "bfloat16", query.shape, memory.shape)
 
         def attend(layer=layer):
             return layer(

@@ -5,7 +5,6 @@ import numpy as np
 from keras import ops
 
 import luong_keras as lk
-from luong_keras.layers.attention.score import Score
 from tests.layer_checks import (
     ROUNDOFF,
     assert_all_close,
@@ -20,111 +19,13 @@ from tests.layer_checks import (
     to_numpy,
     weighted_sum,
 )
+from tests.layers.attentions import attention_named
 
 BATCH, STEPS, SOURCE, UNITS = 3, 4, 7, 4
 STEP_MASK = prefix_mask([4, 2, 3], STEPS)
 SOURCE_MASK = prefix_mask([7, 4, 1], SOURCE)
 TIGHT = {"rtol": 1e-10, "atol": 1e-10}
 
-
-def global_attention(score_mode="general", **options):
-    return lk.LuongAttention(score_mode, dtype="float64", **options)
-
-
-def local_attention(alignment, **options):
-    return lk.LocalAttention(alignment, dtype="float64", **options)
-
-
-# User-defined scores and attentions.
-
-
-class Distance(Score):
-    """A score with a weight that is not linear in the query."""
-
-    def build(self, add_weight, query_shape, value_shape):
-        self.sharpness = add_weight("sharpness", (query_shape[-1],))
-
-    def __call__(self, query, keys):
-        difference = ops.expand_dims(query, 2) - ops.expand_dims(keys, 1)
-        return -ops.sum(ops.square(difference) * self.sharpness, axis=-1)
-
-
-class Positions(Score):
-    """A location-based score, which reads only the query."""
-
-    location_based = True
-
-    def build(self, add_weight, query_shape, value_shape):
-        self.kernel = add_weight("kernel", (query_shape[-1], 5))
-
-    def __call__(self, query, keys):
-        return ops.tanh(ops.matmul(query, self.kernel))
-
-
-class SquaredWeights(lk.LuongAttention):
-    """An attention that squares the weights of its score."""
-
-    def _attention_weights(self, query, value, value_mask, keys):
-        weights = super()._attention_weights(query, value, value_mask, keys)
-        return weights * weights
-
-
-ATTENTIONS = {
-    "none": lambda: None,
-    "dot": lambda: global_attention("dot"),
-    "scaled_dot": lambda: global_attention("scaled_dot", use_scale=True),
-    "cosine": lambda: global_attention("cosine", use_scale=True),
-    "general": global_attention,
-    **{
-        f"concat-{form}": lambda form=form: global_attention(
-            "concat", concat_form=form, use_scale=True
-        )
-        for form in ("joint", "separate", "query_only")
-    },
-    **{
-        f"location-{length}-{mask}": lambda length=length, mask=mask: (
-            global_attention(
-                "location",
-                max_length=length,
-                mask_location=mask,
-                use_scale=True,
-            )
-        )
-        for length in (3, 9)
-        for mask in (True, False)
-    },
-    **{
-        f"{alignment}-{gaussian}-{width}": (
-            lambda alignment=alignment, gaussian=gaussian, width=width: (
-                local_attention(alignment, gaussian=gaussian, half_width=width)
-            )
-        )
-        for alignment in ("monotonic", "predictive")
-        for gaussian in (
-            "after_softmax",
-            "renormalized",
-            "inside_softmax",
-            "none",
-        )
-        for width in (1, 5)
-    },
-    "predictive-concat": lambda: local_attention(
-        "predictive", half_width=2, score_mode="concat"
-    ),
-    "monotonic-unclamped": lambda: local_attention(
-        "monotonic", half_width=1, clamp_position=False
-    ),
-    "bahdanau": lambda: lk.BahdanauAttention(dtype="float64"),
-    "bahdanau-normalized": lambda: lk.BahdanauAttention(
-        normalize=True, dtype="float64"
-    ),
-    "user-score": lambda: global_attention(Distance(), use_scale=True),
-    "user-positions": lambda: global_attention(Positions()),
-    "user-score-in-windows": lambda: local_attention(
-        "predictive", half_width=1, score_mode=Distance()
-    ),
-    "user-attention": lambda: SquaredWeights("general", dtype="float64"),
-}
 
 CELLS = {
     "plain": {},
@@ -153,7 +54,7 @@ def results(
     """Return the loss and the gradients of every weight, state and input."""
     layer = decoder(
         UNITS,
-        attention=ATTENTIONS[attention](),
+        attention=None if attention == "none" else attention_named(attention),
         deferred_gradients=deferred,
         return_state=True,
         dtype="float64",
@@ -166,8 +67,7 @@ def results(
         for i in range(len(layer.cell.state_size))
     ]
     attended = layer.cell.attention is not None
-    layer.build(inputs.shape, memory.shape if attended else None)
-    randomize(layer)
+    randomize(layer, inputs.shape, memory.shape if attended else None)
     masks = {} if drop is None else dropout_masks(layer.cell, drop)
 
     def loss():
@@ -225,8 +125,7 @@ def assert_half_is_near_single(make, **arguments):
 
     def found(dtype):
         layer = make(dtype)
-        layer.build(inputs.shape, memory.shape)
-        round_weights(layer, "bfloat16")
+        round_weights(layer, "bfloat16", inputs.shape, memory.shape)
 
         def vectors():
             found = layer(inputs, memory=memory, training=True, **arguments)

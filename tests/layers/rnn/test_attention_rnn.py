@@ -32,8 +32,7 @@ def make(cell_class, attention="general", driver=None, **options):
         attention = lk.LuongAttention(attention, dtype="float64", dropout=0.5)
     cell = cell_class(4, attention=attention, dtype="float64", **options)
     layer = lk.AttentionRNN(cell, dtype="float64", **(driver or {}))
-    layer.build((None, None, 5), (None, None, 6))
-    return randomize(layer)
+    return randomize(layer, (None, None, 5), (None, None, 6))
 
 
 def zero_states(cell):

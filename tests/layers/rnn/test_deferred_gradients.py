@@ -20,17 +20,15 @@ from tests.layer_checks import (
     randomize,
     to_numpy,
 )
+from tests.layers.attentions import ATTENTIONS, SquaredWeights
 from tests.layers.rnn.gradient_cases import (
-    ATTENTIONS,
     CELLS,
     SOURCE_MASK,
     STEP_MASK,
     STEPS,
     UNITS,
-    SquaredWeights,
     assert_equal,
     assert_half_is_near_single,
-    local_attention,
 )
 
 pytestmark = pytest.mark.skipif(
@@ -122,10 +120,8 @@ DECODERS = {
 @pytest.mark.parametrize(
     "decoder, attention",
     [
-        (decoder, attention)
-        for decoder in ("lstm", "gru", "bahdanau-gru")
-        for attention in ATTENTIONS
-        if (decoder, attention) != ("bahdanau-gru", "none")
+        *itertools.product(["lstm", "gru", "bahdanau-gru"], ATTENTIONS),
+        *itertools.product(["lstm", "gru"], ["none"]),
     ],
 )
 def test_every_attention(decoder, attention, float64):
@@ -143,7 +139,9 @@ def test_windows_in_one_graph_of_short_and_long_sources(alignment, float64):
         keras.utils.set_random_seed(0)
         layer = lk.InputFeedingLSTM(
             UNITS,
-            attention=local_attention(alignment, half_width=1),
+            attention=lk.LocalAttention(
+                alignment, half_width=1, dtype="float64"
+            ),
             deferred_gradients=deferred,
             dtype="float64",
         )

@@ -26,8 +26,7 @@ def make(cell_class, attention="general", **options):
     if isinstance(attention, str):
         attention = lk.LuongAttention(attention, dtype="float64")
     cell = cell_class(4, attention=attention, dtype="float64", **options)
-    cell.build((None, 5), memory_shape=(None, None, 6))
-    return randomize(cell)
+    return randomize(cell, (None, 5), memory_shape=(None, None, 6))
 
 
 def states_of(cell, *rows):
