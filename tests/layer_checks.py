@@ -279,44 +279,15 @@ def loss_and_gradients(function, variables):
 
 def jacobians(function, variables):
     """Return d function()[n] / d variable for every n, (N, ...) each."""
-    if BACKEND == "jax":
-        import jax
-
-        found = jax.jit(jax.jacrev(_stateless(function, variables)))(
-            [variable.value for variable in variables]
-        )
-        return [to_numpy(jacobian) for jacobian in found]
-    values = [variable.value for variable in variables]
-    if BACKEND == "tensorflow":
-        import tensorflow as tf
-
-        with tf.GradientTape(persistent=True) as tape:
-            results = tf.unstack(function())
-        rows = [
-            tape.gradient(
-                result,
-                values,
-                unconnected_gradients=tf.UnconnectedGradients.ZERO,
-            )
-            for result in results
-        ]
-    else:
-        import torch
-
-        rows = [
-            torch.autograd.grad(
-                result,
-                values,
-                retain_graph=True,
-                allow_unused=True,
-                materialize_grads=True,
-            )
-            for result in function()
-        ]
-    return [
-        np.stack([to_numpy(g) for g in each])
-        for each in zip(*rows, strict=True)
-    ]
+    chosen = keras.Variable(ops.zeros_like(function()))
+    evaluate = differentiable(
+        lambda: ops.sum(function() * chosen), [chosen, *variables]
+    )
+    rows = []
+    for one_hot in np.eye(*chosen.shape):
+        chosen.assign(one_hot)
+        rows.append(evaluate()[1][1:])
+    return [np.stack(each) for each in zip(*rows, strict=True)]
 
 
 def _stateless(function, variables):
@@ -467,35 +438,30 @@ def _attending(kind, attention=lk.LuongAttention, *arguments):
     )
 
 
-# For each layer, a function from the type to the layer, and its call.
-LAYERS = {
-    "LuongAttention": (_of(lk.LuongAttention, use_scale=True), _attend),
-    "LuongAttention location": (
-        _of(lk.LuongAttention, "location", max_length=5),
-        _attend,
-    ),
-    "LocalAttention monotonic": (
-        _of(lk.LocalAttention, "monotonic", 2),
-        _attend,
-    ),
-    "LocalAttention predictive": (
-        _of(lk.LocalAttention, "predictive", 2),
-        _attend,
-    ),
-    "BahdanauAttention": (_of(lk.BahdanauAttention, 3), _attend),
-    "BahdanauAttention normalized": (
-        _of(lk.BahdanauAttention, 3, normalize=True),
-        _attend,
-    ),
-    "InputFeedingLSTMCell": (_attending(lk.InputFeedingLSTMCell), _step),
-    "InputFeedingGRUCell": (
-        _attending(lk.InputFeedingGRUCell, lk.LocalAttention, "monotonic", 2),
-        _step,
-    ),
-    "BahdanauLSTMCell": (_attending(lk.BahdanauLSTMCell), _step),
-    "BahdanauGRUCell": (_attending(lk.BahdanauGRUCell), _step),
-    "AttentionRNN": (
-        lambda dtype: lk.AttentionRNN(
+# For each call, the layers with it: functions from the type to a layer.
+_BY_CALL = {
+    _attend: {
+        "LuongAttention": _of(lk.LuongAttention, use_scale=True),
+        "LuongAttention location": _of(
+            lk.LuongAttention, "location", max_length=5
+        ),
+        "LocalAttention monotonic": _of(lk.LocalAttention, "monotonic", 2),
+        "LocalAttention predictive": _of(lk.LocalAttention, "predictive", 2),
+        "BahdanauAttention": _of(lk.BahdanauAttention, 3),
+        "BahdanauAttention normalized": _of(
+            lk.BahdanauAttention, 3, normalize=True
+        ),
+    },
+    _step: {
+        "InputFeedingLSTMCell": _attending(lk.InputFeedingLSTMCell),
+        "InputFeedingGRUCell": _attending(
+            lk.InputFeedingGRUCell, lk.LocalAttention, "monotonic", 2
+        ),
+        "BahdanauLSTMCell": _attending(lk.BahdanauLSTMCell),
+        "BahdanauGRUCell": _attending(lk.BahdanauGRUCell),
+    },
+    _decode: {
+        "AttentionRNN": lambda dtype: lk.AttentionRNN(
             lk.InputFeedingGRUCell(
                 UNITS,
                 attention=lk.LuongAttention("concat", dtype=dtype),
@@ -504,40 +470,36 @@ LAYERS = {
             ),
             dtype=dtype,
         ),
-        _decode,
-    ),
-    "InputFeedingLSTM": (
-        lambda dtype: lk.InputFeedingLSTM(
+        "InputFeedingLSTM": lambda dtype: lk.InputFeedingLSTM(
             UNITS,
             num_layers=2,
             attention=lk.LocalAttention(half_width=2, dtype=dtype),
             dtype=dtype,
         ),
-        _decode,
-    ),
-    "InputFeedingGRU": (_attending(lk.InputFeedingGRU), _decode),
-    "BahdanauLSTM": (
-        _attending(lk.BahdanauLSTM, lk.BahdanauAttention),
-        _decode,
-    ),
-    "BahdanauGRU": (_attending(lk.BahdanauGRU), _decode),
-    "OutputProjection": (_of(lk.OutputProjection, 7, use_bias=True), _project),
-    "OutputProjection tied": (
-        lambda dtype: lk.OutputProjection(
+        "InputFeedingGRU": _attending(lk.InputFeedingGRU),
+        "BahdanauLSTM": _attending(lk.BahdanauLSTM, lk.BahdanauAttention),
+        "BahdanauGRU": _attending(lk.BahdanauGRU),
+    },
+    _project: {"OutputProjection": _of(lk.OutputProjection, 7, use_bias=True)},
+    _embed_and_project: {
+        "OutputProjection tied": lambda dtype: lk.OutputProjection(
             7,
             embedding=keras.layers.Embedding(7, UNITS + 1, dtype=dtype),
             dtype=dtype,
-        ),
-        _embed_and_project,
-    ),
-    "WordLosses": (
-        lambda dtype: lk.WordLosses(
+        )
+    },
+    _project_and_compare: {
+        "WordLosses": lambda dtype: lk.WordLosses(
             lk.OutputProjection(7, dtype=dtype), dtype=dtype
-        ),
-        _project_and_compare,
-    ),
-    "Bridge": (_of(lk.Bridge, UNITS, 1), _bridge),
-    "Encoder": (_of(lk.Encoder, UNITS, bidirectional=True), _encode),
+        )
+    },
+    _bridge: {"Bridge": _of(lk.Bridge, UNITS, 1)},
+    _encode: {"Encoder": _of(lk.Encoder, UNITS, bidirectional=True)},
+}
+LAYERS = {
+    name: (make, apply)
+    for apply, layers in _BY_CALL.items()
+    for name, make in layers.items()
 }
 
 
