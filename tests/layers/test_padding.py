@@ -194,38 +194,24 @@ ENCODERS = {
 @pytest.mark.slow_after_first
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("name", few_on_jax(ENCODERS, ["two layers"]))
-def test_encoder_with_left_padding(name, training, float64):
+def test_encoder_skips_gaps_and_padding(name, training, float64):
     layer = lk.Encoder(UNITS, dtype="float64", **ENCODERS[name])
-    right, left = both_sides(random(BATCH, 7, 5), LENGTHS)
-    randomize(layer, right[0].shape)
-    (memory, *states), (moved, *others) = (
-        layer(rows, mask=mask, training=training)
-        for rows, mask in (right, left)
-    )
-    real = right[1]
-    np.testing.assert_allclose(
-        moved_left(to_numpy(moved), LENGTHS)[real],
-        to_numpy(memory)[real],
-        **EXACT,
-    )
-    assert_all_close(others, states, **EXACT)
-
-
-@pytest.mark.slow_on_jax
-@pytest.mark.slow_after_first
-@pytest.mark.parametrize("training", [True, False])
-@pytest.mark.parametrize("name", few_on_jax(ENCODERS, ["reverse"]))
-def test_encoder_skips_gaps(name, training, float64):
-    layer = lk.Encoder(UNITS, dtype="float64", **ENCODERS[name])
-    randomize(layer, (1, 6, 5))
-    gaps = np.array([[0, 1, 0, 1, 1, 0]], bool)
-    rows = random(1, 6, 5)
-    memory, *states = layer(rows, mask=gaps, training=training)
-    dense, *expected = layer(
-        rows[:, gaps[0]], mask=np.ones((1, 3), bool), training=training
-    )
-    np.testing.assert_allclose(to_numpy(memory)[gaps], dense[0], **EXACT)
-    assert_all_close(states, expected, **EXACT)
+    # Gaps, a sentence padded on the left, one on the right, one of a word.
+    masks = ["010110", "001111", "111100", "000001"]
+    masks = np.array([[word == "1" for word in mask] for mask in masks])
+    rows = np.where(masks[..., None], random(4, 6, 5), 50.0)
+    randomize(layer, rows.shape)
+    memory, *states = layer(rows, mask=masks, training=training)
+    for i, mask in enumerate(masks):
+        dense = rows[i : i + 1, mask]
+        expected, *last = layer(
+            dense, mask=np.ones(dense.shape[:2], bool), training=training
+        )
+        np.testing.assert_allclose(
+            to_numpy(memory)[i, mask], expected[0], **EXACT
+        )
+        found = [to_numpy(state)[i : i + 1] for state in states]
+        assert_all_close(found, last, **EXACT)
 
 
 def test_gap_keeps_its_position_in_a_window(float64):

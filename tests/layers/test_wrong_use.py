@@ -484,36 +484,6 @@ def test_the_attentional_vector_may_be_left_out_of_the_states(kind):
     np.testing.assert_array_equal(found, expected)
 
 
-def test_hypotheses_share_the_position_and_the_dropout_mask():
-    cell = lk.InputFeedingLSTMCell(
-        4, attention=lk.LocalAttention("monotonic", half_width=1)
-    )
-    memory = random(2, 9, 4)
-    rows = [random(2, 4, seed=i) for i in range(3)]
-    drop = 2.0 * (random(2, 9, seed=7) > 0)
-
-    def weights(inputs, states):
-        return to_numpy(
-            cell(
-                inputs,
-                states,
-                memory=memory,
-                position=np.array([1, 5]),
-                dropout_masks={"attention": drop},
-                return_attention_scores=True,
-            )[2]
-        )
-
-    expected = weights(INPUTS[:, 0], rows)
-    for width in (2, 3):
-        beams = [np.repeat(x[:, None], width, 1) for x in rows]
-        found = weights(np.repeat(INPUTS[:, :1], width, 1), beams)
-        for hypothesis in range(width):
-            np.testing.assert_allclose(
-                found[:, hypothesis], expected, atol=1e-6
-            )
-
-
 def test_self_attention_uses_the_query_mask():
     embedded = keras.layers.Embedding(9, 4, mask_zero=True)(
         np.array([[3, 4, 0, 0]])

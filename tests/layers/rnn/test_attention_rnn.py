@@ -23,6 +23,7 @@ STEPS = 3
 MASK = prefix_mask([5, 2], 5)
 INPUTS = random(2, STEPS, 5, seed=8)
 MEMORY = random(2, 5, 6, seed=9)
+CELLS = [lk.InputFeedingLSTMCell, lk.InputFeedingGRUCell]
 
 
 def make(cell_class, attention="general", driver=None, **options):
@@ -46,9 +47,7 @@ def stack(steps):
 @pytest.mark.slow_after_first
 @pytest.mark.parametrize("input_feeding", [True, False])
 @pytest.mark.parametrize("attention", ["general", "monotonic", "predictive"])
-@pytest.mark.parametrize(
-    "cell_class", [lk.InputFeedingLSTMCell, lk.InputFeedingGRUCell]
-)
+@pytest.mark.parametrize("cell_class", CELLS)
 def test_layer_loops_over_the_cell(
     cell_class, attention, input_feeding, float64
 ):
@@ -181,20 +180,27 @@ def test_returned_values(sequences, states, scores, count):
 
 @pytest.mark.slow_after_first
 @pytest.mark.parametrize("input_feeding", [True, False])
-def test_gradients(input_feeding, float64):
-    layer = make(lk.InputFeedingLSTMCell, input_feeding=input_feeding)
-    memory = keras.Variable(MEMORY, dtype="float64", name="memory")
+@pytest.mark.parametrize("cell_class", CELLS)
+def test_gradients(cell_class, input_feeding, float64):
+    options = {"num_layers": 2, "input_feeding": input_feeding}
+    layer = make(cell_class, driver={"return_state": True}, **options)
+    memory, *states = (
+        keras.Variable(x, dtype="float64")
+        for x in (MEMORY, *(random(2, 4, seed=i) for i in range(5)))
+    )
+    states = states[: len(layer.cell.state_size)]
 
     def loss():
-        vectors = layer(
+        vectors, *last_states = layer(
             INPUTS,
             memory=memory + 0,
             memory_mask=MASK,
             mask=prefix_mask([STEPS, 2], STEPS),
+            initial_state=[state + 0 for state in states],
         )
-        return ops.sum(ops.square(vectors))
+        return ops.sum(ops.square(vectors)) + ops.sum(last_states[0])
 
-    check_gradients(loss, [memory, *layer.trainable_variables])
+    check_gradients(loss, [memory, *states, *layer.trainable_variables])
 
 
 # Dropout.
@@ -203,10 +209,9 @@ def test_gradients(input_feeding, float64):
 @pytest.mark.slow_after_first
 @pytest.mark.parametrize("steps", [STEPS, 1])
 @pytest.mark.parametrize("input_feeding", [True, False])
-def test_dropout_masks(input_feeding, steps, float64):
-    layer = make(
-        lk.InputFeedingLSTMCell, num_layers=2, input_feeding=input_feeding
-    )
+@pytest.mark.parametrize("cell_class", CELLS)
+def test_dropout_masks(cell_class, input_feeding, steps, float64):
+    layer = make(cell_class, num_layers=2, input_feeding=input_feeding)
     widths = {"inputs": 5, "layer_1": 4, "attention": 5, "outputs": 4}
     if input_feeding:
         widths["feeding"] = 4
@@ -214,22 +219,27 @@ def test_dropout_masks(input_feeding, steps, float64):
         name: 2.0 * (random(steps, 2, width, seed=seed) > 0)
         for seed, (name, width) in enumerate(widths.items())
     }
-    found, alignments = layer(
-        INPUTS,
-        memory=MEMORY,
-        memory_mask=MASK,
-        dropout_masks=masks,
-        return_attention_scores=True,
-    )
-    states = zero_states(layer.cell)
-    for t in range(STEPS):
-        drop = {name: mask[t % steps] for name, mask in masks.items()}
-        vector, states, weights = reference_step(
-            layer.cell, INPUTS[:, t], states, MEMORY, MASK, drop
+    for given in (masks, *({name: mask} for name, mask in masks.items())):
+        found, alignments = layer(
+            INPUTS,
+            memory=MEMORY,
+            memory_mask=MASK,
+            dropout_masks=given,
+            return_attention_scores=True,
         )
-        expected = vector * drop["outputs"]
-        np.testing.assert_allclose(to_numpy(found)[:, t], expected, **EXACT)
-        np.testing.assert_allclose(to_numpy(alignments)[:, t], weights, **EXACT)
+        states = zero_states(layer.cell)
+        expected, expected_alignments = [], []
+        for t in range(STEPS):
+            drop = {name: mask[t % steps] for name, mask in given.items()}
+            vector, states, weights = reference_step(
+                layer.cell, INPUTS[:, t], states, MEMORY, MASK, drop
+            )
+            expected.append(vector * drop.get("outputs", 1))
+            expected_alignments.append(weights)
+        np.testing.assert_allclose(found, stack(expected), **EXACT)
+        np.testing.assert_allclose(
+            alignments, stack(expected_alignments), **EXACT
+        )
 
 
 def memoryless_layer(style, dropout=0.5):

@@ -7,7 +7,6 @@ import luong_keras as lk
 from tests.layer_checks import (
     EXACT,
     assert_all_close,
-    check_gradients,
     loss_and_gradients,
     prefix_mask,
     random,
@@ -67,30 +66,6 @@ def test_one_step(cell_class, options, float64):
         np.testing.assert_allclose(found[2], expected[2], **EXACT)
 
 
-@pytest.mark.parametrize("cell_class", CELLS)
-def test_dropout_masks(cell_class, float64):
-    cell = make(cell_class, num_layers=2)
-    inputs, states = random(2, 5), states_of(cell, 2)
-    shapes = {
-        "inputs": (2, 5),
-        "feeding": (2, 4),
-        "layer_1": (2, 4),
-        "attention": (2, 5),
-    }
-    masks = {
-        name: 2.0 * (random(*shape, seed=3) > 0)
-        for name, shape in shapes.items()
-    }
-    for name in shapes:
-        drop = {name: masks[name]}
-        vector, new_states = cell(
-            inputs, states, memory=MEMORY, dropout_masks=drop, training=True
-        )
-        expected = reference_step(cell, inputs, states, MEMORY, drop=drop)
-        np.testing.assert_allclose(vector, expected[0], err_msg=name, **EXACT)
-        assert_all_close(new_states, expected[1], **EXACT)
-
-
 @pytest.mark.slow_on_jax
 @pytest.mark.parametrize("cell_class", ALL_CELLS)
 def test_cells_apply_only_given_dropout_masks(cell_class, float64):
@@ -117,15 +92,21 @@ def test_keys_are_projected_once(score_mode, float64, monkeypatch):
 
 
 @pytest.mark.slow_after_first
-@pytest.mark.parametrize("alignment", [None, "monotonic", "predictive"])
+@pytest.mark.parametrize(
+    "alignment, position",
+    [
+        *((None, None), ("predictive", 2)),
+        *(("monotonic", 2), ("monotonic", np.array([1, 2]))),
+    ],
+)
 @pytest.mark.parametrize("cell_class", ALL_CELLS)
 def test_hypotheses_of_a_beam_are_separate_steps(
-    cell_class, alignment, float64
+    cell_class, alignment, position, float64
 ):
     attention, options = "general", {}
     if alignment is not None:
         attention = lk.LocalAttention(alignment, 1, dtype="float64")
-        options = {"position": 2}
+        options = {"position": position}
     cell = make(cell_class, attention, num_layers=2)
     inputs, states = random(2, 3, 5), states_of(cell, 2, 3)
     options = {
@@ -133,6 +114,7 @@ def test_hypotheses_of_a_beam_are_separate_steps(
         "memory": MEMORY,
         "memory_mask": MASK,
         "return_attention_scores": True,
+        "dropout_masks": {"attention": 2.0 * (random(2, 5, seed=7) > 0)},
     }
     vectors, new_states, weights = cell(inputs, states, **options)
     assert weights.shape == (2, 3, 5)
@@ -142,23 +124,6 @@ def test_hypotheses_of_a_beam_are_separate_steps(
         states_of_k = [to_numpy(s)[:, k] for s in new_states]
         assert_all_close(states_of_k, one[1], **EXACT)
         np.testing.assert_allclose(to_numpy(weights)[:, k], one[2], **EXACT)
-
-
-@pytest.mark.slow_after_first
-@pytest.mark.parametrize("cell_class", CELLS)
-def test_gradients(cell_class, float64):
-    cell = make(cell_class, num_layers=2)
-    inputs = random(2, 5)
-    states = [keras.Variable(s, dtype="float64") for s in states_of(cell, 2)]
-    memory = keras.Variable(MEMORY, dtype="float64")
-
-    def loss():
-        vector, new_states = cell(
-            inputs, [s + 0 for s in states], memory=memory + 0, memory_mask=MASK
-        )
-        return ops.sum(ops.square(vector)) + ops.sum(new_states[0])
-
-    check_gradients(loss, [*states, memory, *cell.trainable_variables])
 
 
 # States.
