@@ -56,6 +56,26 @@ def test_translation_pods_are_valid():
         validate(pod | {"spec": group["template"]["spec"]})
 
 
+def run_slurm_job(folder, interpreter, srun, train):
+    """Run the job with programs in place of the commands; return its status."""
+    requeue = f'echo "$@" > {folder}/scontrol.txt'
+    for name, line, program in (
+        ("srun", interpreter, srun),
+        ("luong-keras", interpreter, train),
+        ("scontrol", "/bin/sh", requeue),
+    ):
+        (folder / name).write_text(f"#!{line}\n{program}\n")
+        (folder / name).chmod(0o755)
+    return subprocess.run(
+        ["bash", CLUSTER / "train.sbatch", "a b.tsv", "--preset", "paper"],
+        env={
+            "PATH": f"{folder}:{os.environ['PATH']}",
+            "RUN_DIR": f"{folder}/my run",
+            "SLURM_JOB_ID": "7",
+        },
+    ).returncode
+
+
 @pytest.mark.parametrize(
     "of_process, of_srun, requeued",
     [
@@ -70,28 +90,18 @@ def test_slurm_job_is_requeued_after_interruptions(
     tmp_path, of_process, of_srun, requeued
 ):
     """Check that only statuses that a retry may fix requeue the job."""
-    for name, line in {
-        "srun": f'echo "$1" > {tmp_path}/srun.txt; shift; "$@"; exit {of_srun}',
-        "luong-keras": f'printf "%s\\n" "$@" > {tmp_path}/arguments.txt\n'
+    status = run_slurm_job(
+        tmp_path,
+        "/bin/sh",
+        srun=f'echo "$1" > {tmp_path}/srun.txt; shift; "$@"; exit {of_srun}',
+        train=f'printf "%s\\n" "$@" > {tmp_path}/arguments.txt\n'
         f"exit {of_process}",
-        "scontrol": f'echo "$@" > {tmp_path}/scontrol.txt',
-    }.items():
-        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
-        (tmp_path / name).chmod(0o755)
-    run_dir = f"{tmp_path}/my run"
-    done = subprocess.run(
-        ["bash", CLUSTER / "train.sbatch", "a b.tsv", "--preset", "paper"],
-        env={
-            "PATH": f"{tmp_path}:{os.environ['PATH']}",
-            "RUN_DIR": run_dir,
-            "SLURM_JOB_ID": "7",
-        },
     )
-    assert done.returncode == of_srun
+    assert status == of_srun
     assert (tmp_path / "srun.txt").read_text() == "--kill-on-bad-exit=1\n"
     arguments = (tmp_path / "arguments.txt").read_text().splitlines()
-    expected = ["train", "a b.tsv", "--preset", "paper", "--run-dir", run_dir]
-    assert arguments == [*expected, "--backend", "jax"]
+    expected = ["train", "a b.tsv", "--preset", "paper", "--run-dir"]
+    assert arguments == [*expected, f"{tmp_path}/my run", "--backend", "jax"]
     command = tmp_path / "scontrol.txt"
     assert command.exists() == requeued
     assert not requeued or command.read_text() == "requeue 7\n"
@@ -120,22 +130,8 @@ status = step.wait()
 assert pathlib.Path("{tmp_path}/snapshot").exists()
 sys.exit(status if status >= 0 else 128 - status)
 """
-    for name, program in {"srun": srun, "luong-keras": train}.items():
-        (tmp_path / name).write_text(f"#!{sys.executable}{program}")
-        (tmp_path / name).chmod(0o755)
-    requeue = tmp_path / "scontrol"
-    requeue.write_text(f"#!/bin/sh\ntouch {tmp_path}/requeued\n")
-    requeue.chmod(0o755)
-    done = subprocess.run(
-        ["bash", CLUSTER / "train.sbatch", "a.tsv"],
-        env={
-            "PATH": f"{tmp_path}:{os.environ['PATH']}",
-            "RUN_DIR": str(tmp_path / "run"),
-            "SLURM_JOB_ID": "7",
-        },
-    )
-    assert done.returncode == 75
-    assert (tmp_path / "requeued").exists()
+    assert run_slurm_job(tmp_path, sys.executable, srun, train) == 75
+    assert (tmp_path / "scontrol.txt").read_text() == "requeue 7\n"
 
 
 @pytest.mark.slow

@@ -242,12 +242,6 @@ def test_arguments_are_checked(options, message):
         LuongAttention(**options)
 
 
-@pytest.mark.parametrize("mode", ["dot", "scaled_dot", "cosine"])
-def test_dot_needs_equal_widths(mode):
-    with pytest.raises(ValueError, match=r"\(2, 3, 4\).*\(2, 5, 6\).*general"):
-        LuongAttention(mode)(random(2, 3, 4), random(2, 5, 6))
-
-
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("score_mode", SCORES)
 def test_tensorflow_checkpoint_has_all_weights(score_mode, tmp_path):
