@@ -470,21 +470,6 @@ def test_variables_are_accepted_as_inputs(variable, training):
     np.testing.assert_array_equal(found, expected)
 
 
-# Optional states, and arguments that hypotheses share.
-
-
-@pytest.mark.parametrize(
-    "kind", [lk.InputFeedingLSTMCell, lk.InputFeedingGRUCell]
-)
-def test_the_attentional_vector_may_be_left_out_of_the_states(kind):
-    cell = kind(4)
-    states = [random(2, 4, seed=i) for i in range(len(cell.state_size) - 1)]
-    found, _ = cell(INPUTS[:, 0], states, memory=MEMORY)
-    full = [*states, np.zeros((2, 4))]
-    expected, _ = cell(INPUTS[:, 0], full, memory=MEMORY)
-    np.testing.assert_array_equal(found, expected)
-
-
 def test_self_attention_uses_the_query_mask():
     embedded = keras.layers.Embedding(9, 4, mask_zero=True)(
         np.array([[3, 4, 0, 0]])

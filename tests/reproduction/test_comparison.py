@@ -92,22 +92,22 @@ def test_single_trials_use_the_pooled_deviation_of_other_rows():
     verdict = verdict_of(Resampling(found), "Revers")
     assert verdict.verdict == "holds"
     assert verdict.value.basis == "pooled deviation of dropout, feed"
-    # Unequal deviations are not pooled.
-    unequal = found | rows(feed=[0.1, 0.5, 0.9, 0.2], dropout=[0.5] * 4)
-    verdict = verdict_of(Resampling(unequal), "Revers")
-    assert verdict.verdict == "not decided" and verdict.value.low is None
-    # Nor are those of rows with other references.
-    cased = [
-        dict(one.settings) | {"data.lowercase": True} for one in found["feed"]
-    ]
-    cased = zip(found["feed"], cased, strict=True)
-    cased = [dataclasses.replace(one, settings=new) for one, new in cased]
-    verdict = verdict_of(Resampling(found | {"feed": cased}), "Revers")
-    assert verdict.verdict == "not decided" and verdict.value.low is None
-    # Rows of the same training runs do not use the deviation of other rows.
-    twins = better(found["base"], "reverse")
-    verdict = verdict_of(Resampling(found | {"reverse": twins}), "Revers")
-    assert verdict.verdict == "not decided" and verdict.value.low is None
+    lowercase = {"data.lowercase": True}
+    for changed in (
+        # Unequal deviations are not pooled.
+        rows(feed=[0.1, 0.5, 0.9, 0.2], dropout=[0.5] * 4),
+        # Nor are those of rows with other references.
+        {
+            "feed": [
+                dataclasses.replace(one, settings=one.settings | lowercase)
+                for one in found["feed"]
+            ]
+        },
+        # Rows of the same training runs do not use that of other rows.
+        {"reverse": better(found["base"], "reverse")},
+    ):
+        verdict = verdict_of(Resampling(found | changed), "Revers")
+        assert verdict.verdict == "not decided" and verdict.value.low is None
 
 
 # The 97.5 % quantiles of Student's t, from a printed table.

@@ -136,15 +136,22 @@ def test_output_of_only_the_last_step_has_no_mask(return_sequences):
     assert (mask is not None) == return_sequences
 
 
-def test_initial_state_may_leave_out_the_attentional_vector(float64):
-    layer = make(lk.InputFeedingLSTMCell)
-    given = [random(2, 4, seed=i) for i in range(3)]
-    whole = layer(INPUTS, memory=MEMORY, initial_state=given)
-    part = layer(INPUTS, memory=MEMORY, initial_state=given[:2])
-    zeros = [*given[:2], np.zeros((2, 4))]
-    zero = layer(INPUTS, memory=MEMORY, initial_state=zeros)
-    np.testing.assert_allclose(part, zero, **EXACT)
-    assert not np.allclose(to_numpy(whole), to_numpy(part))
+@pytest.mark.parametrize("cell_class", CELLS)
+def test_states_may_leave_out_the_attentional_vector(cell_class, float64):
+    layer = make(cell_class)
+    *states, vector = (
+        random(2, 4, seed=i) for i in range(len(layer.cell.state_size))
+    )
+    part, zero, whole = (
+        [
+            layer(INPUTS, memory=MEMORY, initial_state=given),
+            layer.cell(INPUTS[:, 0], given, memory=MEMORY)[0],
+        ]
+        for given in (states, [*states, 0 * vector], [*states, vector])
+    )
+    assert_all_close(part, zero, **EXACT)
+    for one, other in zip(whole, part, strict=True):
+        assert not np.allclose(to_numpy(one), to_numpy(other))
 
 
 @pytest.mark.parametrize(
