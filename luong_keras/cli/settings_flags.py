@@ -1,6 +1,7 @@
 """Command-line flags for the settings of a run and its search."""
 
 import dataclasses
+import re
 import typing
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,9 @@ from luong_keras.cli.parsing import Option, given_flags
 from luong_keras.config import DecodingConfig, RunConfig
 from luong_keras.config.values import LEAVES, SHORT_NAMES
 from luong_keras.inference.search_options import SEARCH_OPTIONS
+
+# These flags are not parsed by tyro.
+_FLAG = re.compile(r"--(?:[\w-]+\.[\w.-]+|columns)")
 
 
 def with_sections(arguments: type, config: RunConfig | None) -> Any:
@@ -50,20 +54,20 @@ def split_settings(argv: Sequence[str]) -> tuple[list[str], list[str]]:
     true or false is then true.
 
     Example:
-        >>> split_settings("--columns a,b --model.units=8 --x".split())
-        (['columns=a,b', 'model.units=8'], ['--x'])
-        >>> split_settings(["pairs.tsv", "--data.lowercase", "--model.units"])
-        (['data.lowercase=true', 'model.units'], ['pairs.tsv'])
+        >>> split_settings("--columns a,b --model.units=8 --units 9".split())
+        (['columns=a,b', 'model.units=8'], ['--units', '9'])
+        >>> split_settings(["a-b.tsv", "--data.lowercase", "--model.units"])
+        (['data.lowercase=true', 'model.units'], ['a-b.tsv'])
         >>> split_settings(["--columns", "a", "b", "c"])
         (['columns=a,b'], ['c'])
     """
     assignments, remaining, words = [], [], list(argv)
     while words:
         flag, equals, value = words.pop(0).partition("=")
-        name = flag.removeprefix("--").replace("-", "_")
-        if name == flag or not ("." in name or name in SHORT_NAMES):
+        if not _FLAG.fullmatch(flag):
             remaining.append(flag + equals + value)
             continue
+        name = flag[2:].replace("-", "_")
         if not equals and _has_value(words):
             equals, value = "=", words.pop(0)
             if flag == "--columns" and "," not in value and _has_value(words):

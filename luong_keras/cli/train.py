@@ -6,7 +6,7 @@ import re
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -25,6 +25,7 @@ from luong_keras.config.checks import check_at_least
 from luong_keras.config.effects import check_effects, check_learning_rate
 from luong_keras.config.values import (
     LEAVES,
+    SHORT_NAMES,
     convert_values,
     parse_assignments,
     read_values,
@@ -136,12 +137,16 @@ def parse(argv: Sequence[str]) -> Call:
         match = re.search(r"--preset[= ](\S+)", " ".join(argv))
         base = PRESETS.get(match[1] if match else "demo", RunConfig())
         parse_arguments(with_sections(Train, base), PROGRAM, ["--help"])
-    flags, remaining = split_settings(argv)
-    kind = with_sections(Train, None)
-    arguments = parse_arguments(kind, PROGRAM, remaining)
+    assignments, remaining = split_settings(argv)
+    arguments = parse_arguments(with_sections(Train, None), PROGRAM, remaining)
     # Flags override --set.
-    assignments = [*arguments.settings, *flags]
+    assignments[:0] = arguments.settings
     values = convert_values(parse_assignments(assignments))
+    sections = [getattr(arguments, field.name) for field in fields(RunConfig)]
+    for flags in (arguments, *sections):
+        for short_name, full_names in SHORT_NAMES.items():
+            if (value := getattr(flags, short_name, None)) is not None:
+                values |= dict.fromkeys(full_names, value)
     text_values = _text_values(arguments)
     # Absent files and languages do not override --set.
     implied = language_settings(None, None).keys()
