@@ -101,12 +101,13 @@ class _Scan:
 
     def __init__(self, step, shared, states, inputs, xs, outputs, layer):
         self.step, self.outputs = step, outputs
-        # TensorFlow runs the step again outside of any name scope, where a name
-        # may not begin with "_", as Keras' default would.
-        policy = getattr(layer, "dtype_policy", None)
-        self.precision = _Precision(dtype=policy, name="step")
-        # Frozen ones too: the step has no other access to them.
-        self.variables = [] if layer is None else layer.weights
+        self.precision, self.variables = None, []
+        if layer is not None:
+            # TensorFlow runs the step again outside of any name scope, where a
+            # name may not begin with "_", as Keras' default would.
+            self.precision = _Precision(dtype=layer.dtype_policy, name="step")
+            # Frozen ones too: the step has no other access to them.
+            self.variables = layer.weights
         self.structure = [shared, [v.value for v in self.variables]]
         leaves = tree.flatten(self.structure)
         tensors = {id(x): x for x in leaves if x is not None}
@@ -164,11 +165,14 @@ class _Scan:
             [None if i is None else tape.parameters[i] for i in self.indices],
         )
         pairs = list(zip(self.variables, values, strict=True))
+
+        def run():
+            return _advance(self.step, shared, list(states), x)
+
         with keras.StatelessScope(state_mapping=pairs), tape:
             # In the backward pass no call of a layer casts the variables.
-            new_states = self.precision(
-                function=lambda: _advance(self.step, shared, list(states), x)
-            )
+            precision = self.precision
+            new_states = run() if precision is None else precision(function=run)
         return new_states, tape
 
     def run(self):
