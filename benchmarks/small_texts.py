@@ -61,13 +61,15 @@ def row(path: Path, folder: Path, keep: int) -> str:
         )
 
     from luong_keras import RunConfig, Translator
-    from luong_keras.recipe.decisions import run_metric
+    from luong_keras.evaluation.metrics.bleu import target_of
+    from luong_keras.evaluation.metrics.registry import find_metric
     from luong_keras.recipe.stored_settings import run_config
 
     config: RunConfig = run_config(run)
     pairs = [line.split("\t")[:2] for line in parts["test"]]
     sources, references = map(list, zip(*pairs, strict=True))
-    metric = run_metric(config, references)
+    target = target_of(config.data, references)
+    metric = find_metric(config.training.metric, target)
     log_lines = (run / "log.jsonl").read_text().splitlines()
     last = json.loads(log_lines[-1])["epoch"]
     names = ["best", *(f"epoch-{last - n}" for n in reversed(range(keep)))]

@@ -18,12 +18,15 @@ from luong_keras.config.values import (
     config_from_dict,
     config_to_dict,
     leaf_values,
+    with_values,
 )
+from luong_keras.evaluation.metrics.registry import AUTO
 from luong_keras.files.atomic_file import read_json, write_json
 from luong_keras.files.json_lines import read_json_lines, write_json_lines
 from luong_keras.files.path_checks import no_link
 from luong_keras.recipe.devices import Devices, device_names
 from luong_keras.recipe.stored_settings import run_config, word_list_checksums
+from luong_keras.recipe.vocabularies import requested_sizes
 from luong_keras.tables import pluralize
 from luong_keras.text.threads import available_cores
 from luong_keras.training.epoch_logs import JsonLinesLog
@@ -31,6 +34,8 @@ from luong_keras.training.run_folder import RunFolder
 
 # Between two records: a killed call loses at most this time.
 _RECORD_SECONDS = 10
+_LANGUAGES = ("data.source_language", "data.target_language")
+_SIZES = ("model.source_vocabulary_size", "model.target_vocabulary_size")
 # The settings that a continued run may change. All other settings determine
 # the weights: a run that changed them halfway could not be reproduced.
 MAY_CHANGE = (
@@ -62,21 +67,38 @@ MAY_CHANGE = (
 )
 
 
-def check_resumable(config: RunConfig, run: RunFolder) -> None:
-    """Check that a run that has begun can continue with these settings.
+def resumed_settings(config: RunConfig, run: RunFolder) -> RunConfig:
+    """Return the settings with which a run that has begun continues.
+
+    Decisions of the run stay where the settings leave them open: the
+    languages, the precision, the metric, and the sizes of the vocabularies,
+    which may differ from the requested ones.
 
     Args:
-        config: The settings, with the choices of the run.
+        config: The settings.
         run: The folder of the run.
 
     Raises:
-        ValueError: If it cannot, with the full name of each setting that
-            differs.
+        ValueError: If the run cannot continue with them, with the full name
+            of each setting that differs.
     """
     new, old = (
         leaf_values(config_to_dict(settings))
         for settings in (config, run_config(run.path, resolve_paths=False))
     )
+    kept = [name for name in _LANGUAGES if not new[name]]
+    if new["model.precision"] == "auto":
+        kept.append("model.precision")
+    metric = new["training.metric"]
+    if metric == AUTO or old["training.metric"].startswith(f"{metric}:"):
+        kept.append("training.metric")
+    requested = requested_sizes(run)
+    is_unknown = requested is None and old["training.init_from"] is None
+    # Other sizes than the requested ones are refused.
+    if is_unknown or requested == tuple(new[name] for name in _SIZES):
+        kept.extend(_SIZES)
+    decided = {name: old[name] for name in kept}
+    new |= decided
     free = tuple(f"{name}." for name in MAY_CHANGE)
     differences = [
         f"{name}: {old[name]!r} → {new[name]!r}"
@@ -99,6 +121,7 @@ def check_resumable(config: RunConfig, run: RunFolder) -> None:
             f"Expected: training.epochs of at least {trained}. Received: "
             f"{config.training.epochs}. Use a new folder for a shorter run."
         )
+    return with_values(config, decided)
 
 
 def _inside(value: Any, run: RunFolder) -> Any:

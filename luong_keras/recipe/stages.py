@@ -4,20 +4,20 @@
 model and calls `luong_keras.fit`, and `score_and_export` ends the run.
 """
 
-import contextlib
 import os
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import keras
 
-from luong_keras.config import DataConfig, RunConfig
-from luong_keras.config.values import config_to_dict
+from luong_keras.config import RunConfig
+from luong_keras.config.values import config_to_dict, with_values
 from luong_keras.data import phrasebook
-from luong_keras.data.batching import TrainingBatches
 from luong_keras.data.datasets import Datasets
+from luong_keras.evaluation.metrics.bleu import target_of
+from luong_keras.evaluation.metrics.registry import choose_metric, find_metric
 from luong_keras.evaluation.plots import plot_alignment
 from luong_keras.files.atomic_file import write_text
 from luong_keras.files.folder_lock import lock_folder
@@ -25,14 +25,8 @@ from luong_keras.files.path_checks import no_pattern
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.inference.translation import best_of
 from luong_keras.models.translation_model import TranslationModel
+from luong_keras.ops.devices import resolve_precision
 from luong_keras.progress import no_output
-from luong_keras.recipe.decisions import (
-    decide_languages,
-    decide_metric,
-    decide_precision,
-    restore_decisions,
-    run_metric,
-)
 from luong_keras.recipe.devices import (
     ONE_DEVICE,
     Devices,
@@ -52,13 +46,14 @@ from luong_keras.recipe.fine_tuning import (
 from luong_keras.recipe.loading import load_run
 from luong_keras.recipe.preparation import prepare_text, read_prepared_text
 from luong_keras.recipe.resumption import (
-    check_resumable,
     is_finished,
     mark_finished,
     print_epochs,
+    resumed_settings,
 )
 from luong_keras.recipe.stored_settings import copy_word_lists, run_config
 from luong_keras.recipe.training import PreparedRun, train, training_batches
+from luong_keras.recipe.user_text import decide_languages
 from luong_keras.recipe.vocabularies import (
     check_symbols,
     count_lengths,
@@ -126,14 +121,28 @@ def run_recipe(
         if not devices.writes:
             prepared = _read_prepared_run(config, run)
         config = prepared.config
-        _print_batches(prepared.batches, devices)
-        print_epochs(config, run)
-        with _python_seed(config.training.seed):
-            translation_model = TranslationModel(
-                config.model,
-                config.training.label_smoothing,
-                config.training.sampled_softmax,
+        batches = prepared.batches
+        empty = f"; without tokens: {batches.empty}" if batches.empty else ""
+        print(
+            f"{pluralize(batches.steps_per_epoch, 'batch', 'batches')} an "
+            f"epoch; too long: {batches.dropped} pairs left out, "
+            f"{batches.cut} cut{empty}"
+        )
+        if devices.on_jax:
+            print(
+                f"{pluralize(devices.count, 'device')}, "
+                f"{pluralize(devices.world, 'process', 'processes')}"
             )
+        print_epochs(config, run)
+        # Keras draws seeds from Python's generator.
+        state = random.getstate()
+        random.seed(config.training.seed)
+        translation_model = TranslationModel(
+            config.model,
+            config.training.label_smoothing,
+            config.training.sampled_softmax,
+        )
+        random.setstate(state)
         load_initial_weights(translation_model, run)
         try:
             freeze(translation_model.model, config.training.frozen)
@@ -169,13 +178,22 @@ def _prepare_run(config: RunConfig, run: RunFolder) -> PreparedRun:
     """
     begins = not run.config.exists()
     if begins:
-        config = decide_precision(config)
-        _check_train_size(config.data)
+        precision = resolve_precision(config.model.precision)
+        config = with_values(config, {"model.precision": precision})
+        data = config.data
+        # All pairs are the default, and the value of the preset demo.
+        usual_sizes = None, phrasebook.TRAIN_SIZE
+        if data.dataset != "phrasebook" and data.train_size not in usual_sizes:
+            raise ValueError(
+                "data.train_size is a number of pairs of the built-in corpus. "
+                "Expected: train_size=None, or dataset='phrasebook'. Received: "
+                f"train_size={data.train_size} with dataset={data.dataset!r}."
+            )
         prepare_initial_weights(config, run)
     else:
-        config = restore_decisions(config, run)
-        check_resumable(config, run)
-    run_metric(config)  # An invalid metric fails before the text is read.
+        config = resumed_settings(config, run)
+    # An invalid metric fails before the text is read.
+    find_metric(config.training.metric, target_of(config.data, ()))
     config = copy_word_lists(config, run)
     if begins:
         config = decide_languages(config)
@@ -183,7 +201,11 @@ def _prepare_run(config: RunConfig, run: RunFolder) -> PreparedRun:
     datasets, corpus = prepare_text(config, run)
     if begins:
         references = [target for _, target in datasets.dev]
-        config = decide_metric(config, references)
+        metric, message = choose_metric(
+            config.training.metric, target_of(config.data, references)
+        )
+        print(message)
+        config = with_values(config, {"training.metric": metric.setting})
         print_rewritten_references(references, config)
     tokenizers = prepare_tokenizers(corpus, config, run)
     if begins:  # Later calls keep the sizes.
@@ -197,52 +219,14 @@ def _prepare_run(config: RunConfig, run: RunFolder) -> PreparedRun:
     return PreparedRun(config, datasets, tokenizers, batches)
 
 
-@contextlib.contextmanager
-def _python_seed(seed: int) -> Iterator[None]:
-    """Seed Python's generator, from which Keras draws seeds, and restore it."""
-    state = random.getstate()
-    random.seed(seed)
-    try:
-        yield
-    finally:
-        random.setstate(state)
-
-
-def _check_train_size(data: DataConfig) -> None:
-    """Refuse `data.train_size` in a run that would ignore it."""
-    # All pairs are the default, and the value of the preset demo.
-    if data.dataset != "phrasebook" and data.train_size not in (
-        None,
-        phrasebook.TRAIN_SIZE,
-    ):
-        raise ValueError(
-            "data.train_size is a number of pairs of the built-in corpus. "
-            "Expected: train_size=None, or dataset='phrasebook'. Received: "
-            f"train_size={data.train_size} with dataset={data.dataset!r}."
-        )
-
-
 def _read_prepared_run(config: RunConfig, run: RunFolder) -> PreparedRun:
     """Read what `_prepare_run` wrote, in a process that writes nothing."""
-    check_resumable(restore_decisions(config, run), run)
+    resumed_settings(config, run)
     config = run_config(run.path, resolve_paths=False)
     datasets, corpus = read_prepared_text(run)
     tokenizers = prepare_tokenizers(corpus, config, run)
     batches = training_batches(corpus, tokenizers, config)
     return PreparedRun(config, datasets, tokenizers, batches)
-
-
-def _print_batches(batches: TrainingBatches, devices: Devices) -> None:
-    empty = f"; without tokens: {batches.empty}" if batches.empty else ""
-    print(
-        f"{pluralize(batches.steps_per_epoch, 'batch', 'batches')} an epoch; "
-        f"too long: {batches.dropped} pairs left out, {batches.cut} cut{empty}"
-    )
-    if devices.on_jax:
-        print(
-            f"{pluralize(devices.count, 'device')}, "
-            f"{pluralize(devices.world, 'process', 'processes')}"
-        )
 
 
 def score_and_export(

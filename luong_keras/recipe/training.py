@@ -15,16 +15,23 @@ from luong_keras.data.corpus import Corpus
 from luong_keras.data.datasets import Datasets
 from luong_keras.data.evaluation_batches import EvaluationBatches
 from luong_keras.data.padding import FEW_WIDTHS, WIDTHS
-from luong_keras.evaluation.metrics.registry import Metric
+from luong_keras.evaluation.metrics.bleu import target_of
+from luong_keras.evaluation.metrics.registry import Metric, find_metric
+from luong_keras.inference.jax_translator import JaxTranslator
+from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.models.translation_model import TranslationModel
-from luong_keras.recipe.decisions import run_metric
 from luong_keras.recipe.devices import ONE_DEVICE, Devices
+from luong_keras.recipe.evaluation import with_progress
 from luong_keras.recipe.resumption import record_session
-from luong_keras.recipe.validation_callbacks import validation_callbacks
+from luong_keras.recipe.stored_settings import with_absolute_word_lists
 from luong_keras.tables import pluralize
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.text.tokenizer import Tokenizer
-from luong_keras.training.epoch_logs import TokensPerSecond
+from luong_keras.training.epoch_logs import (
+    JsonLinesLog,
+    TokensPerSecond,
+    TranslationValidation,
+)
 from luong_keras.training.fit import fit
 from luong_keras.training.interruption import StopOnSignal
 from luong_keras.training.losses import TranslationLoss
@@ -192,7 +199,8 @@ def train(
     """
     config, datasets, tokenizers, batches = prepared
     training = config.training
-    metric = run_metric(config, [target for _, target in datasets.dev])
+    references = [target for _, target in datasets.dev]
+    metric = find_metric(training.metric, target_of(config.data, references))
     model = translation_model.training_model
     model.microbatches = (
         training.gradient_accumulation_steps * training.parallel_microbatches
@@ -210,43 +218,45 @@ def train(
         # The settings decide, not a global policy of the process.
         auto_scale_loss=False,
     )
-    stop = StopOnSignal(
-        deadline=deadline, agree=devices.any if devices.world > 1 else None
-    )
     validation_data = validation_batches(
         tokenizers, datasets.dev, config, devices
     )
+    validation = translation_validation(
+        translation_model, prepared, run, devices, metric
+    )
+    progress = TrainingProgress(
+        metric.key,
+        count="count",
+        validation_batches=int(validation_data.cardinality()),
+        mode=metric.mode,
+        title=metric.title or metric.name,
+    )
+    stop = StopOnSignal(
+        deadline=deadline, agree=devices.any if devices.world > 1 else None
+    )
+    followers: list[keras.callbacks.Callback] = []
     started = time.perf_counter()
     with contextlib.ExitStack() as stack:
-        validation, logs = validation_callbacks(
-            translation_model,
-            tokenizers,
-            datasets.dev,
-            config,
-            run,
-            devices,
-            metric,
-        )
         if devices.writes:
-            progress = stack.enter_context(
-                TrainingProgress(
-                    metric.key,
-                    count="count",
-                    validation_batches=int(validation_data.cardinality()),
-                    mode=metric.mode,
-                    title=metric.title or metric.name,
-                )
-            )
+            stack.enter_context(progress)
             write_session = stack.enter_context(
                 record_session(
                     run.sessions, devices, lambda: progress.steps_done
                 )
             )
-            session_callback = keras.callbacks.LambdaCallback(
-                on_train_batch_end=lambda batch, logs: write_session(),
-                on_epoch_end=lambda epoch, logs: write_session(),
-            )
-            logs = [*logs, *callbacks, progress, session_callback]
+            weights = translation_model.model
+            followers = [
+                BestWeights(run.best_weights, metric.key, metric.mode, weights),
+                EpochWeights(run.checkpoints, training.keep, weights),
+                JsonLinesLog(run.log),
+                keras.callbacks.TensorBoard(run.tensorboard),
+                *callbacks,
+                progress,
+                keras.callbacks.LambdaCallback(
+                    on_train_batch_end=lambda batch, logs: write_session(),
+                    on_epoch_end=lambda epoch, logs: write_session(),
+                ),
+            ]
         if training.init_from is not None and not run.snapshot.exists():
             validation.on_epoch_end(-1)  # scores the parent's weights
         fit(
@@ -258,8 +268,17 @@ def train(
             writes_snapshots=devices.writes,
             validation_data=validation_data,
             callbacks=[
+                # If a file system shows new files late, a process may read an
+                # old snapshot.
                 keras.callbacks.LambdaCallback(
-                    on_train_begin=lambda logs: check_same_start(model, devices)
+                    on_train_begin=lambda logs: devices.check_alike(
+                        int(
+                            keras.ops.convert_to_numpy(
+                                model.optimizer.iterations
+                            )
+                        ),
+                        "the steps of the snapshot",
+                    )
                 ),
                 StopOnNonFinite(
                     describe=functools.partial(describe_batch, batches)
@@ -267,20 +286,13 @@ def train(
                 TokensPerSecond(count="word_count"),
                 validation,
                 learning_rate_schedule(training, metric),
-                *(
-                    weight_callbacks(
-                        translation_model.model, training, run, metric
-                    )
-                    if devices.writes
-                    else []
-                ),
                 StopOnPlateau(training.patience, metric.key, metric.mode),
-                *logs,
+                *followers,
                 stop,
             ],
             verbose=0,
         )
-    if devices.writes and progress.steps_done:
+    if progress.steps_done:
         seconds = time.perf_counter() - started
         print(f"trained for {seconds:.0f} s in this process")
     if stop.received == signal.SIGINT:
@@ -294,23 +306,56 @@ def train(
     return True
 
 
-def weight_callbacks(
-    model: keras.Model, training: TrainingConfig, run: RunFolder, metric: Metric
-) -> list[keras.callbacks.Callback]:
-    """Return the callbacks that write weights after an epoch."""
-    return [
-        BestWeights(run.best_weights, metric.key, metric.mode, model),
-        EpochWeights(run.checkpoints, training.keep, model),
-    ]
+def translation_validation(
+    translation_model: TranslationModel,
+    prepared: PreparedRun,
+    run: RunFolder,
+    devices: Devices,
+    metric: Metric,
+) -> TranslationValidation:
+    """Return the callback that translates and scores after each epoch.
 
-
-def check_same_start(model: keras.Model, devices: Devices) -> None:
-    """Check that all processes have read the same snapshot.
-
-    If a file system shows new files late, a process may read an old snapshot.
+    Only the first process translates; its score counts in all processes. If
+    the metric does not score translations, BLEU does.
     """
-    steps = int(keras.ops.convert_to_numpy(model.optimizer.iterations))
-    devices.check_alike(steps, "the steps of the snapshot")
+    config, datasets, tokenizers, _ = prepared
+    sources, references = zip(*datasets.dev, strict=True)
+    if metric.score is None:
+        metric = find_metric("bleu", target_of(config.data, references))
+    assert metric.score is not None
+    if not devices.writes:
+        # The writing process sends the score.
+        return TranslationValidation(
+            list,
+            sources,
+            references,
+            lambda ours, theirs: 0.0,
+            metric.key,
+            samples=0,
+            agree=devices.from_first,
+        )
+    decoding = with_absolute_word_lists(config, run).decoding
+    greedy = decoding.with_(
+        search="beam", beam_size=1, stack_size=None, shortlist=None
+    )
+    translator_class: type = JaxTranslator if devices.on_jax else TextTranslator
+    translator = translator_class(
+        translation_model, *tokenizers, greedy, *preprocessors(config.data)
+    )
+    return TranslationValidation(
+        functools.partial(
+            with_progress,
+            translator.translate,
+            what=f"validation {metric.title or metric.name}",
+        ),
+        sources,
+        references,
+        metric.score,
+        metric.key,
+        samples=config.training.samples,
+        output_folder=run.samples,
+        agree=devices.from_first,
+    )
 
 
 def describe_batch(batches: TrainingBatches, step: int) -> str:

@@ -1,4 +1,4 @@
-"""Text of a user: the settings that name it, and the preset for it."""
+"""Text of a user: its settings, its languages, and the preset for it."""
 
 import dataclasses
 import filecmp
@@ -22,6 +22,7 @@ from luong_keras.data.text_files import (
     requested_columns,
     text_sources,
 )
+from luong_keras.evaluation.metrics.bleu import language_of_script
 from luong_keras.files.atomic_file import atomic_path
 from luong_keras.files.text_lines import without_compression
 from luong_keras.presets import PRESETS, TINY_PAIRS, for_user_text, preset_for
@@ -33,6 +34,7 @@ from luong_keras.recipe.stored_settings import run_config
 from luong_keras.tables import pluralize
 from luong_keras.training.run_folder import OTHER_TEXT, RunFolder
 
+_SCRIPT_LINES = 1000  # lines of each source from which the script is detected
 # Includes `pandas.DataFrame`, `datasets.Dataset` and `tf.data.Dataset`, which
 # are only iterables here, and lists of several sources.
 Text = str | Path | Sequence[Any] | Iterable[Any]
@@ -195,6 +197,50 @@ def language_settings(
 ) -> dict[str, str | None]:
     """Return the settings of both languages, by their full names."""
     return {"data.source_language": source, "data.target_language": target}
+
+
+def decide_languages(config: RunConfig) -> RunConfig:
+    """Return settings with languages that are detected from the text.
+
+    Named data sets and files with language suffixes have known languages. For
+    other files, languages that name the columns decide, if they are not the
+    default ones, so that further files are read in the same direction;
+    otherwise the script of the first lines. A language stays None if the
+    script does not determine it.
+    """
+    data = config.data
+    languages = [data.source_language, data.target_language]
+    if None not in languages:
+        return config
+    is_prefix = isinstance(data.train, str) and not is_columns(data.train)
+    if data.dataset != "files" or is_prefix:
+        return with_values(config, language_settings(*data.languages))
+    if data.train is None:
+        return config  # Reading the text raises the error.
+    sources = text_sources(
+        data.train, requested_columns(data), data.weights is not None
+    )
+    column_languages = next(
+        filter(None, (source.languages for source in sources)), None
+    )
+    if (
+        column_languages is not None
+        and column_languages != data.languages
+        and languages == [None, None]
+    ):
+        return with_values(config, language_settings(*column_languages))
+    pairs = [
+        pair
+        for source in sources
+        for pair in itertools.islice(read_text([source], True), _SCRIPT_LINES)
+        if None not in pair
+    ]
+    for side, name in enumerate(language_settings(None, None)):
+        if languages[side] is None:
+            languages[side] = language_of_script(pair[side] for pair in pairs)
+            if languages[side] is not None:
+                print(f"{name} is {languages[side]}, by the text's script")
+    return with_values(config, language_settings(*languages))
 
 
 def _split_sources(text: Text, weighted: bool) -> list[Text]:

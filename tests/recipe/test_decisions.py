@@ -7,8 +7,7 @@ import pytest
 from luong_keras.config import RunConfig
 from luong_keras.config.values import with_values
 from luong_keras.data.datasets import load_datasets
-from luong_keras.recipe.decisions import decide_languages
-from luong_keras.recipe.user_text import text_settings
+from luong_keras.recipe.user_text import decide_languages, text_settings
 from luong_keras.training.run_folder import RunFolder
 
 PAIRS = [(f"chat {i}", f"cat {i}") for i in range(12)]

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from luong_keras.cli.main import main
-from luong_keras.recipe import decisions
 from luong_keras.recipe import stages as recipe
 from luong_keras.recipe.stored_settings import run_config
 from luong_keras.text.loading import load_tokenizer
@@ -159,9 +158,7 @@ def test_older_runs_keep_their_limit(prepared):
 
 def test_a_new_run_records_the_precision_it_measured(prepared, monkeypatch):
     measured = iter(["mixed_bfloat16", "float32"])
-    monkeypatch.setattr(
-        decisions, "resolve_precision", lambda _: next(measured)
-    )
+    monkeypatch.setattr(recipe, "resolve_precision", lambda _: next(measured))
     for _ in range(2):  # Another machine would choose float32.
         prepared([("a b", "x y")] * 9, "model.precision=auto")
         found = run_config(prepared.run).model.precision

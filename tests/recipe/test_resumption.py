@@ -13,16 +13,15 @@ import tensorflow as tf
 from luong_keras.config import RunConfig
 from luong_keras.config.values import config_to_dict, override
 from luong_keras.recipe import resumption
-from luong_keras.recipe.decisions import restore_decisions
 from luong_keras.recipe.devices import ONE_DEVICE
 from luong_keras.recipe.resumption import (
     MAY_CHANGE,
-    check_resumable,
     describe_machine,
     is_finished,
     mark_finished,
     print_epochs,
     record_session,
+    resumed_settings,
 )
 from luong_keras.recipe.stored_settings import copy_word_lists
 from luong_keras.training.run_folder import RunFolder
@@ -61,7 +60,7 @@ def write_log(run, epochs):
 )
 def test_settings_that_may_change_are_accepted(run, assignment):
     changed = override(RunConfig(), [assignment])
-    check_resumable(restore_decisions(changed, run), run)
+    resumed_settings(changed, run)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +104,7 @@ def test_resumed_runs_report_the_finished_epochs(run, capsys):
 def test_errors_name_the_setting_that_may_not_change(run, assignment, message):
     before = run.config.read_text()
     with pytest.raises(ValueError) as caught:
-        check_resumable(override(RunConfig(), [assignment]), run)
+        resumed_settings(override(RunConfig(), [assignment]), run)
     assert message in str(caught.value)
     assert "use a new folder" in str(caught.value)
     assert run.config.read_text() == before
@@ -114,7 +113,7 @@ def test_errors_name_the_setting_that_may_not_change(run, assignment, message):
 def test_errors_list_all_differences(run):
     changed = ["training.batch_size=64", "training.epochs=20", "model.units=8"]
     with pytest.raises(ValueError) as caught:
-        check_resumable(override(RunConfig(), changed), run)
+        resumed_settings(override(RunConfig(), changed), run)
     rule, _, differences = str(caught.value).partition("different one: ")
     assert f"{str(run.config)!r} except for training.epochs, " in rule
     assert differences.startswith(
@@ -125,19 +124,19 @@ def test_errors_list_all_differences(run):
 
 def test_epochs_cannot_be_fewer_than_trained(run):
     write_log(run, 5)
-    check_resumable(override(RunConfig(), ["training.epochs=5"]), run)
+    resumed_settings(override(RunConfig(), ["training.epochs=5"]), run)
     with pytest.raises(ValueError, match="trained for 5 .* Received: 4"):
-        check_resumable(override(RunConfig(), ["training.epochs=4"]), run)
+        resumed_settings(override(RunConfig(), ["training.epochs=4"]), run)
 
 
 def test_older_runs_have_the_defaults_of_newer_settings(run):
     values = config_to_dict(RunConfig())
     del values["data"]["batching"], values["model"]["attention"]["use_scale"]
     run.config.write_text(json.dumps(values))
-    check_resumable(RunConfig(), run)
+    resumed_settings(RunConfig(), run)
     changed = override(RunConfig(), ["data.batching=authors"])
     with pytest.raises(ValueError, match="data.batching: 'sorted_pools' →"):
-        check_resumable(changed, run)
+        resumed_settings(changed, run)
 
 
 @pytest.mark.parametrize(
@@ -161,13 +160,11 @@ def test_other_sizes_than_requested_are_refused(run, size, accepted, parent):
         (run.corpus / "vocabularies.json").write_text(json.dumps(origin))
     names = ("source_vocabulary_size", "target_vocabulary_size")
     changed = override(config, [f"model.{name}={size}" for name in names])
-    resumed = restore_decisions(changed, run)
     if accepted:
-        check_resumable(resumed, run)
-        assert resumed == config
+        assert resumed_settings(changed, run) == config
     else:
         with pytest.raises(ValueError, match="vocabulary_size: 50000 → 9"):
-            check_resumable(resumed, run)
+            resumed_settings(changed, run)
 
 
 def test_moved_runs_keep_their_own_pairs(run, tmp_path):
@@ -187,13 +184,13 @@ def test_moved_runs_keep_their_own_pairs(run, tmp_path):
         )
 
     run.config.write_text(json.dumps(config_to_dict(config_in("before"))))
-    check_resumable(config_in(tmp_path / "after"), run)
+    resumed_settings(config_in(tmp_path / "after"), run)
     for other in (
         config_in("x", "pairs/else.jsonl"),
         config_in("x", "dev.jsonl"),
     ):
         with pytest.raises(ValueError, match="data.dev: 'before/pairs/dev"):
-            check_resumable(other, run)
+            resumed_settings(other, run)
 
 
 def test_runs_are_finished_only_for_the_settings_of_the_scores(run):
@@ -254,10 +251,9 @@ def test_the_precision_of_a_run_is_kept(run):
         override(RunConfig(), [f"model.precision={precision}"])
         for precision in ("auto", "mixed_bfloat16")
     )
-    assert restore_decisions(auto, run) == RunConfig()
-    assert restore_decisions(other, run) == other
+    assert resumed_settings(auto, run) == RunConfig()
     with pytest.raises(ValueError, match="precision: 'float32' → 'mixed_bfl"):
-        check_resumable(other, run)
+        resumed_settings(other, run)
 
 
 def test_decisions_of_a_run_are_kept(tmp_path):
@@ -267,13 +263,12 @@ def test_decisions_of_a_run_are_kept(tmp_path):
     run.write_config(config_to_dict(override(config, decided)))
     for metric in ("auto", "bleu", "bleu:char"):
         given = override(config, [f"training.metric={metric}"])
-        kept = restore_decisions(given, run)
+        kept = resumed_settings(given, run)
         assert kept.training.metric == "bleu:char"
         assert kept.data.target_language == "zh"
-        check_resumable(kept, run)
     other = override(config, ["training.metric=chrf"])
     with pytest.raises(ValueError, match="training.metric: 'bleu:char' →"):
-        check_resumable(restore_decisions(other, run), run)
+        resumed_settings(other, run)
 
 
 def lines(path):

@@ -11,9 +11,9 @@ from luong_keras.config import DecodingConfig, RunConfig
 from luong_keras.config.values import config_to_dict, read_values, with_values
 from luong_keras.files.path_checks import safe_join
 from luong_keras.recipe.resumption import (
-    check_resumable,
     is_finished,
     mark_finished,
+    resumed_settings,
 )
 from luong_keras.recipe.stored_settings import copy_word_lists, run_config
 from luong_keras.text.loading import load_tokenizer
@@ -57,7 +57,7 @@ def test_runs_continue_with_the_original_or_the_saved_settings(
         settings("dictionary.txt"),
         run_config(run.path),
     ):
-        check_resumable(config, run)
+        resumed_settings(config, run)
         again = copy_word_lists(config, run)
         assert again == first
         assert is_finished(again, run)
@@ -181,7 +181,7 @@ def test_relative_paths_replace_refused_absolute_paths(run, elsewhere):
     write_setting(run, "decoding.dictionary", str(run.path / "own.txt"))
     with pytest.raises(ValueError, match="leads out of it"):
         run_config(run.path)
-    check_resumable(settings(elsewhere), run)
+    resumed_settings(settings(elsewhere), run)
     write_setting(run, "decoding.dictionary", "own.txt")
     found = run_config(run.path).decoding.dictionary
     assert found == str(run.path / "own.txt")
