@@ -1,9 +1,7 @@
 """Preparation of the checked text of a run."""
 
-import dataclasses
 import functools
 import json
-import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -39,7 +37,6 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
     has_begun = run.data.exists()
     corpus = _open_kept_corpus(run) if has_begun else None
     if corpus is not None and run.dev.exists() and run.test.exists():
-        datasets = _read_datasets(corpus, run)
         key, _ = json.loads(corpus.description["key"])
         changed = changed_settings(key, config.data)
         if changed and not run.pairs.exists():
@@ -48,6 +45,7 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
                 "began; the run keeps the text that it began with. For another "
                 "text, begin a new run (another --run-dir)."
             )
+        datasets = _read_datasets(corpus, run)
     else:
         datasets = load_datasets(
             config.data,
@@ -55,12 +53,7 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
         )
         if corpus is None:
             corpus = prepare_corpus(datasets, config, run.corpus)
-            if has_begun:
-                try:
-                    run.check_corpus(corpus.fingerprint)
-                except ValueError:  # The next call must not take it.
-                    shutil.rmtree(run.corpus)
-                    raise
+            run.check_corpus(corpus.fingerprint)
         if changed := changed_settings(datasets.train_key, config.data):
             raise ValueError(
                 "Expected: text that no other process writes. Received: "
@@ -71,11 +64,11 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
             if not (has_begun and path.exists()):
                 run.check_rebuilt(path, text)
                 write_text(path, text)
-        if has_begun:
-            datasets = dataclasses.replace(datasets, **_read_pairs(run))
+        note = datasets.note
+        datasets = _read_datasets(corpus, run)
         _print_repeated(datasets, corpus, config.data)
-    if datasets.note is not None:
-        print(datasets.note)
+        if note is not None:
+            print(note)
     print(pluralize(len(corpus), "training pair"))
     for line in left_out_report(corpus):
         print(line)
@@ -198,12 +191,14 @@ def _read_pairs(run: RunFolder, only_existing: bool = False) -> dict[str, Any]:
 
 
 def _open_kept_corpus(run: RunFolder) -> Corpus | None:
-    """Open the training text of a run; None if it is missing or damaged."""
+    """Open the training text of a run; None if it is not as it was."""
     try:
-        return Corpus.open(run.corpus)
+        corpus = Corpus.open(run.corpus)
+        run.check_corpus(corpus.fingerprint)
     except (FileNotFoundError, ValueError) as error:
         print(f"{error} The training text is read again.")
         return None
+    return corpus
 
 
 def _read_rows(path: Path, columns: int) -> list[list[str]]:

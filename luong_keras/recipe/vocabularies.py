@@ -185,13 +185,9 @@ def sampled_lines(
         maximum: The number of lines; all lines if the sides have fewer.
     """
     count = len(corpus)
-    if maximum >= len(sides) * count:
-        for side in sides:
-            yield from corpus.side_lines(side)
-        return
-    chosen = np.sort(
-        shuffled_indices(np.arange(maximum), len(sides) * count, _SAMPLE_SEED)
-    )
+    total = len(sides) * count
+    places = np.arange(min(maximum, total))
+    chosen = np.sort(shuffled_indices(places, total, _SAMPLE_SEED))
     for index, side in enumerate(sides):
         start, stop = index * count, (index + 1) * count
         numbers = chosen[(chosen >= start) & (chosen < stop)] - start
