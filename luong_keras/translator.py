@@ -99,7 +99,7 @@ class Translator(TextTranslator):
                 differ, or for an unknown name of weights.
         """
         parts = load_run(run_folder, weights, decoding, precision)
-        translator = cls(*parts, strategy=strategy, scorers=scorers)
+        translator = cls(*parts, strategy, scorers)
         if isinstance(run_folder, str | Path):
             run_folder = [run_folder]
         if len(run_folder) == 1:

@@ -1,18 +1,14 @@
 """Readers of the lines of text files, plain or compressed."""
 
-import bz2
 import contextlib
-import functools
-import gzip
 import html
 import itertools
-import lzma
+import pkgutil
 import re
 import sys
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO
 
 from luong_keras.missing_package import needs
 from luong_keras.tables import pluralize
@@ -178,11 +174,9 @@ def read_input_parts(size: int) -> Iterator[list[str]]:
                 for line in raw[start : start + size]:
                     number += 1
                     lines.append(_decode_line(line, number, name, "strict"))
-            except ValueError:
+            finally:  # also before the error of a later line
                 if lines:
                     yield lines
-                raise
-            yield lines
 
 
 def _decode_line(line: bytes, number: int, path: Path, errors: str) -> str:
@@ -213,23 +207,17 @@ def _decode_line(line: bytes, number: int, path: Path, errors: str) -> str:
         ) from error
 
 
-def _zstd_module() -> Any:
-    """Return the module, part of the standard library since Python 3.14."""
-    if sys.version_info >= (3, 14):
-        from compression import zstd
-    else:
-        with needs("backports.zstd"):
-            from backports import zstd
-    return zstd
-
-
-_OPENERS: dict[str, Callable[[Path], Any]] = {
-    ".gz": gzip.open,
-    ".xz": lzma.open,
-    ".zst": lambda path: _zstd_module().open(path, "rb"),
-    ".bz2": bz2.open,
+# In the standard library since Python 3.14.
+_ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+# By the suffix of a name: the format, the module that reads it, and the errors
+# of damaged data. bz2 raises OSError for files that are not bzip2.
+_FORMATS = {
+    ".gz": ("gzip", "gzip", ("gzip.BadGzipFile", "zlib.error")),
+    ".xz": ("xz", "lzma", ("lzma.LZMAError",)),
+    ".zst": ("zstd", _ZSTD, (f"{_ZSTD}.ZstdError",)),
+    ".bz2": ("bzip2", "bz2", ("builtins.OSError",)),
 }
-SUFFIXES = tuple(_OPENERS)
+SUFFIXES = tuple(_FORMATS)
 # The first bytes of gzip, xz, zstd and bzip2.
 _COMPRESSED = b"\x1f\x8b", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"BZh91AY"
 
@@ -243,7 +231,7 @@ def without_compression(path: str | Path) -> str:
     """
     name = str(path)
     suffix = Path(name).suffix
-    return name.removesuffix(suffix) if suffix.lower() in _OPENERS else name
+    return name.removesuffix(suffix) if suffix.lower() in _FORMATS else name
 
 
 def find_text(path: Path) -> Path:
@@ -282,32 +270,23 @@ def open_decompressed(path: Path) -> Iterator[BinaryIO]:
     """
     path = find_text(path)
     suffix = path.suffix.lower()
-    opener = _OPENERS.get(suffix, functools.partial(open, mode="rb"))
-    with (
-        contextlib.nullcontext(sys.stdin.buffer)
-        if str(path) == "-"
-        else opener(path)
-    ) as file:
+    if suffix not in _FORMATS:
+        is_input = str(path) == "-"
+        with (
+            contextlib.nullcontext(sys.stdin.buffer)
+            if is_input
+            else open(path, "rb")
+        ) as file:
+            yield file
+        return
+    format_name, module_name, error_names = _FORMATS[suffix]
+    with needs(module_name):
+        module = pkgutil.resolve_name(module_name)
+    with module.open(path, "rb") as file:
         try:
-            yield cast(BinaryIO, file)
-        except _damage_errors(suffix) as error:
+            yield file
+        except (EOFError, *map(pkgutil.resolve_name, error_names)) as error:
             raise ValueError(
-                f"{path} is not a whole {_NAMES[suffix]} file ({error}). Get "
-                "it again."
+                f"{path} is not a whole {format_name} file ({error}). Get it "
+                "again."
             ) from error
-
-
-_NAMES = {".gz": "gzip", ".xz": "xz", ".zst": "zstd", ".bz2": "bzip2"}
-_DAMAGE_ERRORS = {
-    ".gz": (EOFError, gzip.BadGzipFile, zlib.error),
-    ".xz": (EOFError, lzma.LZMAError),
-    # bz2 raises OSError for files that are not bzip2.
-    ".bz2": (EOFError, OSError),
-}
-
-
-def _damage_errors(suffix: str) -> tuple[type[Exception], ...]:
-    """Return the exceptions that damaged data raises; none for plain text."""
-    if suffix == ".zst":
-        return EOFError, _zstd_module().ZstdError
-    return _DAMAGE_ERRORS.get(suffix, ())

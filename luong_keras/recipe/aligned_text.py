@@ -68,7 +68,14 @@ def aligned_lines(
     for chunk in batches_of(pairs, CHUNK):
         lengths = [(len(s.split()), len(t.split())) for s, t in chunk]
         for pair, counts in zip(chunk, lengths, strict=True):
-            _check_both_sides(pair, counts)
+            if bool(counts[0]) != bool(counts[1]):
+                side = "target" if counts[0] else "source"
+                raise ValueError(
+                    f"The {side} of {pair.place} is empty. Expected: words on "
+                    "both sides, or on neither. Received: "
+                    f"{pair[0]!r:.80} and {pair[1]!r:.80}. Correct the line, "
+                    "or remove the pair."
+                )
         sources, targets = ([pair[side] for pair in chunk] for side in (0, 1))
         forward = aligned_pairs(translator, sources, targets, step)
         backward: Sequence[AlignedPair | None] = [None] * len(chunk)
@@ -86,17 +93,6 @@ def aligned_lines(
                     truncated=there.truncated or back.truncated,
                 )
             yield line
-
-
-def _check_both_sides(pair: PlacedPair, lengths: tuple[int, int]) -> None:
-    if bool(lengths[0]) == bool(lengths[1]):
-        return
-    side = "target" if lengths[0] else "source"
-    raise ValueError(
-        f"The {side} of {pair.place} is empty. Expected: words on both sides, "
-        f"or on neither. Received: {pair[0]!r:.80} and {pair[1]!r:.80}. "
-        "Correct the line, or remove the pair."
-    )
 
 
 class GoldLinks:

@@ -15,11 +15,7 @@ from luong_keras.evaluation.length_analysis import bleu_by_source_length
 from luong_keras.evaluation.metrics.bleu import target_of
 from luong_keras.evaluation.metrics.bleu import tokenizer as sacrebleu_tokenizer
 from luong_keras.evaluation.metrics.registry import find_metric
-from luong_keras.evaluation.translation_scores import (
-    BleuScore,
-    References,
-    corpus_bleu,
-)
+from luong_keras.evaluation.translation_scores import References, corpus_bleu
 from luong_keras.files.atomic_file import explain_disk_errors
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.inference.translation import (
@@ -193,9 +189,13 @@ def text_scores(
         metrics: Further metrics, by the names of `training.metric`.
 
     Returns:
-        BLEU in three forms (`bleu_scores`) and by source length; BLEU with
-        the tokenisation of the target language and each of `metrics`, under
-        the name of the setting, such as `bleu:zh`; the number of sentences.
+        BLEU in three forms and by source length; BLEU with the tokenisation of
+        the target language and each of `metrics`, under the name of the
+        setting, such as `bleu:zh`; the number of sentences. Luong et al.
+        (2015), section 4, report BLEU of tokenised text (`bleu_tokenized`, by
+        Moses) and of detokenised text ("NIST"; here `bleu`, by default with
+        sacreBLEU's 13a). Tokenised BLEU is comparable between systems only if
+        they use the same tokenisation.
 
     Example:
         >>> scores = text_scores(["a b"], ["x y"], [["z", "x y"]], DataConfig(),
@@ -204,9 +204,18 @@ def text_scores(
         ({'score': 100.0}, 1)
     """
     tokenizer = "none" if data.pretokenized else "13a"
-    scores = bleu_scores(
-        translations, references, _bleu_preprocessor(data), tokenizer
-    )
+    tokenize = _bleu_preprocessor(data)
+    scores = {
+        "bleu": corpus_bleu(translations, references, tokenizer),
+        "bleu_lowercase": corpus_bleu(
+            translations, references, tokenizer, lowercase=True
+        ),
+        "bleu_tokenized": corpus_bleu(
+            [tokenize(line) for line in translations],
+            _map_references(tokenize, references),
+            tokenize="none",
+        ),
+    }
     groups = bleu_by_source_length(sources, translations, references, data)
     target = target_of(data, references)
     metric_scores = {}
@@ -317,47 +326,6 @@ def format_results(results: dict[str, Any]) -> str:
             )
         tables.append(rows)
     return "\n\n".join(map(text_table, tables))
-
-
-def bleu_scores(
-    hypotheses: Sequence[str],
-    references: References,
-    tokenize: Callable[[str], str],
-    tokenizer: str = "13a",
-) -> dict[str, BleuScore]:
-    """Compute cased, lower-cased and tokenised BLEU of translations.
-
-    Luong et al. (2015), section 4, report BLEU of tokenised text and of
-    detokenised text ("NIST"). Tokenised BLEU is comparable between systems
-    only if they use the same tokenisation.
-
-    Args:
-        hypotheses: Detokenised translations.
-        references: Detokenised references, one per hypothesis, or a list of
-            several per hypothesis.
-        tokenize: The tokenisation for `bleu_tokenized`, applied to both.
-        tokenizer: SacreBLEU's tokenisation for the other two scores.
-
-    Returns:
-        `bleu` (cased, by default with sacreBLEU's 13a), `bleu_lowercase` (the
-        same, lower-cased) and `bleu_tokenized` (of `tokenize`d text).
-
-    Example:
-        >>> scores = bleu_scores(["A b c d."], ["a b c d."], str)
-        >>> round(scores["bleu"].score), round(scores["bleu_lowercase"].score)
-        (67, 100)
-    """
-    return {
-        "bleu": corpus_bleu(hypotheses, references, tokenizer),
-        "bleu_lowercase": corpus_bleu(
-            hypotheses, references, tokenizer, lowercase=True
-        ),
-        "bleu_tokenized": corpus_bleu(
-            [tokenize(line) for line in hypotheses],
-            _map_references(tokenize, references),
-            tokenize="none",
-        ),
-    }
 
 
 def _without_alignments(found):

@@ -1,11 +1,10 @@
 """Loading of trained runs: models, tokenizers and search."""
 
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from luong_keras.config import DecodingConfig, Precision
+from luong_keras.config.values import with_values
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.recipe.stored_settings import run_config
 from luong_keras.text.loading import load_tokenizer
@@ -15,23 +14,19 @@ from luong_keras.training.run_folder import RunFolder
 from luong_keras.training.weight_files import load_weights
 
 
-class LoadedRun(NamedTuple):
-    """One or more runs, as the arguments of a `TextTranslator`."""
-
-    translation_model: list[TranslationModel]
-    source_tokenizer: Tokenizer
-    target_tokenizer: Tokenizer
-    decoding: DecodingConfig
-    source_preprocessor: Preprocessor | None
-    target_preprocessor: Preprocessor | None
-
-
 def load_run(
     run_folder: str | Path | Sequence[str | Path],
     weights: str | None = None,
     decoding: DecodingConfig | None = None,
     precision: Precision | None = None,
-) -> LoadedRun:
+) -> tuple[
+    list[TranslationModel],
+    Tokenizer,
+    Tokenizer,
+    DecodingConfig,
+    Preprocessor | None,
+    Preprocessor | None,
+]:
     """Load the models, tokenizers and search settings of one or more runs.
 
     Args:
@@ -44,7 +39,8 @@ def load_run(
         precision: The precision of the computation; by default each run's.
 
     Returns:
-        The arguments of a `TextTranslator`.
+        The arguments of a `TextTranslator`: the models, both tokenizers, the
+        search settings and both preprocessors.
 
     Raises:
         FileNotFoundError: If a run or its weights are missing.
@@ -96,15 +92,11 @@ def load_run(
                 f"Received: {folder}, whose vocabularies differ from those of "
                 f"{run_folder[0]}. Train it on the corpus of that run."
             )
-    source_tokenizer, target_tokenizer = tokenizers[0]
-    source_preprocessor, target_preprocessor = preprocessor_pairs[0]
-    return LoadedRun(
+    return (
         list(models),
-        source_tokenizer,
-        target_tokenizer,
+        *tokenizers[0],
         decoding or configs[0].decoding,
-        source_preprocessor,
-        target_preprocessor,
+        *preprocessor_pairs[0],
     )
 
 
@@ -115,10 +107,9 @@ def _load_single_run(folder, weights, precision, resolve_paths):
     path = run.weights(
         config.training.final_weights if weights is None else weights
     )
-    model_config = config.model
     if precision is not None:
-        model_config = dataclasses.replace(model_config, precision=precision)
-    translation_model = TranslationModel(model_config)
+        config = with_values(config, {"model.precision": precision})
+    translation_model = TranslationModel(config.model)
     load_weights(translation_model.model, path)
     tokenizers = [
         load_tokenizer(run.path, name)

@@ -16,8 +16,11 @@ from luong_keras.data.datasets import (
     load_datasets,
 )
 from luong_keras.data.pair_checks import FILTERED, REASONS, check_pair
-from luong_keras.files.atomic_file import write_text
-from luong_keras.files.json_lines import json_lines, read_json_lines
+from luong_keras.files.atomic_file import (
+    json_lines,
+    read_json_lines,
+    write_text,
+)
 from luong_keras.progress import progress_bar, with_bar
 from luong_keras.tables import pluralize
 from luong_keras.text.preprocessing import preprocessors

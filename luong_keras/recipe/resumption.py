@@ -21,8 +21,13 @@ from luong_keras.config.values import (
     with_values,
 )
 from luong_keras.evaluation.metrics.registry import AUTO
-from luong_keras.files.atomic_file import read_json, write_json
-from luong_keras.files.json_lines import read_json_lines, write_json_lines
+from luong_keras.files.atomic_file import (
+    json_lines,
+    read_json,
+    read_json_lines,
+    write_json,
+    write_text,
+)
 from luong_keras.files.path_checks import no_link
 from luong_keras.recipe.devices import Devices, device_names
 from luong_keras.recipe.stored_settings import run_config, word_list_checksums
@@ -237,7 +242,7 @@ def record_session(
                 "seconds": round(now - start, 1),
                 "machine": this_machine,
             }
-            write_json_lines(path, [*before, line])
+            write_text(path, json_lines([*before, line]))
 
     try:
         yield write

@@ -35,6 +35,8 @@ from luong_keras.tables import pluralize
 from luong_keras.training.run_folder import OTHER_TEXT, RunFolder
 
 _SCRIPT_LINES = 1000  # lines of each source from which the script is detected
+# Missing values of Python, NumPy and pandas, as text.
+_MISSING = ("None", "nan", "<NA>", "NaT")
 # Includes `pandas.DataFrame`, `datasets.Dataset` and `tf.data.Dataset`, which
 # are only iterables here, and lists of several sources.
 Text = str | Path | Sequence[Any] | Iterable[Any]
@@ -324,23 +326,13 @@ def _write_pairs(
 def _to_sentence(value: Any, number: int) -> str:
     """Convert a value to a sentence; a missing value is empty."""
     text = text_or_none(value)
-    if text is None and not _is_missing(value):
+    if text is None and str(value) not in _MISSING:
         raise ValueError(
             f"Expected: sentences, as text. Received: {value!r:.200}, of type "
             f"{type(value).__name__}, in pair {number}. Convert it to str "
             "first."
         )
     return text or ""
-
-
-def _is_missing(value: Any) -> bool:
-    """Test for None, NaN, and the NA of pandas, which is neither."""
-    try:
-        return value is None or bool(value != value)
-    except TypeError:
-        return True
-    except ValueError:  # an array
-        return False
 
 
 def _encode_pairs(pairs: Iterable[tuple[Any, Any]]) -> Iterator[bytes]:

@@ -15,7 +15,7 @@ import numpy as np
 from luong_keras.config import RunConfig
 from luong_keras.config.values import config_to_dict, leaf_values
 from luong_keras.evaluation.translation_scores import sentence_chrf
-from luong_keras.files.json_lines import read_json_lines
+from luong_keras.files.atomic_file import read_json_lines
 from luong_keras.files.path_checks import no_link
 from luong_keras.files.text_lines import read_lines
 from luong_keras.progress import clock, format_rounded

@@ -10,8 +10,11 @@ from typing import Any
 
 import keras
 
-from luong_keras.files.atomic_file import write_text
-from luong_keras.files.json_lines import read_json_lines, write_json_lines
+from luong_keras.files.atomic_file import (
+    json_lines,
+    read_json_lines,
+    write_text,
+)
 from luong_keras.tables import format_score, sample_table
 
 
@@ -258,7 +261,8 @@ class JsonLinesLog(keras.callbacks.Callback):
             for key, value in (logs or {}).items()
         }
         lines = [past for past in self.read() if past["epoch"] < number]
-        write_json_lines(self.path, [*lines, {"epoch": number, **values}])
+        lines.append({"epoch": number, **values})
+        write_text(self.path, json_lines(lines))
 
     def read(self) -> list[dict[str, Any]]:
         """Read the lines written so far.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 
 from luong_keras.config import DataConfig
-from luong_keras.files.json_lines import read_json_lines
+from luong_keras.files.atomic_file import read_json_lines
 from luong_keras.recipe.evaluation import (
     Evaluation,
     preprocessor,
