@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextvars import ContextVar
 from typing import Any
 
@@ -31,29 +31,44 @@ class TruncationWarning(UserWarning):
 class TruncatedPlaces:
     """Counter of the lines that were cut, with the first places.
 
+    As a context, it also counts the lines of all calls within it, which then do
+    not warn. Other threads still get their own warnings.
+
     Args:
         limit: The maximum length of a line, as text.
         of_pairs: Whether the lines are pairs of a source and a target.
 
     Attributes:
         count: Number of lines that were cut.
-        first: List of the places of the first of these lines.
         unfinished: Number of lines whose translation was cut at its maximum
             length.
         absent: Number of lines without a translation.
+        first: List of the places of the first lines that were cut.
+        start: The place in the whole of the first line of the next call; set it
+            before each part of several.
 
     Example:
-        >>> places = TruncatedPlaces()
-        >>> for place, truncated in enumerate([True, False, True]):
-        ...     places.add(place, truncated)
-        >>> places.count, places.first
-        (2, [0, 2])
+        >>> with TruncatedPlaces() as whole:
+        ...     for whole.start in (0, 2):
+        ...         places = TruncatedPlaces()
+        ...         for place, truncated in enumerate([False, True]):
+        ...             places.add(place, truncated)
+        ...         places.warn(stacklevel=1)
+        >>> whole.count, whole.first
+        (2, [1, 3])
     """
 
     def __init__(self, limit: str = "", of_pairs: bool = False) -> None:
         self.limit, self.of_pairs = limit, of_pairs
-        self.count, self.first = 0, list[int]()
-        self.unfinished = self.absent = 0
+        self.count = self.unfinished = self.absent = self.start = 0
+        self.first = list[int]()
+
+    def __enter__(self) -> TruncatedPlaces:
+        self._token = _collector.set(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _collector.reset(self._token)
 
     @property
     def any(self) -> bool:
@@ -74,20 +89,6 @@ class TruncatedPlaces:
         if truncated:
             self.first = sorted([*self.first, place])[:_MAX_PLACES]
 
-    def extend(self, places: TruncatedPlaces, part: Sequence[int]) -> None:
-        """Count the lines of a part.
-
-        Args:
-            places: The cut lines, with places in the part.
-            part: The places of the part's lines in the whole.
-        """
-        self.limit, self.of_pairs = places.limit, places.of_pairs
-        self.count += places.count
-        self.unfinished += places.unfinished
-        self.absent += places.absent
-        first = [part[place] for place in places.first]
-        self.first = sorted(self.first + first)[:_MAX_PLACES]
-
     def message(self, start: int = 1) -> str:
         """Return the report in one line.
 
@@ -95,7 +96,9 @@ class TruncatedPlaces:
             start: The number of the first line: 1 in commands, 0 for places in
                 a list.
         """
-        lines = self._join_places(start)
+        more = ", …" * (self.count > len(self.first))
+        places = ", ".join(str(start + place) for place in self.first)
+        lines = f"{'number' if start else 'place'} {places}{more}"
         if self.of_pairs:
             return (
                 f"{pluralize(self.count, 'pair')} ({lines}) "
@@ -104,7 +107,16 @@ class TruncatedPlaces:
                 "its beginning was read. Split these sentences, or raise the "
                 "setting."
             )
-        parts = [self._lines_message(lines)] if self.count else []
+        parts = []
+        if self.count:
+            parts.append(
+                f"Expected: sentences and prefixes of at most {self.limit}, "
+                "and phrases of known words that fit into the translation. "
+                f"Received: others in {self.count} of the lines ({lines}), "
+                "translated from their beginning only, or without the phrase. "
+                "Split these sentences or raise the setting, and leave these "
+                "phrases out."
+            )
         if self.unfinished:
             parts.append(
                 "Cut at the maximum length, without `</s>`: "
@@ -119,21 +131,6 @@ class TruncatedPlaces:
             )
         return " ".join(parts)
 
-    def _join_places(self, start: int) -> str:
-        more = ", …" * (self.count > len(self.first))
-        places = ", ".join(str(start + place) for place in self.first)
-        return f"{'number' if start else 'place'} {places}{more}"
-
-    def _lines_message(self, lines: str) -> str:
-        return (
-            f"Expected: sentences and prefixes of at most {self.limit}, and "
-            "phrases of known words that fit into the translation. Received: "
-            f"others in {self.count} of the lines ({lines}), "
-            "translated from their beginning only, or without the phrase. "
-            "Split these sentences or raise the setting, and leave these "
-            "phrases out."
-        )
-
     def print(self, what: str) -> None:
         """Print the report to standard error, if anything was cut.
 
@@ -144,14 +141,19 @@ class TruncatedPlaces:
             print(f"{what}: {self.message()}", file=sys.stderr)
 
     def warn(self, stacklevel: int) -> None:
-        """Warn once, or report to a `TruncationInParts`, if anything was cut.
+        """Warn once, or report to the context, if anything was cut.
 
         Args:
             stacklevel: 1 is the line that calls this method.
         """
-        collector = _collector.get()
-        if self.any and collector is not None:
-            collector.places.extend(self, collector.part)
+        whole = _collector.get()
+        if self.any and whole is not None:
+            whole.limit, whole.of_pairs = self.limit, self.of_pairs
+            whole.count += self.count
+            whole.unfinished += self.unfinished
+            whole.absent += self.absent
+            first = [whole.start + place for place in self.first]
+            whole.first = sorted(whole.first + first)[:_MAX_PLACES]
         elif self.any:
             warnings.warn(
                 TruncationWarning(self.message(0), self),
@@ -159,39 +161,7 @@ class TruncatedPlaces:
             )
 
 
-class TruncationInParts:
-    """Context that collects the truncations of all parts for one report.
-
-    Other threads still get their own warnings.
-
-    Attributes:
-        part: The places of the next part's lines in the whole; set it before
-            each part of several.
-        places: The cut lines of all parts.
-
-    Example:
-        >>> with TruncationInParts() as caught:
-        ...     for caught.part in (range(2), range(2, 4)):
-        ...         cut = TruncatedPlaces()
-        ...         cut.add(1, True)
-        ...         cut.warn(stacklevel=1)
-        >>> caught.places.count, caught.places.first
-        (2, [1, 3])
-    """
-
-    def __init__(self) -> None:
-        self.part: Sequence[int] = range(sys.maxsize)
-        self.places = TruncatedPlaces()
-
-    def __enter__(self) -> TruncationInParts:
-        self._token = _collector.set(self)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        _collector.reset(self._token)
-
-
-_collector: ContextVar[TruncationInParts | None] = ContextVar(
+_collector: ContextVar[TruncatedPlaces | None] = ContextVar(
     "collector", default=None
 )
 

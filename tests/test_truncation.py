@@ -4,7 +4,6 @@ import pytest
 
 from luong_keras.truncation import (
     TruncatedPlaces,
-    TruncationInParts,
     TruncationWarning,
 )
 
@@ -15,13 +14,13 @@ def test_other_threads_get_their_own_warnings():
         cut.add(2, True)
         cut.warn(stacklevel=1)
 
-    with pytest.warns(TruncationWarning), TruncationInParts() as collected:
+    with pytest.warns(TruncationWarning), TruncatedPlaces() as collected:
         thread = threading.Thread(target=warn)
         thread.start()
         thread.join()
-    assert not collected.places.any
-    with TruncationInParts() as outer, TruncationInParts() as inner:
+    assert not collected.any
+    with TruncatedPlaces() as outer, TruncatedPlaces() as inner:
         warn()
-    assert inner.places.first == [2] and not outer.places.any
+    assert inner.first == [2] and not outer.any
     with pytest.warns(TruncationWarning):
         warn()

@@ -27,7 +27,7 @@ from luong_keras.files.text_lines import (
 from luong_keras.progress import output_bar
 from luong_keras.recipe.stored_settings import run_config
 from luong_keras.text.threads import share_cores
-from luong_keras.truncation import TruncationInParts
+from luong_keras.truncation import TruncatedPlaces
 
 BATCHES = 32  # number of batches sorted by length and printed together
 
@@ -110,12 +110,12 @@ def run(arguments: Translate) -> int:
     )
     if arguments.check_export:
         return check_export(translator, arguments.run_dir[0], config)
-    start, cut = 0, TruncationInParts()
+    start, cut = 0, TruncatedPlaces()
     try:
         with output_bar("translating", total) as advance, cut:
             for lines in itertools.chain([first], parts):
+                cut.start = start
                 end = start + len(lines)
-                cut.part = range(start, end)
                 part_options = {
                     name: column[start:end] for name, column in options.items()
                 }
@@ -128,7 +128,7 @@ def run(arguments: Translate) -> int:
                 sys.stdout.flush()
                 start = end
     finally:
-        cut.places.print("luong-keras translate: warning")
+        cut.print("luong-keras translate: warning")
     return 0
 
 
@@ -177,9 +177,9 @@ def check_export(translator, run_dir, config) -> int:
     run = RunFolder(run_dir)
     newest = newest_version(run.export)
     sources = [source for source, _ in evaluation_pairs(config.data, run).test]
-    with TruncationInParts() as cut:
+    with TruncatedPlaces() as cut:
         expected = translator.translate(sources)
-    cut.places.print("luong-keras translate: warning")
+    cut.print("luong-keras translate: warning")
     size = translator.decoding.batch_size
     served = exported_translations(newest, sources, size)
     compared = [

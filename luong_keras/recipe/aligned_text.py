@@ -205,19 +205,18 @@ def model_links(
             for _, pair in translator.scored_by_place(sources, targets):
                 cut += pair.truncated
                 links = enumerate(pair.alignments[:-1].argmax(axis=1))
-                yield (
-                    _replace_unknown(pair.source_tokens, vocabularies[0]),
-                    _replace_unknown(pair.tokens[:-1], vocabularies[1]),
-                    [(int(i), j) for j, i in links],
+                source, target = (
+                    [token if token in known else UNK for token in tokens]
+                    for tokens, known in zip(
+                        (pair.source_tokens, pair.tokens[:-1]),
+                        vocabularies,
+                        strict=True,
+                    )
                 )
+                yield source, target, [(int(i), j) for j, i in links]
                 advance(1)
     if cut:
         print(
             f"{cut} of {count} pairs were longer than "
             "`decoding.max_source_length`: only their beginning was counted"
         )
-
-
-def _replace_unknown(tokens: list[str], vocabulary: set[str]) -> list[str]:
-    """Replace unknown tokens by `<unk>`."""
-    return [token if token in vocabulary else UNK for token in tokens]

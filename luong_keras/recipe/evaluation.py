@@ -27,7 +27,7 @@ from luong_keras.inference.word_links import links_of_words
 from luong_keras.progress import progress_bar
 from luong_keras.tables import format_score, pluralize, text_table
 from luong_keras.text.preprocessing import Preprocessor, preprocessor
-from luong_keras.truncation import TruncationInParts, cut_pairs
+from luong_keras.truncation import TruncatedPlaces, cut_pairs
 
 Result = TypeVar("Result")
 
@@ -360,8 +360,8 @@ def with_progress(
     """
     with (
         progress_bar(what, len(columns[0])) as advance,
-        TruncationInParts() as cut,
+        TruncatedPlaces() as cut,
     ):
         results = method(*columns, advance=advance)
-    cut.places.print(what)
+    cut.print(what)
     return results

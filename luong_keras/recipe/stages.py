@@ -66,7 +66,7 @@ from luong_keras.recipe.vocabularies import (
 from luong_keras.serving.export import export_saved_model, next_version
 from luong_keras.tables import pluralize, sample_table
 from luong_keras.training.run_folder import RunFolder
-from luong_keras.truncation import TruncationInParts
+from luong_keras.truncation import TruncatedPlaces
 
 
 def run_recipe(
@@ -252,7 +252,7 @@ def score_and_export(
     print(format_results(results))
     write_results(run.results, results)
     if translator.translation_model.has_attention:
-        with TruncationInParts():  # Reported with the scores already.
+        with TruncatedPlaces():  # Reported with the scores already.
             best = best_of(translator.nbest(sources[:1])[0])
         if best.source_tokens and best.tokens:
             plot_alignment(
