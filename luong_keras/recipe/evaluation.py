@@ -101,12 +101,9 @@ class Evaluation:
 
     def translations(self, sources: Sequence[str]) -> list[Translation]:
         """Return the best translation of each source, without alignments."""
-
-        def translate(lines, advance):
-            found = self.translator.best_by_place(lines, advance)
-            return _without_alignments(found)
-
-        return with_progress(translate, sources, what="translating")
+        return _results_of(
+            self.translator.best_by_place, sources, what="translating"
+        )
 
     def tokenized(
         self, found: Sequence[Translation], references: References
@@ -127,14 +124,11 @@ class Evaluation:
         self, pairs: Sequence[tuple[str, str]], alignments: bool = True
     ) -> list[ScoredTranslation]:
         """Score the references by forced decoding, with `alignments` or not."""
-
-        def score(sources, targets, advance):
-            found = self.translator.scored_by_place(sources, targets, advance)
-            return in_order(found) if alignments else _without_alignments(found)
-
-        sources, targets = zip(*pairs, strict=True)
-        return with_progress(
-            score, sources, targets, what="scoring the references"
+        return _results_of(
+            self.translator.scored_by_place,
+            *zip(*pairs, strict=True),
+            what="scoring the references",
+            alignments=alignments,
         )
 
     def perplexity(self, scored: Sequence[ScoredTranslation]) -> float:
@@ -328,13 +322,23 @@ def format_results(results: dict[str, Any]) -> str:
     return "\n\n".join(map(text_table, tables))
 
 
-def _without_alignments(found):
-    """Return results in order, without the arrays that take most memory."""
+def _results_of(method, *columns, what, alignments=False):
+    """Return the results of all rows, in order, from those by their places.
+
+    Alignments, the arrays that take most memory, are empty by default.
+    """
     nothing = np.zeros((0, 0))
-    return in_order(
-        (place, dataclasses.replace(result, alignments=nothing))
-        for place, result in found
-    )
+
+    def run(*columns, advance):
+        found = method(*columns, advance)
+        if not alignments:
+            found = (
+                (place, dataclasses.replace(result, alignments=nothing))
+                for place, result in found
+            )
+        return in_order(found)
+
+    return with_progress(run, *columns, what=what)
 
 
 def with_progress(

@@ -23,6 +23,15 @@ from luong_keras.training.run_folder import RunFolder
 _READERS = {"dictionary": read_dictionary, "shortlist": read_lexicon}
 
 
+def _word_lists(config: RunConfig) -> dict[str, str]:
+    """Return the settings that name a word list."""
+    return {
+        name: setting
+        for name, setting in vars(config.decoding).items()
+        if name in _READERS and setting is not None
+    }
+
+
 def copy_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:
     """Copy the word lists of the search settings into the run folder.
 
@@ -33,10 +42,7 @@ def copy_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:
         FileNotFoundError: If a file does not exist.
         ValueError: If a file is malformed.
     """
-    for name, read in _READERS.items():
-        setting = getattr(config.decoding, name)
-        if setting is None:
-            continue
+    for name, setting in _word_lists(config).items():
         path, copy_path = Path(setting), getattr(run, name)
         # The name may come from the written settings of this run.
         if setting == copy_path.name and (
@@ -51,7 +57,7 @@ def copy_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:
                     f"decoding.{name}=./{setting}."
                 )
             path = inner_path
-        read(path)
+        _READERS[name](path)
         if path.resolve() != copy_path.resolve():
             write_text(copy_path, _lines(path))
         config = with_values(config, {f"decoding.{name}": copy_path.name})
@@ -67,8 +73,7 @@ def word_list_checksums(config: RunConfig, run: RunFolder) -> dict[str, int]:
     """Return a checksum of each word list of a run, by its setting."""
     return {
         name: zlib.crc32(getattr(run, name).read_bytes())
-        for name in _READERS
-        if getattr(config.decoding, name) is not None
+        for name in _word_lists(config)
     }
 
 
@@ -78,10 +83,7 @@ def with_absolute_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:
     Raises:
         ValueError: If a word list is outside the run folder.
     """
-    for name in _READERS:
-        setting = getattr(config.decoding, name)
-        if setting is None:
-            continue
+    for name, setting in _word_lists(config).items():
         try:
             path = safe_join(run.path, setting)
         except ValueError as error:
