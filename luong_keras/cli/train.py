@@ -39,7 +39,7 @@ from luong_keras.data.text_files import (
 )
 from luong_keras.files.path_checks import no_link
 from luong_keras.presets import PRESETS
-from luong_keras.recipe.processes import process_arguments
+from luong_keras.recipe import devices
 from luong_keras.recipe.user_text import (
     initial_settings,
     language_settings,
@@ -270,7 +270,7 @@ def run(call: Call) -> int:
     if call.backend == "jax" and _only_scoring_is_left(call):
         # The other processes may have ended for good. Without `process_id`, a
         # launcher starts all of them again.
-        process = (process_arguments() or {}).get("process_id")
+        process = (devices.process_arguments() or {}).get("process_id")
         if process == 0:
             call = call._replace(backend="tensorflow", devices=None)
         elif process is not None:
@@ -287,7 +287,6 @@ def run(call: Call) -> int:
             f"Keras already runs on {keras.backend.backend()}. Start the "
             "command in a new process."
         )
-    from luong_keras.recipe import devices
     from luong_keras.recipe.stages import run_recipe
 
     if call.backend == "jax":

@@ -1,18 +1,20 @@
-"""The devices and processes that train a run."""
+"""The devices and processes that train a run.
+
+Keras is imported inside functions: it must not run before the command has read
+its arguments and its backend.
+"""
 
 import atexit
 import contextlib
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import keras
 import numpy as np
 
-from luong_keras.ops.devices import has_gpu
-from luong_keras.recipe.processes import process_arguments
 from luong_keras.tables import pluralize
 
 # A process without a heartbeat for this time counts as dead.
@@ -20,6 +22,16 @@ _HEARTBEAT_SECONDS = 30
 # The exit status of a training run that the same command can continue:
 # EX_TEMPFAIL, which schedulers distinguish from an error.
 EXIT_STOPPED = 75
+# The variables that `keras.distribution.initialize` reads.
+_ADDRESSES = "KERAS_DISTRIBUTION_JOB_ADDRESSES"
+_PROCESSES = "KERAS_DISTRIBUTION_NUM_PROCESSES"
+_PROCESS = "KERAS_DISTRIBUTION_PROCESS_ID"
+# The variables with the number of processes, in all and per node.
+_LAUNCHERS = {
+    "SLURM_STEP_NUM_TASKS": "SLURM_STEP_TASKS_PER_NODE",
+    "OMPI_COMM_WORLD_SIZE": "OMPI_COMM_WORLD_LOCAL_SIZE",
+}
+_ONE_PER_NODE = re.compile(r"1(\(x\d+\))?")  # such as 1(x4), of four nodes
 
 
 @dataclass(frozen=True)
@@ -180,6 +192,8 @@ def tensorflow_devices(count: int | None) -> Devices:
             "Expected: for several devices --backend jax. Received: --devices "
             f"{count} without it."
         )
+    from luong_keras.ops.devices import has_gpu
+
     if has_gpu():
         print(
             "On a GPU, --backend jax trains a new run four to six times as "
@@ -229,6 +243,7 @@ def jax_devices(count: int | None) -> Devices:
 def share_rows(devices: Sequence[Any]) -> Devices:
     """Make Keras divide the rows of each batch among JAX devices."""
     import jax
+    import keras
 
     distribution = None
     if len(devices) > 1 and not hasattr(jax, "shard_map"):
@@ -251,6 +266,71 @@ def leave_processes(devices: Devices) -> None:
         import jax
 
         jax.distributed.shutdown()
+
+
+def process_arguments(
+    environment: Mapping[str, str] = os.environ,
+) -> dict | None:
+    """Return the arguments that join this process to the others, or None.
+
+    Args:
+        environment: The environment variables of the process.
+
+    Returns:
+        Arguments of `jax.distributed.initialize`, which detects those that are
+        missing; None for a single process.
+
+    Raises:
+        ValueError: If a variable is missing or invalid.
+
+    Example:
+        >>> process_arguments({}) is None
+        True
+        >>> process_arguments({"SLURM_STEP_NUM_TASKS": "8"})
+        {}
+    """
+    names = (_ADDRESSES, _PROCESSES, _PROCESS)
+    # An indexed Kubernetes job numbers its pods.
+    pod_index = environment.get("JOB_COMPLETION_INDEX", "")
+    if environment.get(_ADDRESSES) and not environment.get(_PROCESS):
+        environment = {**environment, _PROCESS: pod_index}
+    if not any(map(environment.get, names)):
+        for name, per_node in _LAUNCHERS.items():
+            tasks = environment.get(name) or "1"
+            if not tasks.isdecimal():
+                raise ValueError(
+                    f"Expected: in {name} the number of processes. Received: "
+                    f"{name}={tasks}. Unset it."
+                )
+            if int(tasks) > 1:
+                # JAX would use one GPU per process. [] stands for all.
+                count = environment.get(per_node, "")
+                is_alone = _ONE_PER_NODE.fullmatch(count)
+                return {"local_device_ids": []} if is_alone else {}
+        return None
+    addresses, *numbers = (environment.get(name, "") for name in names)
+    coordinator, *_ = addresses.split(",")
+    try:
+        processes, process = map(int, numbers)
+    except ValueError:
+        processes, process = 0, 0
+    if ":" not in coordinator or not 0 <= process < processes:
+        raise ValueError(
+            f"Expected: in {_ADDRESSES} the address HOST:PORT of the first "
+            f"process, in {_PROCESSES} how many there are, and in {_PROCESS} "
+            "which one this is, from 0. Received: "
+            + ", ".join(f"{name}={environment.get(name, '')}" for name in names)
+            + "."
+        )
+    if processes == 1:
+        return None
+    return {
+        "coordinator_address": coordinator,
+        "num_processes": processes,
+        "process_id": process,
+        # JAX would ask Kubernetes, or use one GPU per process of SLURM.
+        "cluster_detection_method": "deactivate",
+    }
 
 
 def _join_processes(environment: Mapping[str, str]) -> None:

@@ -36,7 +36,7 @@ from luong_keras.training.run_folder import OTHER_TEXT, RunFolder
 
 _SCRIPT_LINES = 1000  # lines of each source from which the script is detected
 # Missing values of Python, NumPy and pandas, as text.
-_MISSING = ("None", "nan", "<NA>", "NaT")
+_MISSING = ("None", "nan", "NaN", "<NA>", "NaT")
 # Includes `pandas.DataFrame`, `datasets.Dataset` and `tf.data.Dataset`, which
 # are only iterables here, and lists of several sources.
 Text = str | Path | Sequence[Any] | Iterable[Any]

@@ -10,11 +10,11 @@ from luong_keras.recipe.devices import (
     Devices,
     LostProcessError,
     _join_processes,
+    process_arguments,
     report_lost_processes,
     share_rows,
     tensorflow_devices,
 )
-from luong_keras.recipe.processes import process_arguments
 
 ADDRESSES = "KERAS_DISTRIBUTION_JOB_ADDRESSES"
 PROCESSES = "KERAS_DISTRIBUTION_NUM_PROCESSES"
@@ -173,7 +173,7 @@ def test_several_tensorflow_devices_are_refused():
 
 @pytest.mark.parametrize("found", [False, True])
 def test_jax_is_recommended_on_a_gpu(found, monkeypatch, capsys):
-    monkeypatch.setattr("luong_keras.recipe.devices.has_gpu", lambda: found)
+    monkeypatch.setattr("luong_keras.ops.devices.has_gpu", lambda: found)
     tensorflow_devices(None)
     printed = capsys.readouterr().out
     assert ("--backend jax trains a new run four to six" in printed) is found
