@@ -303,14 +303,7 @@ def _text_files(
     if fields.note is not None:
         print(fields.note)
     before_writing()
-    path = _write_pairs(pairs, run.pairs / f"{part}.jsonl", run)
-    return path, fields.languages
-
-
-def _write_pairs(
-    pairs: Iterable[tuple[Any, Any]], path: Path, run: RunFolder
-) -> str:
-    """Write pairs to a file and return its path."""
+    path = run.pairs / f"{part}.jsonl"
     with atomic_path(path) as temporary:
         with open(temporary, "wb") as file:
             file.writelines(_encode_pairs(pairs))
@@ -320,7 +313,7 @@ def _write_pairs(
                 shutil.copystat(path, temporary)
             elif run.data.exists():
                 raise ValueError(OTHER_TEXT.format(run.path))
-    return str(path)
+    return str(path), fields.languages
 
 
 def _to_sentence(value: Any, number: int) -> str:

@@ -206,6 +206,12 @@ def test_runs_are_finished_only_for_the_settings_of_the_scores(run):
     assert not is_finished(last, run)
     mark_finished(last, run)
     assert is_finished(last, run)
+    write_log(run, 5)
+    assert not is_finished(last, run)
+    mark_finished(last, run)
+    assert is_finished(last, run)
+    run.finished.write_text("{}")  # without the epochs
+    assert not is_finished(last, run)
 
 
 @pytest.mark.parametrize("name", ["dictionary", "shortlist"])
@@ -224,19 +230,6 @@ def test_runs_with_another_word_list_are_not_finished(run, tmp_path, name):
     del record["word_lists"]  # as an earlier version wrote it
     run.finished.write_text(json.dumps(record))
     assert is_finished(config_with("Haus home"), run)
-
-
-def test_runs_whose_record_lacks_the_epochs_are_not_finished(run):
-    run.finished.write_text("{}")
-    assert not is_finished(RunConfig(), run)
-
-
-def test_runs_that_trained_further_are_not_finished(run):
-    write_log(run, 5)
-    mark_finished(RunConfig(), run)
-    assert is_finished(RunConfig(), run)
-    write_log(run, 7)
-    assert not is_finished(RunConfig(), run)
 
 
 def test_changeable_settings_exist():
