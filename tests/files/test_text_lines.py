@@ -8,9 +8,7 @@ import pytest
 
 from luong_keras.data.sources.columns import RequestedColumns
 from luong_keras.data.text_files import read_pairs, read_text, text_sources
-from luong_keras.files.text_lines import (
-    read_lines,
-)
+from luong_keras.files.text_lines import read_lines
 
 
 def pairs_of_file(path):

@@ -126,6 +126,8 @@ DRAWN = {
     "seeds": SEEDS[0],
 }
 SAMPLES = {"search": "sampling"}
+# Other ids than the usual ones.
+IDS = {"source_pad_id": 7, "target_pad_id": 6, "bos_id": 5, "eos_id": 4}
 
 
 def beam(**changes):
@@ -244,8 +246,7 @@ def test_beams_of_one_hypothesis_are_greedy(
 
 
 def test_search_uses_the_ids_of_the_model(translators, searches):
-    ids = {"source_pad_id": 7, "target_pad_id": 6, "bos_id": 5, "eos_id": 4}
-    translator = translators(DecodingConfig(beam_size=2), **ids)
+    translator = translators(DecodingConfig(beam_size=2), **IDS)
     translator.translate_batch(tf.constant(LINES))
     (arguments,) = searches
     found = {k: arguments[k] for k in ("bos_id", "eos_id", "pad_id")}
@@ -261,15 +262,13 @@ def test_forced_decoding_uses_the_ids_of_the_model(translators, monkeypatch):
         return forced(step, states, ids, lengths, bos_id)
 
     monkeypatch.setattr(translation_graph, "forced_decoding", recording)
-    ids = {"source_pad_id": 7, "target_pad_id": 6, "bos_id": 5, "eos_id": 4}
-    translator = translators(DecodingConfig(), **ids)
+    translator = translators(DecodingConfig(), **IDS)
     translator.score_batch(tf.constant(["a b", "a"]), tf.constant(["z z", ""]))
     assert recorded == [([[8, 8, 4], [4, 6, 6]], [3, 1], 5)]
 
 
 def test_source_is_padded_with_the_source_pad_id(translators, monkeypatch):
-    ids = {"source_pad_id": 7, "target_pad_id": 6, "bos_id": 5, "eos_id": 4}
-    translator = translators(DecodingConfig(), **ids)
+    translator = translators(DecodingConfig(), **IDS)
     recorded = []
     encode = translator.translation_model.encode
 

@@ -39,52 +39,36 @@ def assert_all_different(fingerprints):
         assert fingerprints[one] != fingerprints[other], (one, other)
 
 
-@pytest.fixture(scope="module")
-def arguments(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("corpora")
-    return {
-        "corpus": write_corpus(PAIRS, folder / "one"),
-        "source_tokenizer": WordTokenizer.from_words(WORDS),
-        "target_tokenizer": WordTokenizer.from_words([*WORDS, "u"]),
-        "batch_size": 4,
-        "seed": 1,
-        "max_length": 3,
-        "over_long": "truncate",
-        "batching": "sorted_pools",
-        "pool_batches": 3,
-        "weights": None,
+def test_batch_fingerprint_depends_on_all_arguments(tmp_path):
+    # Two values of each argument.
+    values = {
+        "corpus": (
+            write_corpus(PAIRS, tmp_path / "one"),
+            write_corpus([*PAIRS[:-1], ("s", "t t")], tmp_path / "two"),
+        ),
+        "source_tokenizer": (
+            WordTokenizer.from_words(WORDS),
+            WordTokenizer.from_words([*WORDS, "v"]),
+        ),
+        "target_tokenizer": (
+            WordTokenizer.from_words([*WORDS, "u"]),
+            WordTokenizer.from_words([*WORDS, "w"]),
+        ),
+        "batch_size": (4, 5),
+        "seed": (1, 2),
+        "max_length": (3, 4),
+        "over_long": ("truncate", "truncate_source_left"),
+        "batching": ("sorted_pools", "authors"),
+        "pool_batches": (3, 4),
+        "weights": (None, (1,)),
     }
-
-
-@pytest.fixture(scope="module")
-def other_arguments(tmp_path_factory):
-    """Return another value for each argument."""
-    folder = tmp_path_factory.mktemp("corpora")
-    return {
-        "corpus": write_corpus([*PAIRS[:-1], ("s", "t t")], folder / "two"),
-        "source_tokenizer": WordTokenizer.from_words([*WORDS, "v"]),
-        "target_tokenizer": WordTokenizer.from_words([*WORDS, "w"]),
-        "batch_size": 5,
-        "seed": 2,
-        "max_length": 4,
-        "over_long": "truncate_source_left",
-        "batching": "authors",
-        "pool_batches": 4,
-        "weights": (1,),
-    }
-
-
-def test_batch_fingerprint_depends_on_all_arguments(arguments, other_arguments):
-    assert (
-        set(arguments)
-        == set(other_arguments)
-        == argument_names(TrainingBatches)
-    )
+    assert set(values) == argument_names(TrainingBatches)
+    arguments = {name: one for name, (one, _) in values.items()}
     exchanged = {
         "source_tokenizer": arguments["target_tokenizer"],
         "target_tokenizer": arguments["source_tokenizer"],
     }
-    changes = {name: {name: other} for name, other in other_arguments.items()}
+    changes = {name: {name: other} for name, (_, other) in values.items()}
     changes |= {
         "nothing": {},
         "exchanged tokenizers": exchanged,
