@@ -87,7 +87,7 @@ class TruncatedPlaces:
         self.unfinished += unfinished
         self.absent += absent
         if truncated:
-            self.first = sorted([*self.first, place])[:_MAX_PLACES]
+            self.first = sorted([*self.first, self.start + place])[:_MAX_PLACES]
 
     def message(self, start: int = 1) -> str:
         """Return the report in one line.

@@ -185,7 +185,7 @@ class TextTranslator(TranslationGraph):
         cuts.warn(stacklevel=2)
         return results
 
-    def _best_translations(self, lines, options, cuts, advance=None, first=0):
+    def _best_translations(self, lines, options, cuts, advance=None):
         names = {name for name, value in options.items() if value is not None}
         if "n_best" in names:
             raise TypeError(
@@ -197,7 +197,7 @@ class TextTranslator(TranslationGraph):
         if names and self.decoding.search == "beam":
             # If a sentence chooses samples, draw only one.
             options = options | {"n_best": 1}
-        lines = text_column(lines, "lines", first)
+        lines = text_column(lines, "lines", cuts.start)
         sentences = self._line_search.sentences(
             lines, options, cuts, advance, num_return_sequences=1
         )
@@ -233,17 +233,13 @@ class TextTranslator(TranslationGraph):
 
     def _translate_in_parts(self, lines, options):
         size = _BATCHES_AHEAD * self.decoding.batch_size
-        first, all_cuts = 0, self._truncated_places()
+        cuts = self._truncated_places()
         try:
             for part in batches_of(lines, size):
-                cuts = self._truncated_places()
-                yield from self._best_translations(
-                    part, options, cuts, first=first
-                )
-                all_cuts.extend(cuts, range(first, first + len(part)))
-                first += len(part)
+                yield from self._best_translations(part, options, cuts)
+                cuts.start += len(part)
         finally:
-            all_cuts.warn(stacklevel=2)
+            cuts.warn(stacklevel=2)
 
     def nbest(
         self,
