@@ -83,6 +83,6 @@ def test_resumed_runs_keep_the_loss_scale(tmp_path):
         assert arrays.keys() == other_arrays.keys()
         for name, array in arrays.items():
             np.testing.assert_array_equal(array, other_arrays[name], name)
-    optimizer = "optimizer/loss_scale_optimizer"
+    optimizer = "optimizer/lossscaleoptimizer"
     assert arrays[f"{optimizer}/dynamic_scale"] == scales[-1]
     assert arrays[f"{optimizer}/step_counter"] == steps[-1]
