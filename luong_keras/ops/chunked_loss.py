@@ -104,29 +104,36 @@ class _Words:
         self.targets = real_ids(targets, pad_id)
         is_real = ops.cast(self.is_real, "int32")
         self.order = ops.cast(ops.argsort(1 - is_real), "int32")
-        self.num_real = ops.sum(is_real)
-        self._cut_chunks()
+        self._cut_chunks(ops.sum(is_real))
         self.scale = self._gradient_scale()
 
-    def _cut_chunks(self):
-        """Set the workers, the words of a chunk, and the order with padding."""
+    def _cut_chunks(self, num_real):
+        """Set the number of chunks and the number of words per chunk."""
         max_logits = _MAX_LOGITS_ON_GPU if has_gpu() else _MAX_LOGITS
         # A chunk also adds to the kernel's gradient, (U, V).
         width = self.kernel.shape[0]
         limit = max(max_logits // self.vocabulary_size, width // 8, 1)
-        self.workers = 1
-        # Elsewhere shapes cannot depend on values: the chunks would hold all
-        # words, and those after the last real word are not computed.
-        count = self.num_words
+        self.parallel_chunks = 1
         if backend.backend() == "tensorflow":
             if not has_gpu():
-                self.workers = _PARALLEL_CHUNKS
-            limit = max(limit // self.workers, 1)
-            count = self.num_real
-        num_chunks = (count // (limit * self.workers) + 1) * self.workers
-        self.chunk_size = (count + num_chunks - 1) // num_chunks
-        padding = ops.zeros((num_chunks,), dtype="int32") + self.num_words
-        self.padded_order = ops.concatenate([self.order, padding])
+                self.parallel_chunks = _PARALLEL_CHUNKS
+            self.num_real = num_real
+            limit = max(limit // self.parallel_chunks, 1)
+            self.num_chunks = _ceil_divide(
+                num_real, limit * self.parallel_chunks
+            )
+            parts = ops.maximum(self.num_chunks, 1) * self.parallel_chunks
+            self.chunk_size = _ceil_divide(num_real, parts)
+            return
+        # Shapes cannot depend on values: the last chunk may have padding.
+        # Without words there is one chunk, which is empty.
+        max_chunks = max(_ceil_divide(self.num_words, limit), 1)
+        self.chunk_size = _ceil_divide(self.num_words, max_chunks)
+        self.num_chunks = _ceil_divide(num_real, max(self.chunk_size, 1))
+        padding = max_chunks * self.chunk_size - self.num_words
+        self.padded_order = ops.pad(
+            self.order, [[0, padding]], constant_values=self.num_words
+        )
 
     def _gradient_scale(self):
         """Return the scale of the logits' gradients in float16, else None.
@@ -146,6 +153,11 @@ class _Words:
     def _chunk_rows(self, chunk):
         """Return the indices (n,) of the chunk's words, N for no word."""
         start = chunk * self.chunk_size
+        if backend.backend() == "tensorflow":
+            # With few words the last worker may have none.
+            start = ops.minimum(start, self.num_real)
+            size = ops.minimum(self.chunk_size, self.num_real - start)
+            return ops.slice(self.order, [start], [size])
         return ops.slice(self.padded_order, [start], [self.chunk_size])
 
     def run(self, weights):
@@ -157,7 +169,10 @@ class _Words:
         losses, hits, *gradients = (
             functools.reduce(operator.add, parts)
             for parts in zip(
-                *(self._run_worker(i, weights) for i in range(self.workers)),
+                *(
+                    self._run_worker(i, weights)
+                    for i in range(self.parallel_chunks)
+                ),
                 strict=True,
             )
         )
@@ -170,7 +185,7 @@ class _Words:
         """Return the results of one worker's chunks; zeros for other words."""
 
         def body(step, *results):
-            rows = self._chunk_rows(step * self.workers + worker)
+            rows = self._chunk_rows(step * self.parallel_chunks + worker)
             by_word, sums = self._compute_chunk(rows, weights)
             return (
                 step + 1,
@@ -191,9 +206,7 @@ class _Words:
             for x in by_word
         ]
         _, *results = sequential_while_loop(
-            lambda step, *_: (
-                step * self.workers * self.chunk_size < self.num_real
-            ),
+            lambda step, *_: step < self.num_chunks,
             body,
             ops.ones((), dtype="int32"),
             *_scatter_results(zeros, rows, by_word),
@@ -275,3 +288,8 @@ def losses_and_gradients(logits, targets, label_smoothing):
     hits = ops.cast(target_logit >= highest_logit, logits.dtype)
     losses = nan_where_unknown(losses[:, 0], targets, vocabulary)
     return losses, hits[:, 0], d_logits
+
+
+def _ceil_divide(number, divisor):
+    """Return number / divisor, rounded up."""
+    return (number + divisor - 1) // divisor

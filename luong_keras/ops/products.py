@@ -36,8 +36,19 @@ def product(x, kernel, addend=None, view=None):
     kernel = _apply_view(ops.convert_to_tensor(kernel), view)
     if index is None:
         return _product(x, kernel, addend)
-    value = tape.apply(lambda: _Dense(tape, index, kernel.dtype, view), x)
-    return _add_bias(value, addend)
+    indices, dtype, summand, plain_addend = [index], kernel.dtype, None, None
+    if tape.index(addend) is not None:
+        indices.append(tape.index(addend))
+    elif addend is not None and (
+        tuple(addend.shape) == (*x.shape[:-1], kernel.shape[-1])
+    ):
+        summand = masking.upcast(addend)
+    else:
+        plain_addend = addend
+    value = tape.apply(
+        lambda: _Dense(tape, indices, dtype, view), x, summand=summand
+    )
+    return _add_bias(value, plain_addend)
 
 
 def dots(x, rows):
@@ -186,7 +197,7 @@ class Tape:
         index = self.index(rows)
         return None if index is None else _Window(rows, self.held[index], index)
 
-    def apply(self, make_operation, x, rows=None, first=None):
+    def apply(self, make_operation, x, rows=None, first=None, summand=None):
         """Return the value of the next product of the step."""
         i = len(self.operands)
         if i == len(self.operations):
@@ -194,11 +205,10 @@ class Tape:
         operation = self.operations[i]
         self.operands.append([x] if first is None else [x, first])
         if self.saved is None:
-            value = operation.value(x, rows)
+            value = _add_bias(operation.value(x, rows), summand)
         else:
-            value = _attach_gradient(
-                operation, x, rows, self.saved[i], self.zeros[i]
-            )
+            addends = [x for x in (self.zeros[i], summand) if x is not None]
+            value = _attach_gradient(operation, x, rows, self.saved[i], addends)
         self.values.append(value)
         return value
 
@@ -216,38 +226,39 @@ class _Window(NamedTuple):
     first: Any = None
 
 
-def _attach_gradient(operation, x, rows, value, zero):
-    """Return the saved value, with the gradient of the product plus `zero`."""
+def _attach_gradient(operation, x, rows, value, addends):
+    """Return the saved value, with the gradients of product and addends."""
 
     @ops.custom_gradient
-    def attach(x, zero):
+    def attach(x, *addends):
         def gradient(d_value):
             d_x = operation.operand_gradient(d_value, rows)
-            return ops.cast(d_x, x.dtype), d_value
+            return ops.cast(d_x, x.dtype), *[d_value for _ in addends]
 
         return value, gradient
 
-    return attach(x, zero)
+    return attach(x, *addends)
 
 
 class _Dense:
-    """`product` with the kernel at an index of a tape, without the addend."""
+    """`product` with the kernel and the bias at these indices of a tape."""
 
-    def __init__(self, tape, index, dtype, view):
-        self.index, self.view = index, view
-        self.held = tape.held[index]
+    def __init__(self, tape, indices, dtype, view):
+        self.indices, self.view = indices, view
+        self.held, *bias = [tape.held[index] for index in indices]
+        self.bias = bias[0] if bias else None
         # Made once, outside the loop.
         self.kernel = ops.cast(_apply_view(self.held, view), dtype)
         self.transposed = ops.transpose(self.kernel)
 
     def value(self, x, rows):
-        return _product(x, self.kernel)
+        return _product(x, self.kernel, self.bias)
 
     def operand_gradient(self, d_value, rows):
         return _product(d_value, self.transposed)
 
-    def shared_gradient(self, d_value, x):
-        """Return the gradient of the kernel from steps (T, B, ...)."""
+    def shared_gradients(self, d_value, x):
+        """Return the gradients of kernel and bias from steps (T, B, ...)."""
         d_kernel = _weight_gradient(x, d_value, self.kernel)
         if self.view is not None:
             (d_kernel,), _ = vector_jacobians(
@@ -255,7 +266,10 @@ class _Dense:
                 [self.held],
                 [d_kernel],
             )
-        return d_kernel
+        if self.bias is None:
+            return [d_kernel]
+        axes = tuple(range(len(d_value.shape) - 1))
+        return [d_kernel, ops.sum(d_value, axis=axes)]
 
 
 def _weight_gradient(inputs, d_outputs, kernel):
@@ -378,8 +392,8 @@ def shared_gradients(operations, operands, d_values):
             group = groups.setdefault(operation.group, (operation, []))
             group[1].append(factors)
         else:
-            gradient = operation.shared_gradient(d_value, *tensors)
-            pairs.append((operation.index, gradient))
+            gradients = operation.shared_gradients(d_value, *tensors)
+            pairs += zip(operation.indices, gradients, strict=True)
     for operation, factors in groups.values():
         gradient = _rows_gradient(operation.rows, factors)
         pairs.append((operation.index, gradient))
