@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from luong_keras.data.sources.columns import RequestedColumns
-from luong_keras.data.sources.records import read_tensorflow
+from luong_keras.data.sources.python_objects import read_tensorflow
 from luong_keras.files.text_lines import read_lines
 from luong_keras.missing_package import needs
 

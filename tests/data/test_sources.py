@@ -25,7 +25,7 @@ from luong_keras.data.sources.columns import (
     choose_columns,
     guess_columns,
 )
-from luong_keras.data.sources.records import read_iterable
+from luong_keras.data.sources.python_objects import read_iterable
 from luong_keras.data.sources.registry import (
     FILE_KINDS,
     OBJECT_READERS,

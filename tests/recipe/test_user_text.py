@@ -139,7 +139,7 @@ def test_cells_that_are_no_text_are_refused(tmp_path, cell):
         ([("a", "b"), {"en": "c", "de": "d"}], "Received: {.* as pair 2"),
         (
             [{"en": "c", "de": "d"}, ("a", "b")],
-            r"Received: \('a'.* as pair 2",
+            r"Received: \('a'.* as record 2",
         ),
         ([("a", "\udcff")], "Pair 1 cannot be written as UTF-8"),
         ([["a.tsv", "b.en"], "c.tsv"], "Received: a.tsv and b.en"),

@@ -1,7 +1,7 @@
 """The source and target columns of a table."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,17 +31,6 @@ _LANGUAGES = {
     "th": "thai tha", "tr": "turkish tur", "uk": "ukrainian ukr",
     "ur": "urdu urd", "vi": "vietnamese vie", "zh": "chinese zho chi",
 }  # fmt: skip
-# Each of these names -> its code, or "source" or "target".
-_CODES = {
-    name: code
-    for code, names in _LANGUAGES.items()
-    for name in (code, *names.split())
-}
-_COLUMNS = {
-    **_CODES,
-    **dict.fromkeys(_SOURCE, "source"),
-    **dict.fromkeys(_TARGET, "target"),
-}
 
 
 @dataclass(frozen=True)
@@ -155,48 +144,21 @@ def guess_columns(
         >>> guess_columns(["a", "b"], ("en", "de"))
     """
     words = [_significant_word(name) for name in names]
-    codes = [_COLUMNS.get(word, word) or None for word in words]
-    known = [code for code in codes if code in _LANGUAGES]
-    requested = [
-        language and _CODES.get(base_language(language), language)
-        for language in languages
-    ]
-    for pair in (("source", "target"), complete_languages(requested, known)):
-        if [codes.count(code) for code in pair] == [1, 1]:
-            return codes.index(pair[0]), codes.index(pair[1])
+    for source, target in (
+        (_SOURCE, _TARGET),
+        (_language_names(*languages), _language_names(*languages[::-1])),
+    ):
+        matches = [
+            [index for index, word in enumerate(words) if word in side]
+            for side in (source, target)
+        ]
+        if all(len(indices) == 1 for indices in matches):
+            return matches[0][0], matches[1][0]
     # Two other languages, in the order of the columns.
-    return (0, 1) if len(names) == len({*known}) == 2 else None
-
-
-def complete_languages(
-    languages: Sequence[str | None], codes: Iterable[str]
-) -> tuple[str, str]:
-    """Replace an unknown language by the only other one, or by "".
-
-    Args:
-        languages: The source and the target language.
-        codes: The codes of all languages of the text.
-
-    Example:
-        >>> complete_languages(("zh-TW", None), ["en", "zh"])
-        ('zh-TW', 'en')
-        >>> complete_languages(("zh", None), ["en", "zh", "fr"])
-        ('zh', '')
-    """
-    source, target = languages
-    others = {*codes} - {base_language(source or target or "")}
-    other = others.pop() if len(others) == 1 else ""
-    return source or other, target or other
-
-
-def base_language(code: str) -> str:
-    """Return the code of a language without that of a country.
-
-    Example:
-        >>> base_language("en-US"), base_language("ZH_TW")
-        ('en', 'zh')
-    """
-    return re.split("[-_]", code.lower())[0]
+    codes = list(map(column_language, names))
+    if len(codes) == 2 and None not in codes and codes[0] != codes[1]:
+        return 0, 1
+    return None
 
 
 def choose_columns(
@@ -224,12 +186,11 @@ def choose_columns(
         guess, reason = (0, 1), "guessed: there are two"
     if guess is None:
         raise ValueError(
-            f"The columns of {origin} cannot be guessed. Expected: two "
-            "columns, or columns named source and target, or after the "
-            f"languages {requested.description} (in a .tsv or .csv file in "
-            f"its first line). Received: {len(names)}, {_format_names(names)}. "
-            "Name two of them, the source first: --columns NAME NAME "
-            "(data.columns), or by their numbers from 1."
+            f"The columns of {origin} cannot be guessed. Expected: columns "
+            "named source and target, or after the languages "
+            f"{requested.description}. Received: "
+            f"{_format_names(names)}. Name two of them, the source first: "
+            "--columns NAME NAME (data.columns)."
         )
     return describe_columns(names, guess, origin, reason)
 
@@ -271,7 +232,17 @@ def column_language(name: str) -> str | None:
         >>> column_language("German"), column_language("id")
         ('de', None)
     """
-    return _CODES.get(_significant_word(name))
+    word = _significant_word(name)
+    return next((c for c in _LANGUAGES if word in _language_names(c)), None)
+
+
+def _language_names(language: str | None, other: str | None = None) -> set[str]:
+    """Return the names of a language, or of all but `other` if it is None."""
+    if language is None:
+        names = {name for code in _LANGUAGES for name in _language_names(code)}
+        return names - _language_names(other or "")
+    code = re.split("[-_]", language.lower())[0]
+    return {code, *_LANGUAGES.get(code, code).split()}
 
 
 def _significant_word(name: str) -> str:
@@ -353,12 +324,12 @@ def is_pair(record: object) -> bool:
     return False
 
 
-def field(record: Any, keys: tuple[str | int, ...]) -> Any:
+def field(record: object, keys: tuple[str | int, ...]) -> object:
     """Return the value of a field, or None if the record lacks the field."""
     value = record
     for key in keys:
         try:
-            value = value[key]
+            value = value[key]  # type: ignore[index]
         except (KeyError, IndexError, TypeError):
             return None
     return value

@@ -13,7 +13,8 @@ from pathlib import Path
 from luong_keras.data.sources.columns import (
     Columns,
     RequestedColumns,
-    choose_columns,
+    describe_columns,
+    find_columns,
     guess_columns,
 )
 from luong_keras.data.sources.source_kinds import (
@@ -33,16 +34,10 @@ _CELL = r'"(?:[^"]|"")*"'
 _ALL_IN_QUOTES = re.compile(
     rf'(?:{_CELL}(?:\t{_CELL})+\n+)+(?:(?:{_CELL}\t)*"(?:[^"\t]|"")*)?'
 )
-_DELIMITERS = ",;\t"
-_RECORDS_READ = 20  # records from which the delimiter is detected
-
-# Yields the number of the first line and the cells of each record that is not
-# empty; it takes the file and the treatment of decoding errors.
-RecordReader = Callable[[Path, str], Iterator[tuple[int, list[str]]]]
 
 
 def _choose_columns(
-    cells: list[str], requested: RequestedColumns, name: str
+    cells: list[str], requested: RequestedColumns, path: Path
 ) -> tuple[Columns, bool]:
     """Choose columns of a file whose first line may be a header.
 
@@ -52,7 +47,7 @@ def _choose_columns(
     Args:
         cells: The cells of the first line.
         requested: The requested languages and columns.
-        name: The name of the file.
+        path: The file.
 
     Returns:
         The columns named by the header; the columns with the requested
@@ -62,103 +57,76 @@ def _choose_columns(
     Raises:
         ValueError: If more than two columns exist and none can be chosen.
     """
-    columns = requested.columns
-    numbers = [str(i + 1) for i in range(max(len(cells), 2))]
-    by_number = {*columns} <= {*numbers} if columns else len(numbers) == 2
+    name, count = path.name, len(cells)
+    columns, numbers = requested.columns, [str(i + 1) for i in range(count)]
+    by_number = columns is not None and {*columns} <= {*numbers}
     guess = guess_columns(cells, requested.languages)
-    has_header = guess is not None or not by_number
-    chosen = choose_columns(cells if has_header else numbers, requested, name)
-    if has_header or len(cells) < 2:
-        return chosen, has_header
-    source, target = cells[chosen.source], cells[chosen.target]
-    note = (
-        f"{chosen.note}; no header, so its first line is a pair, "
-        f"{source[:40]!r} → {target[:40]!r}"
-    )
-    are_names = all(len(c) > 1 and c.isidentifier() for c in cells)
-    if columns is None and are_names and source != target:
-        note += f". If it is a header: --columns {source} {target}"
-    return dataclasses.replace(chosen, note=note), False
+    if columns is not None:
+        header = not by_number or guess is not None
+        too_large = all(map(str.isdecimal, columns)) and not by_number
+        is_named = header and (not too_large or {*columns} <= {*cells})
+        names = cells if is_named else numbers
+        indices = find_columns(names, columns, name)
+        chosen = describe_columns(names, indices, name, "as data.columns says")
+        if not header:
+            pair = _describe_first_pair(cells, indices)
+            chosen = dataclasses.replace(chosen, note=f"{chosen.note}; {pair}")
+        return chosen, header
+    if guess is not None:
+        return (
+            describe_columns(cells, guess, name, "guessed by the first line"),
+            True,
+        )
+    if count > 2:
+        raise ValueError(
+            f"The columns of {path} cannot be guessed. Expected: two columns, "
+            "or a first line with columns named source and target, or after "
+            f"the languages {requested.description}. Received: "
+            f"{count}, {cells[:12]!r:.200}. Name two of them, the source "
+            "first: --columns NAME NAME (data.columns), or by their numbers "
+            "from 1."
+        )
+    pair_note = None
+    if count == 2:
+        pair_note = f"{name}: {_describe_first_pair(cells, (0, 1))}"
+        is_name = all(len(c) > 1 and c.isidentifier() for c in cells)
+        if is_name and cells[0] != cells[1]:
+            pair_note += f". If it is a header: --columns {' '.join(cells)}"
+    return Columns(0, 1, pair_note), False
+
+
+def _describe_first_pair(cells: list[str], indices: tuple[int, int]) -> str:
+    source, target = (cells[index][:40] for index in indices)
+    return f"no header, so its first line is a pair, {source!r} → {target!r}"
 
 
 def open_tsv(path: Path, requested: RequestedColumns) -> TextSource:
     """Open a tab-separated file; its first lines determine the columns."""
-    lines = itertools.islice(read_lines(path, "surrogateescape"), _RECORDS_READ)
-    read_records: RecordReader = _tsv_records
+    lines = list(
+        itertools.islice(read_lines(path, "surrogateescape"), _RECORDS_READ)
+    )
     if _ALL_IN_QUOTES.fullmatch("\n".join([*lines, ""])):
-        read_cells = functools.partial(_csv_records, delimiter="\t")
         with contextlib.suppress(ValueError):
             # Quotes of the text, as in dialogues, may end this sooner or later.
-            collections.deque(read_cells(path, "surrogateescape"), maxlen=0)
-            read_records = read_cells
-    return _open_records(path, requested, read_records, "a tab")
-
-
-def open_csv(path: Path, requested: RequestedColumns) -> TextSource:
-    """Open a `.csv` file; its first records determine the delimiter."""
-    # The first line may state it, as in `sep=;`.
-    first = next(read_lines(path, "replace"), "")
-    stated = re.fullmatch(r'"?sep=(.)"?', first, re.IGNORECASE)
-    delimiter = stated[1] if stated else _find_delimiter(path)
-    return _open_records(
-        path,
-        requested,
-        functools.partial(_csv_records, delimiter=delimiter),
-        repr(delimiter),
-        skipped=int(stated is not None),
-        note="" if delimiter == "," else f", {delimiter!r} between columns",
-    )
-
-
-def _open_records(
-    path: Path,
-    requested: RequestedColumns,
-    read_records: RecordReader,
-    delimiter: str,
-    skipped: int = 0,
-    note: str = "",
-) -> TextSource:
-    records = read_records(path, "surrogateescape")
-    _, cells = next(itertools.islice(records, skipped, None), (0, []))
-    columns, has_header = _choose_columns(cells, requested, path.name)
-    read = functools.partial(
-        _read_pairs,
-        path,
-        columns,
-        max(len(cells), 2),
-        read_records,
-        delimiter,
-        skipped + has_header,
-    )
-    return TextSource(read, f"{columns.note}{note}", columns.languages)
-
-
-def _find_delimiter(path: Path) -> str:
-    """Return the delimiter of a file.
-
-    It divides all of the first records into the same number of cells, two or
-    more. If several delimiters do, or none, one that always has a space after
-    it or digits on both sides, as in a sentence or a number, is chosen last.
-    Then the delimiter with the most cells in the first record is chosen.
-    """
-    ranks = {}
-    for delimiter in _DELIMITERS:
-        records = _csv_records(path, "surrogateescape", delimiter)
-        # With a wrong delimiter, quotes may not close: it is no candidate.
-        with contextlib.suppress(ValueError):
-            rows = [
-                cells for _, cells in itertools.islice(records, _RECORDS_READ)
-            ]
-            counts = list(map(len, rows)) or [0]
-            are_alike = len({*counts}) == 1 and counts[0] > 1
-            is_in_text = all(
-                after.startswith(" ")
-                or (before[-1:].isdecimal() and after[:1].isdecimal())
-                for row in rows
-                for before, after in itertools.pairwise(row)
+            collections.deque(
+                _csv_records(path, "\t", "surrogateescape"), maxlen=0
             )
-            ranks[delimiter] = are_alike, not is_in_text, counts[0]
-    return max(ranks, key=ranks.__getitem__, default=_DELIMITERS[0])
+            return _open_records(path, requested, "\t")
+    cells = next(filter(None, lines), "").split("\t")
+    columns, has_header = _choose_columns(cells, requested, path)
+    return TextSource(
+        functools.partial(
+            _read_pairs,
+            path,
+            columns,
+            max(len(cells), 2),
+            _tsv_records,
+            "a tab",
+            has_header,
+        ),
+        columns.note,
+        columns.languages,
+    )
 
 
 def _tsv_records(path: Path, errors: str) -> Iterator[tuple[int, list[str]]]:
@@ -172,7 +140,7 @@ def _read_pairs(
     path: Path,
     columns: Columns,
     count: int,
-    read_records: RecordReader,
+    read_records: Callable[..., Iterator[tuple[int, list[str]]]],
     delimiter: str,
     skipped: int,
     skip_bad_lines: bool,
@@ -195,7 +163,7 @@ def _read_pairs(
     errors = "surrogateescape" if skip_bad_lines else "strict"
     last_column = max(columns.source, columns.target)
     number = 0
-    records = read_records(path, errors)
+    records = read_records(path, errors=errors)
     for number, raw_cells in itertools.islice(records, skipped, None):
         cells = [one_line(cell) for cell in raw_cells]
         place = f"{path.name}:{number}"
@@ -227,8 +195,89 @@ def _unquote(cell: str) -> str:
     return cell
 
 
+_DELIMITERS = ",;\t"
+_RECORDS_READ = 20  # records from which the delimiter is detected
+
+
+def open_csv(path: Path, requested: RequestedColumns) -> TextSource:
+    """Open a `.csv` file; its first records determine the delimiter."""
+    stated = _stated_delimiter(path)
+    return _open_records(path, requested, stated or _DELIMITERS, bool(stated))
+
+
+def _open_records(
+    path: Path,
+    requested: RequestedColumns,
+    delimiters: str,
+    stated: bool = False,
+) -> TextSource:
+    delimiter, cells = _first_record(path, delimiters, stated)
+    columns, has_header = _choose_columns(cells, requested, path)
+    note = columns.note
+    if note is not None and delimiter != "," and delimiters != "\t":
+        note += f", {delimiter!r} between columns"
+    read_records = functools.partial(_csv_records, delimiter=delimiter)
+    return TextSource(
+        functools.partial(
+            _read_pairs,
+            path,
+            columns,
+            max(len(cells), 2),
+            read_records,
+            repr(delimiter),
+            has_header + stated,
+        ),
+        note,
+        columns.languages,
+    )
+
+
+def _stated_delimiter(path: Path) -> str | None:
+    """Return the delimiter in a first line such as `sep=;`, or None."""
+    first = next(read_lines(path, "replace"), "")
+    match = re.fullmatch(r'"?sep=(.)"?', first, re.IGNORECASE)
+    return match and match[1]
+
+
+def _first_record(
+    path: Path, delimiters: str, stated: bool
+) -> tuple[str, list[str]]:
+    """Return the delimiter of a file, and its first record.
+
+    The delimiter divides all of the first records into the same number of
+    cells, two or more. If several delimiters do, or none, one that always has
+    a space after it or digits on both sides, as in a sentence or a number, is
+    chosen last. Then the delimiter with the most cells in the first record is
+    chosen.
+    """
+    candidates = []
+    for delimiter in delimiters:
+        records = _csv_records(path, delimiter, "surrogateescape")
+        # With a wrong delimiter, quotes may not close: it is no candidate.
+        with contextlib.suppress(ValueError):
+            rows = [
+                cells for _, cells in itertools.islice(records, _RECORDS_READ)
+            ]
+            if stated:
+                del rows[:1]  # the line `sep=`
+            counts = set(map(len, rows))
+            are_alike = len(counts) == 1 and counts != {1}
+            is_in_text = all(
+                after.startswith(" ")
+                or (before[-1:].isdecimal() and after[:1].isdecimal())
+                for row in rows
+                for before, after in itertools.pairwise(row)
+            )
+            cells = rows[0] if rows else []
+            rank = are_alike, not is_in_text, len(cells)
+            candidates.append((rank, delimiter, cells))
+    if not candidates:
+        list(_csv_records(path, delimiters[0], "surrogateescape"))
+    return max(candidates, key=lambda candidate: candidate[0])[1:]
+
+
 def _csv_records(
-    path: Path, errors: str, delimiter: str
+    path: Path, delimiter: str, errors: str
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield each record that is not empty, and its first line's number."""
     record_lines: list[str] = []  # the lines of the current record

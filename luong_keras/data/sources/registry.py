@@ -4,7 +4,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from luong_keras.data.sources import delimited, records, tmx
+from luong_keras.data.sources import (
+    delimited,
+    json_pairs,
+    python_objects,
+    tmx,
+)
 from luong_keras.data.sources.source_kinds import FileKind, ObjectReader
 from luong_keras.files.text_lines import SUFFIXES, without_compression
 
@@ -12,16 +17,16 @@ from luong_keras.files.text_lines import SUFFIXES, without_compression
 FILE_KINDS: dict[str, FileKind] = {
     ".tsv": delimited.open_tsv,
     ".csv": delimited.open_csv,
-    ".jsonl": records.open_json_lines,
-    ".ndjson": records.open_json_lines,
+    ".jsonl": json_pairs.open_json_lines,
+    ".ndjson": json_pairs.open_json_lines,
     ".tmx": tmx.open_tmx,
     ".xml": tmx.open_tmx,
 }
 # By the package and the name of a class. The packages are not imported: whoever
 # passes such an object has imported it.
 OBJECT_READERS: dict[tuple[str, str], ObjectReader] = {
-    ("pandas", "DataFrame"): records.read_frame,
-    ("tensorflow", "DatasetV2"): records.read_tensorflow,
+    ("pandas", "DataFrame"): python_objects.read_frame,
+    ("tensorflow", "DatasetV2"): python_objects.read_tensorflow,
 }
 # For messages and help texts.
 FILE_NAMES = ", ".join(FILE_KINDS)
@@ -56,5 +61,5 @@ def object_reader(data: Any) -> ObjectReader | None:
         if key in OBJECT_READERS:
             return OBJECT_READERS[key]
     if isinstance(data, Iterable) and not isinstance(data, str | bytes):
-        return records.read_iterable
+        return python_objects.read_iterable
     return None

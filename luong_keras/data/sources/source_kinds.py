@@ -27,7 +27,7 @@ class PlacedPair(tuple):
 
     place: str
     part: int = 0
-    problem: str | None
+    problem: str | None = None
 
     def __new__(
         cls,
@@ -39,7 +39,8 @@ class PlacedPair(tuple):
         """Make the pair."""
         pair = super().__new__(cls, (source, target))
         pair.place = place
-        pair.problem = problem
+        if problem is not None:
+            pair.problem = problem
         return pair
 
 
@@ -91,15 +92,18 @@ def make_pair(
         ValueError: If `strict` and one of the values is not text.
     """
     texts = text_or_none(source), text_or_none(target)
-    sides = zip(("source", "target"), texts, (source, target), strict=True)
-    missing = [(side, value) for side, text, value in sides if text is None]
-    if missing and strict:
-        raise ValueError(
-            f"{location} has no {missing[0][0]} sentence. Expected: text. "
-            f"Received: {missing[0][1]!r:.80}. Correct it, or remove it."
-        )
-    problem = f"no {missing[0][0]}" if missing else None
-    return PlacedPair(*texts, place, problem)
+    for side, text, value in zip(
+        ("source", "target"), texts, (source, target), strict=True
+    ):
+        if text is not None:
+            continue
+        if strict:
+            raise ValueError(
+                f"{location} has no {side} sentence. Expected: text. Received: "
+                f"{value!r:.80}. Correct it, or remove it."
+            )
+        return PlacedPair(*texts, place, f"no {side}")
+    return PlacedPair(*texts, place)
 
 
 @dataclass(frozen=True)

@@ -8,16 +8,12 @@ file can become huge, or include other files of this machine.
 import functools
 import html
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from luong_keras.data.sources.columns import (
-    RequestedColumns,
-    base_language,
-    complete_languages,
-    describe_columns,
-)
+from luong_keras.data.sources.columns import RequestedColumns, describe_columns
 from luong_keras.data.sources.source_kinds import (
     PlacedPair,
     TextSource,
@@ -38,11 +34,10 @@ _CODES = ("bpt", "ept", "it", "ph", "ut", "sub")
 
 def open_tmx(path: Path, requested: RequestedColumns) -> TextSource:
     """Open a file of units; the languages must be in its first units."""
-    units = itertools.islice(_read_units(path), _UNITS_SEARCHED)
-    names = list(dict.fromkeys(name for _, unit in units for name in unit))
-    languages = complete_languages(
-        requested.languages, map(base_language, names)
-    )
+    names = []
+    for _, unit in itertools.islice(_read_units(path), _UNITS_SEARCHED):
+        names += [name for name in unit if name not in names]
+    languages = _complete_languages(requested.languages, names)
     reason = "by the languages"
     if requested.columns is not None:
         languages, reason = requested.columns, "as data.columns says"
@@ -62,6 +57,21 @@ def open_tmx(path: Path, requested: RequestedColumns) -> TextSource:
         columns.note,
         columns.languages,
     )
+
+
+def _complete_languages(
+    languages: tuple[str | None, str | None], names: list[str]
+) -> tuple[str, str]:
+    """Replace an unknown language by the only other one, or by ""."""
+    source, target = languages
+    known = source or target or ""
+    others = {
+        re.split("[-_]", name.lower())[0]
+        for name in names
+        if not _matches_language(name, known)
+    }
+    other = others.pop() if len(others) == 1 else ""
+    return source or other, target or other
 
 
 def _read_tmx(
