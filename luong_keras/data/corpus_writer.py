@@ -99,7 +99,7 @@ def write_corpus(
     check_scripts(filters)
     preprocess = (preprocess_source, preprocess_target)
     folder = Path(folder)
-    left_out: dict[str, dict[str, Any]] = {}
+    left_out = _LeftOutPairs(strict=max_skipped == 0)
     parts: Counter[int] = Counter()
     seen_hashes: set[int] = set()
     count = 0
@@ -115,14 +115,7 @@ def write_corpus(
                 else:
                     seen_hashes.add(result[2])
             if isinstance(result, str):
-                place = getattr(pair, "place", count)
-                if max_skipped == 0 and result in REASONS:
-                    raise ValueError(
-                        f"Pair {place} cannot be used: {REASONS[result]}. "
-                        f"Received: {format_pair(pair)}. Correct it, or leave "
-                        "such pairs out: `max_skipped=0.05` allows that share."
-                    )
-                _add_left_out(left_out, result, place, pair)
+                left_out.add(result, getattr(pair, "place", count), pair)
             else:
                 lines[0].append(result[0])
                 lines[1].append(result[1])
@@ -135,18 +128,14 @@ def write_corpus(
                 file.write(b"".join(line + b"\n" for line in side))
         if progress is not None:
             progress(len(chunk))
-    skipped = {key: left_out[key] for key in left_out if key in REASONS}
-    filtered = {key: left_out[key] for key in left_out if key in FILTERED}
-    _check_skipped(skipped, filtered, count, max_skipped)
-    for entry in skipped.values():
-        del entry["examples"]
+    left_out.check(count, parts.total(), max_skipped)
     for path in paths:
         with explain_disk_errors(path, atomic=False):
             sync(path)
     description = {
         "format": FORMAT,
         "pairs": parts.total(),
-        "skipped": skipped,
+        "skipped": left_out.skipped,
         "files": {
             path.name: {
                 "bytes": path.stat().st_size,
@@ -155,7 +144,7 @@ def write_corpus(
             for path in paths
         },
         "key": key,
-        "filtered": filtered,
+        "filtered": left_out.filtered,
         "parts": [parts[i] for i in range(max(parts) + 1)],
     }
     write_json(folder / COUNTS_FILE, description)
@@ -230,46 +219,55 @@ def _count_pairs(entries: dict[str, dict[str, Any]]) -> int:
     return sum(entry["count"] for entry in entries.values())
 
 
-def _add_left_out(
-    left_out: dict[str, dict[str, Any]], reason: str, place: Any, pair: tuple
-) -> None:
-    """Count a pair that is left out, by reason, with the first places."""
-    entry = left_out.setdefault(
-        reason, {"count": 0, "first_lines": [], "examples": []}
-    )
-    entry["count"] += 1
-    if entry["count"] <= MAX_EXAMPLES:
-        entry["first_lines"].append(place)
-        entry["examples"].append(format_pair(pair))
+class _LeftOutPairs:
+    """Pairs that are left out: counts and first places by reason."""
 
+    def __init__(self, strict: bool) -> None:
+        self.strict = strict
+        self.skipped: dict[str, dict[str, Any]] = {}
+        self.filtered: dict[str, dict[str, Any]] = {}
+        self._samples: list[str] = []
 
-def _check_skipped(
-    skipped: dict[str, dict[str, Any]],
-    filtered: dict[str, dict[str, Any]],
-    count: int,
-    max_skipped: float,
-) -> None:
-    """Check that enough of `count` pairs are left."""
-    bad = _count_pairs(skipped)
-    if bad + _count_pairs(filtered) == count:
-        raise ValueError(
-            f"No sentence pair can be used. Received: "
-            f"{pluralize(count, 'pair')}; left out: {skipped | filtered}."
-        )
-    if bad > max_skipped * count:
-        samples = [
-            f"{place} ({reason}): {example}"
-            for reason, entry in skipped.items()
-            for place, example in zip(
-                entry["first_lines"], entry["examples"], strict=True
+    def add(self, reason: str, place: Any, pair: tuple) -> None:
+        """Count a pair; if strict, raise ValueError for a bad pair."""
+        is_filtered = reason in FILTERED
+        if self.strict and not is_filtered:
+            raise ValueError(
+                f"Pair {place} cannot be used: {REASONS[reason]}. "
+                f"Received: {format_pair(pair)}. Correct it, or leave such "
+                "pairs out: `max_skipped=0.05` allows that share."
             )
-        ]
-        raise ValueError(
-            f"{bad} of {count} sentence pairs cannot be used, which is "
-            f"{bad / count:.1%}. Expected: at most {max_skipped:.1%} "
-            "(data.max_skipped). Is this the right file, in UTF-8? Pairs "
-            f"left out, with their place: {'; '.join(samples[:MAX_EXAMPLES])}."
-        )
+        entries = self.filtered if is_filtered else self.skipped
+        entry = entries.setdefault(reason, {"count": 0, "first_lines": []})
+        entry["count"] += 1
+        if len(entry["first_lines"]) == MAX_EXAMPLES:
+            return
+        entry["first_lines"].append(place)
+        if is_filtered:
+            entry.setdefault("examples", []).append(format_pair(pair))
+        else:
+            self._samples.append(f"{place} ({reason}): {format_pair(pair)}")
+
+    def check(self, count: int, used: int, max_skipped: float) -> None:
+        """Check that enough pairs are left."""
+        if not used:
+            filtered = (
+                f", and filtered: {self.filtered}" if self.filtered else ""
+            )
+            raise ValueError(
+                "No sentence pair can be used. Received: "
+                f"{pluralize(count, 'pair')}; left out: "
+                f"{self.skipped}{filtered}."
+            )
+        skipped = _count_pairs(self.skipped)
+        if skipped > max_skipped * count:
+            samples = "; ".join(self._samples[:MAX_EXAMPLES])
+            raise ValueError(
+                f"{skipped} of {count} sentence pairs cannot be used, which is "
+                f"{skipped / count:.1%}. Expected: at most {max_skipped:.1%} "
+                "(data.max_skipped). Is this the right file, in UTF-8? Pairs "
+                f"left out, with their place: {samples}."
+            )
 
 
 def _remove_corpus(folder: Path) -> None:

@@ -104,9 +104,8 @@ class MosesJoiner:
         # The pattern of each rule of some languages; "" matches no word.
         self._starts_cjk = f"{self._cjk}.*" if language != "ko" else ""
         self._contraction = f"'{letter}.*" if language == "en" else ""
-        has_elisions = language in ("fr", "it", "ga")
-        self._elision = f".*{letter}'" if has_elisions else ""
-        self._after_elision = f"{letter}.*" if has_elisions else ""
+        self._elision = f".*{letter}'" if language in ("fr", "it", "ga") else ""
+        self._after_elision = f"{letter}.*"
 
     def __call__(self, text: tf.Tensor) -> tf.Tensor:
         """Join the words of sentences.
@@ -132,7 +131,10 @@ class MosesJoiner:
 
     def _space_before(self, words: _Words) -> tf.Tensor:
         """Compute (N,) flags, whether a space precedes each word."""
-        before_letter = words.following(words.match(self._after_elision))
+        elisions = words.no_match
+        if self._elision:
+            before_letter = words.following(words.match(self._after_elision))
+            elisions = words.match(self._elision) & before_letter
         # Only the first rule that matches a word applies.
         cjk, currency, stop, contraction, decimal, elision, quotation = (
             _first_matches(
@@ -141,7 +143,7 @@ class MosesJoiner:
                 words.match(r"[,.?!:;\\%})\]]+"),
                 words.match(self._contraction),
                 self._decimals(words),
-                words.match(self._elision) & before_letter,
+                elisions,
                 words.match(_QUOTE),
             )
         )
