@@ -13,6 +13,7 @@ from luong_keras_client import (
     AsyncTranslationClient,
     TranslationClient,
 )
+from luong_keras_client.modes import Awaited
 from tests.client.conftest import python
 from tests.client.fake_servers import (
     grpc_server,
@@ -85,6 +86,16 @@ def test_cancelled_calls_leave_no_tasks(served, model):
 
     assert asyncio.run(ask()) == ["B"]
     assert model.texts == [["a"], ["b"]]
+
+
+def test_a_call_cancelled_beside_its_answer_is_cancelled():
+    async def ask():
+        work, caller = Awaited.start(asyncio.sleep(0)), asyncio.current_task()
+        work.add_done_callback(lambda _: caller.cancel())
+        await Awaited.join(work, 30)
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(ask())
 
 
 def test_asynchronous_clients_belong_to_one_event_loop(served):

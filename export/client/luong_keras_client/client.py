@@ -334,10 +334,11 @@ class _Client:
                 raise TranslationServerError(text, "DEADLINE_EXCEEDED")
             seconds = min(remaining, self._request_timeout)
             connection = self._open_connection()
+            if not request:
+                return await connection.states(seconds)
+            answer = await connection.predict(*request, seconds)
             try:
-                if not request:
-                    return await connection.states(seconds)
-                return read(await connection.predict(*request, seconds))
+                return read(answer)
             except errors.UNREADABLE as error:
                 text = f"an answer with {error!r}"
                 raise TranslationServerError(text, "MALFORMED") from None

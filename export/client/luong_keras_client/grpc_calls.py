@@ -12,7 +12,7 @@ from google.protobuf import descriptor_pool, message_factory, text_format
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from luong_keras_client.address import Address
-from luong_keras_client.errors import TranslationServerError
+from luong_keras_client.errors import UNREADABLE, TranslationServerError
 
 # The part of TensorFlow Serving's messages that the client uses.
 _TEXT = Path(__file__).with_name("messages.txtpb").read_text(encoding="utf-8")
@@ -84,32 +84,50 @@ class Connection:
         request.model_spec.signature_name = signature
         for name, array in columns.items():
             request.inputs.add(key=name, value=_encode_array(array))
-        answer = await self._send("Predict", request, seconds)
-        return {x.key: _decode_tensor(x.value) for x in answer.outputs}
+        return await self._send(
+            "Predict",
+            request,
+            seconds,
+            lambda answer: {
+                x.key: _decode_tensor(x.value) for x in answer.outputs
+            },
+        )
 
     async def states(self, seconds: float) -> dict[int, str]:
         """Return the state of each version."""
         request = _MESSAGES["GetModelStatusRequest"](model_spec=self._spec)
-        answer = await self._send("GetModelStatus", request, seconds)
-        versions = answer.model_version_status
-        return {x.version: _STATES[x.state] for x in versions}
+        return await self._send(
+            "GetModelStatus",
+            request,
+            seconds,
+            lambda answer: {
+                x.version: _STATES[x.state] for x in answer.model_version_status
+            },
+        )
 
     async def close(self) -> None:
         await self._mode.value(self._channel.close())
 
-    async def _send(self, name: str, message: Any, seconds: float) -> Any:
+    async def _send(
+        self, name: str, message: Any, seconds: float, read: Any
+    ) -> Any:
         method = self._channel.unary_unary(
             f"/tensorflow.serving.{_SERVICES[name]}/{name}",
             _MESSAGES[f"{name}Request"].SerializeToString,
             _MESSAGES[f"{name}Response"].FromString,
         )
         try:
-            return await self._mode.value(
+            answer = await self._mode.value(
                 method(message, timeout=seconds, metadata=self._headers)
             )
         except grpc.RpcError as error:
             # Not chained: secrets are hidden only in the new error's text.
             raise _server_error(error) from None
+        try:
+            return read(answer)
+        except UNREADABLE as error:
+            text = f"an answer with {error!r}"
+            raise TranslationServerError(text, "MALFORMED") from None
 
 
 def _server_error(error: Any) -> TranslationServerError:

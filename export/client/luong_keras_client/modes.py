@@ -115,7 +115,9 @@ class Awaited:
 
     @staticmethod
     async def join(work: Any, seconds: float | None = None) -> Any:
-        return await asyncio.wait_for(work, seconds)
+        # Python 3.11's `wait_for` may lose the cancellation of its caller.
+        async with asyncio.timeout(seconds):
+            return await work
 
     @staticmethod
     async def stop(works: list[asyncio.Task[Any]]) -> None:

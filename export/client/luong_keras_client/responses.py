@@ -31,7 +31,7 @@ OUTPUTS = {
 _OF_SAMPLES = ("seed", "top_k", "top_p")
 # Values of absent options in the checks of a contract.
 _UNSET = {
-    **dict.fromkeys(("temperature", *_OF_SAMPLES), -1),
+    "temperature": -1,
     **dict.fromkeys(("beam_size", "n_best", "rank", "required"), 0),
 }
 
@@ -58,16 +58,23 @@ class Contract:
         """Refuse options that the server would cut or ignore."""
         names = [name for name in _UNSET if name in columns]
         given = (columns[name].tolist() for name in names)
-        different = set(zip(*given, strict=True))
-        rows = [_UNSET | dict(zip(names, x, strict=True)) for x in different]
-        is_sampled = [self._check_row(**row) for row in rows]
-        unread = [x for x in _OF_SAMPLES if any(row[x] >= 0 for row in rows)]
+        # Each row once, in their order.
+        rows = dict.fromkeys(zip(*given, strict=True) if names else [()])
+        is_sampled = [
+            self._check_row(**_UNSET | dict(zip(names, row, strict=True)))
+            for row in rows
+        ]
+        unread = [
+            name
+            for name in _OF_SAMPLES
+            if name in columns and (columns[name] >= 0).any()
+        ]
         if unread and self.samples >= 0 and not any(is_sampled):
             received = f"{', '.join(unread)} in a beam search"
             raise argument_error("a `temperature` with these", received)
 
     def _check_row(
-        self, temperature, beam_size, n_best, rank, required, **_
+        self, temperature, beam_size, n_best, rank, required
     ) -> bool:
         """Check the options of a line, and test whether it is sampled."""
         is_sampled = temperature > 0 or temperature < 0 < self.samples
