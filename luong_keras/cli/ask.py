@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +20,7 @@ from luong_keras.files.text_lines import read_input_parts
 from luong_keras.inference.search_options import BEAM_OPTIONS
 from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.missing_package import needs
+from luong_keras.text.threads import batches_of
 
 with needs("luong-keras-client", "client"):
     from luong_keras_client import (
@@ -95,11 +97,17 @@ def parse(argv: Sequence[str]) -> Ask:
     try:
         return parse_arguments(Ask, PROGRAM, argv)
     except ValueError as error:
-        raise ValueError(without_user(str(error))) from None
+        message = re.sub(r"(?i)\b(bearer|basic)\s+\S+", r"\1 …", str(error))
+        if message.startswith("--version:"):
+            message += " Write --label for the label of a version."
+        raise ValueError(without_user(message)) from None
 
 
 def run(arguments: Ask) -> int:
-    """Print a line per sentence, in order, also of those before an error."""
+    """Print a line per sentence, in order, also of those before an error.
+
+    With JSON lines, those are the sentences of the requests before it.
+    """
     check_at_least(1, **{"--n-best": arguments.n_best})
     options = vars(arguments.search) | {
         name: getattr(arguments, name) for name in _PHRASES
@@ -109,18 +117,19 @@ def run(arguments: Ask) -> int:
     }
     refused = [name for name in options if name not in BEAM_OPTIONS]
     if arguments.alignments and refused:
+        beam_flags, flags = map(_flags, (BEAM_OPTIONS, refused))
         raise ValueError(
             "Expected with --alignments: a beam search with no option but "
-            f"{', '.join(BEAM_OPTIONS)}. Received: {', '.join(refused)}."
+            f"{beam_flags}. Received: {flags}."
         )
     settings = {name: getattr(arguments, name) for name in _CLIENT_ARGUMENTS}
     if not arguments.sentences and sys.stdin.isatty():
         # Answer each line before reading the next.
         settings |= {"batch_size": 1, "concurrency": 1}
-    parts: Iterable[Sequence[str]] = [arguments.sentences]
-    if not arguments.sentences:
-        size = settings["batch_size"] * settings["concurrency"]
-        parts = read_input_parts(size)
+    size = settings["batch_size"] * settings["concurrency"]
+    parts: Iterable[Sequence[str]] = read_input_parts(size)
+    if arguments.sentences:
+        parts = batches_of(arguments.sentences, size)
     with warnings.catch_warnings():
         warnings.simplefilter("always", TruncationWarning)
         warnings.showwarning = _print_warning
@@ -130,6 +139,7 @@ def run(arguments: Ask) -> int:
                     lines = itertools.chain.from_iterable(parts)
                     answers = client.translate_lines(lines, **options)
                 else:
+                    _check_ranks(client, arguments)
                     answers = _json_lines(client, parts, arguments, options)
                 for answer in answers:
                     print(answer, flush=True)  # Readers get each line at once.
@@ -141,6 +151,19 @@ def run(arguments: Ask) -> int:
             )
             raise OSError(message) from error
     return 0
+
+
+def _flags(names: Iterable[str]) -> str:
+    return ", ".join(f"--{name.replace('_', '-')}" for name in names)
+
+
+def _check_ranks(client: TranslationClient, arguments: Ask) -> None:
+    most = client.contract().n_best
+    if arguments.alignments and arguments.n_best > most:
+        raise ValueError(
+            f"Expected with --alignments: --n-best of at most {most}, as "
+            f"exported. Received: {arguments.n_best}."
+        )
 
 
 def _print_warning(message: Any, *_: Any, **__: Any) -> None:

@@ -4,21 +4,31 @@ import dataclasses
 import re
 import typing
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from tyro.conf import FlagConversionOff, OmitArgPrefixes, configure
+from tyro.conf import (
+    DisallowNone,
+    FlagConversionOff,
+    OmitArgPrefixes,
+    arg,
+    configure,
+)
 
-from luong_keras.cli.parsing import Option, given_flags
+from luong_keras.cli.parsing import Option, Value, given_flags
 from luong_keras.config import DecodingConfig, RunConfig
 from luong_keras.config.values import LEAVES, SHORT_NAMES
 from luong_keras.inference.search_options import SEARCH_OPTIONS
 
+# An option whose default is that of the preset.
+PresetOption = Annotated[
+    Value, DisallowNone, arg(help_behavior_hint="(default: the preset's)")
+]
 # These flags are not parsed by tyro.
 _FLAG = re.compile(r"--(?:[\w-]+\.[\w.-]+|columns)")
 
 
 def with_sections(arguments: type, config: RunConfig | None) -> Any:
-    """Add settings to the dataclass of a command, for the help.
+    """Add flags of settings to the dataclass of a command.
 
     All settings, with the values of `config`; or, without it, those that have
     short names.
@@ -32,7 +42,9 @@ def with_sections(arguments: type, config: RunConfig | None) -> Any:
                 for name, full_names in SHORT_NAMES.items()
                 if full_names == (f"{section}.{name}",)
             ]
-            kind = configure(OmitArgPrefixes)(flags_of(kind, names))
+            kind = configure(OmitArgPrefixes)(
+                flags_of(kind, names, PresetOption)
+            )
             default = kind()
         fields.append((section, kind, default))
     flags_class = dataclasses.make_dataclass(
@@ -82,9 +94,8 @@ def _has_value(words: list[str]) -> bool:
     return bool(words) and not words[0].startswith("--")
 
 
-def flags_of(kind: type, names: Iterable[str]) -> Any:
+def flags_of(kind: type, names: Iterable[str], option: Any = Option) -> Any:
     """Return a class of these settings of a section, by default None."""
-    option: Any = Option
     hints = typing.get_type_hints(kind)
     return dataclasses.make_dataclass(
         kind.__name__,

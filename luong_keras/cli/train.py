@@ -19,7 +19,11 @@ from luong_keras.cli.parsing import (
     seconds,
     spread_assignments,
 )
-from luong_keras.cli.settings_flags import split_settings, with_sections
+from luong_keras.cli.settings_flags import (
+    PresetOption,
+    split_settings,
+    with_sections,
+)
 from luong_keras.config import RunConfig
 from luong_keras.config.checks import check_at_least
 from luong_keras.config.effects import check_effects, check_learning_rate
@@ -105,11 +109,10 @@ class Train:
         UseAppendAction[tuple[str, ...]],
         arg(name="set", metavar="KEY=VALUE …", help_behavior_hint=""),
     ] = ()
-    # number of layers of the encoder, and of the decoder; default: the preset's
-    layers: Option[int | None] = None
-    # words or subwords of each language, or of both together; default: the
-    # preset's
-    vocabulary_size: Option[int | None] = None
+    # number of layers of the encoder, and of the decoder
+    layers: PresetOption[int | None] = None
+    # words or subwords of each language, or of both together
+    vocabulary_size: PresetOption[int | None] = None
 
 
 class Call(NamedTuple):

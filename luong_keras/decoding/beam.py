@@ -280,6 +280,7 @@ class Beam(DecodingStrategy):
         returned = self.stack_sizes
         if self.num_return_sequences is not None:
             returned = ops.minimum(self.num_return_sequences, returned)
+            returned = ops.cast(returned, "int32")
         worst = last_score(pool, returned)
         maximum = ops.maximum(state.max_lengths, 1)[:, None]
         bound = state.scorers.score_upper_bound(scores[:, :1], maximum)

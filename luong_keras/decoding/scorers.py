@@ -291,8 +291,11 @@ class AllScorers(PerSentence):
     def __init__(self, scorers):
         self.scorers = list(scorers)
 
-    def start(self, *sizes):
-        return [list(scorer.start(*sizes)) for scorer in self.scorers]
+    def start(self, batch, source_length, max_steps):
+        return [
+            list(scorer.start(batch, source_length, max_steps))
+            for scorer in self.scorers
+        ]
 
     def attend(self, *arguments):
         return [*map(list, self._results("attend", *arguments))]

@@ -98,7 +98,7 @@ def plot_alignment(
     ax.set_ylabel("target words")
     ax.figure.colorbar(image, ax=ax, label="weight", shrink=0.8)
     ax.set_title(title or "Attention weights")
-    return _finish_figure(ax, path)
+    return _finish_figure(ax, path, [*source_tokens, *target_tokens, title])
 
 
 def plot_length_analysis(
@@ -154,7 +154,7 @@ def plot_length_analysis(
     # The legend leaves out a label that begins with "_", unless it is given.
     ax.legend(handles, [str(handle.get_label()) for handle in handles])
     ax.set_title(title or "BLEU by source length")
-    return _finish_figure(ax, path)
+    return _finish_figure(ax, path, [*systems, title])
 
 
 def _new_axes(width: float, height: float, with_pyplot: bool = False) -> Axes:
@@ -170,15 +170,21 @@ def _new_axes(width: float, height: float, with_pyplot: bool = False) -> Axes:
     return Figure(**size).add_subplot()
 
 
-def _finish_figure(ax: Axes, path: str | os.PathLike[str] | None) -> Axes:
-    """Select fonts, write the figure to `path`, if given; return the axes."""
+def _finish_figure(
+    ax: Axes, path: str | os.PathLike[str] | None, plain: Sequence[str | None]
+) -> Axes:
+    """Select fonts, write the figure to `path`, if given; return the axes.
+
+    Dollar signs in `plain` texts start no formula.
+    """
     from matplotlib.text import Text
 
     texts = cast("list[Text]", ax.findobj(Text))
     families, missing = fonts_for("".join(text.get_text() for text in texts))
     for text in texts:
         text.set_fontfamily(families)
-        text.set_parse_math(False)  # Dollar signs start no formula.
+        if text.get_text() in plain:
+            text.set_parse_math(False)
     _warn_missing_glyphs(missing, "the drawing" if path is None else str(path))
     if path is not None:
         figure: Any = ax.figure

@@ -2,6 +2,7 @@
 
 import contextlib
 import html
+import importlib
 import itertools
 import pkgutil
 import re
@@ -281,7 +282,7 @@ def open_decompressed(path: Path) -> Iterator[BinaryIO]:
         return
     format_name, module_name, error_names = _FORMATS[suffix]
     with needs(module_name):
-        module = pkgutil.resolve_name(module_name)
+        module = importlib.import_module(module_name)
     with module.open(path, "rb") as file:
         try:
             yield file

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,11 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
         )
         if corpus is None:
             corpus = prepare_corpus(datasets, config, run.corpus)
-            run.check_corpus(corpus.fingerprint)
+            try:
+                run.check_corpus(corpus.fingerprint)
+            except ValueError:  # The next call must not take it.
+                shutil.rmtree(run.corpus)
+                raise
         if changed := changed_settings(datasets.train_key, config.data):
             raise ValueError(
                 "Expected: text that no other process writes. Received: "
@@ -195,6 +200,7 @@ def _read_pairs(run: RunFolder, only_existing: bool = False) -> dict[str, Any]:
 
 def _open_kept_corpus(run: RunFolder) -> Corpus | None:
     """Open the training text of a run; None if it is not as it was."""
+    run.hashes()  # An error of this file is not one of the text.
     try:
         corpus = Corpus.open(run.corpus)
         run.check_corpus(corpus.fingerprint)

@@ -137,12 +137,14 @@ def run_recipe(
         # Keras draws seeds from Python's generator.
         state = random.getstate()
         random.seed(config.training.seed)
-        translation_model = TranslationModel(
-            config.model,
-            config.training.label_smoothing,
-            config.training.sampled_softmax,
-        )
-        random.setstate(state)
+        try:
+            translation_model = TranslationModel(
+                config.model,
+                config.training.label_smoothing,
+                config.training.sampled_softmax,
+            )
+        finally:
+            random.setstate(state)
         load_initial_weights(translation_model, run)
         try:
             freeze(translation_model.model, config.training.frozen)

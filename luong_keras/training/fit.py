@@ -335,10 +335,12 @@ class _WholeEpochs(list):
 def _num_batches(data: Any) -> int | None:
     """Return the number of batches of a data set, or None if unknown."""
     count = getattr(data, "cardinality", None)
-    if count is None:  # Perhaps a `PyDataset`.
-        return getattr(data, "num_batches", None)
-    count = int(count() if callable(count) else count)
-    return count if count >= 0 else None  # Unknown, or endless.
+    if count is not None:
+        count = int(count() if callable(count) else count)
+        return count if count >= 0 else None  # Unknown, or endless.
+    if isinstance(data, keras.utils.PyDataset):
+        return data.num_batches
+    return None
 
 
 def _check_arguments(

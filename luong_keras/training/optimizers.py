@@ -119,12 +119,7 @@ class _Clipped:
         self.build(variables)  # It returns if it is built.
         norm = gradient_norm(grads, variables, self.count_embeddings)
         if self.on_nonfinite is not None:
-            total = (
-                norm
-                if self.count_embeddings
-                else gradient_norm(grads, variables)
-            )
-            self._count_nonfinite(total)
+            self._count_nonfinite(norm, grads)
         if self.clip_norm is not None:
             # Keras divides the gradients by the factor afterwards.
             limit = self.clip_norm * (self.loss_scale_factor or 1.0)
@@ -138,12 +133,12 @@ class _Clipped:
             ]
         return super().apply(grads, trainable_variables)
 
-    def _count_nonfinite(self, norm):
-        """Count the step if the norm of its whole gradient is not finite."""
-        is_finite = ops.isfinite(norm)
-        is_bad = ops.cast(
-            ops.logical_not(is_finite), self.nonfinite_steps.dtype
-        )
+    def _count_nonfinite(self, norm, grads):
+        """Count the step if it is not finite."""
+        finite = ops.isfinite(norm)
+        if not self.count_embeddings:  # The norm does not include them.
+            finite = ops.logical_and(finite, _all_finite(grads))
+        is_bad = ops.cast(ops.logical_not(finite), self.nonfinite_steps.dtype)
         iteration = ops.cast(self.iterations, self.first_nonfinite.dtype)
         is_first = is_bad * ops.cast(self.nonfinite_steps == 0, is_bad.dtype)
         first = ops.where(is_first > 0, iteration, self.first_nonfinite.value)
@@ -162,6 +157,15 @@ class _Clipped:
 def _is_replaced(variable):
     """Test whether a "gradient" is a new value, as of float8 scales."""
     return getattr(variable, "overwrite_with_gradient", False)
+
+
+def _all_finite(gradients):
+    sums = [
+        ops.sum(_values(gradient))
+        for gradient in gradients
+        if gradient is not None
+    ]
+    return ops.isfinite(sum(sums[1:], sums[0]))
 
 
 def _is_sparse(gradient):

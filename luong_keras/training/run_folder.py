@@ -142,7 +142,7 @@ class RunFolder:
         """
         if self.data.exists():
             self.check_pairs()
-            if self._hashes().get("fingerprint") != fingerprint:
+            if self.hashes().get("fingerprint") != fingerprint:
                 raise ValueError(OTHER_TEXT.format(self.path))
         sums = {p.name: _crc32(p) for p in (self.dev, self.test) if p.exists()}
         write_json(
@@ -155,10 +155,10 @@ class RunFolder:
         Raises:
             ValueError: If the run began with another text.
         """
-        if self._hashes().get("corpus") not in (None, corpus):
+        if self.hashes().get("corpus") not in (None, corpus):
             raise ValueError(OTHER_TEXT.format(self.path))
 
-    def _hashes(self) -> dict[str, Any]:
+    def hashes(self) -> dict[str, Any]:
         """Return the hashes of `data`; runs of older versions lack some."""
         return (
             read_json(self.data, "a hash of the data", _RESTORE)
@@ -172,7 +172,7 @@ class RunFolder:
         Raises:
             ValueError: If one of the files has changed since the run began.
         """
-        checksums = self._hashes()
+        checksums = self.hashes()
         for path in (self.dev, self.test):
             if path.exists() and checksums.get(path.name) not in (
                 None,
@@ -191,7 +191,7 @@ class RunFolder:
             ValueError: If the run began with other pairs.
         """
         crc32 = zlib.crc32(text.encode())
-        if self._hashes().get(path.name) not in (None, crc32):
+        if self.hashes().get(path.name) not in (None, crc32):
             raise ValueError(
                 f"{path} is missing, and would have other pairs if it were "
                 "made again, as the text has changed, or another version chose "

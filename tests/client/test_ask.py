@@ -122,14 +122,14 @@ def test_alignments_are_printed_as_json(ask, model):
         assert "\\u" not in line  # no escapes
     assert {rows[0]["rank"] for _, rows in model.requests} == {0, 1, 2}
     status, _, errors = ask("--n-best=9", "--alignments", *LINES)
-    assert status == 2 and "`rank` from 0 to 2" in "".join(errors)
+    assert status == 2 and "--n-best of at most 3" in "".join(errors)
 
 
 def test_sampling_options_exclude_alignments(ask):
     options = "--temperature=1", "--required=die"
     status, printed, (error,) = ask("--alignments", *options, "Tür")
     assert status == 2 and not printed
-    assert "Received: temperature, required." in error
+    assert "Received: --temperature, --required." in error
 
 
 @pytest.mark.parametrize("size", [1, 3])
@@ -177,7 +177,8 @@ UNREACHABLE = "http://bob:hunter2@127.0.0.1:1"
         (["--url", "http://bob:hunter2@localhost:x"], "HOST:PORT"),
         (["--url", "bob:hunter2@localhost"], "HOST:PORT"),
         (["--ulr", "http://bob:hunter2@localhost"], "mean --url"),
-        (["--version", "stable"], "--version: Expected INT"),
+        (["--hedaer", "Authorization: Bearer hunter2"], "options: --hedaer"),
+        (["--version", "stable"], "Write --label for the label"),
         (["--version", "1", "--label", "x"], "both"),
         (["--n-best", "0"], "--n-best must be at least 1"),
         (["--timeout", "0"], "`timeout`"),

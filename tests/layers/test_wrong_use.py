@@ -698,8 +698,10 @@ def test_one_step_needs_a_position(tensors):
         step("local-m", x[:, 0], memory=m)
     with refused("`position=t`.*Received"):
         step("local-m", x, memory=m)
-    with refused("position=t.*Received.*position=None"):
-        lk.LocalAttention("monotonic")(x[:, 0], m)
+    symbolic = keras.Input((4,)), keras.Input((5, 4))
+    for query, memory in ((x[:, 0], m), symbolic):
+        with refused("position=t.*Received.*position=None"):
+            lk.LocalAttention("monotonic")(query, memory)
     found = lk.LocalAttention("predictive")(x[:, 0], m)
     assert tuple(found.shape) == (2, 4)
 

@@ -210,6 +210,7 @@ def test_another_text_does_not_replace_a_lost_one(tmp_path, config):
     for _ in range(2):
         with pytest.raises(ValueError, match="are not those that"):
             prepare_text(config, run)
+        assert not run.corpus.exists()
     text.write_bytes(before)
     _, again = prepare_text(config, run)
     assert again.fingerprint == corpus.fingerprint
