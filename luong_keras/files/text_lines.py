@@ -283,10 +283,11 @@ def open_decompressed(path: Path) -> Iterator[BinaryIO]:
     format_name, module_name, error_names = _FORMATS[suffix]
     with needs(module_name):
         module = importlib.import_module(module_name)
+        errors = tuple(map(pkgutil.resolve_name, error_names))
     with module.open(path, "rb") as file:
         try:
             yield file
-        except (EOFError, *map(pkgutil.resolve_name, error_names)) as error:
+        except (EOFError, *errors) as error:
             raise ValueError(
                 f"{path} is not a whole {format_name} file ({error}). Get it "
                 "again."
