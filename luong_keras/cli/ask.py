@@ -158,6 +158,7 @@ def _flags(names: Iterable[str]) -> str:
 
 
 def _check_ranks(client: TranslationClient, arguments: Ask) -> None:
+    """Refuse more ranks than exported before any of them is asked for."""
     most = client.contract().n_best
     if arguments.alignments and arguments.n_best > most:
         raise ValueError(

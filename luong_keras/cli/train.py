@@ -333,12 +333,10 @@ def _only_scoring_is_left(call: Call) -> bool:
 def _continue_on_tensorflow(folder: Path) -> None:
     """Replace this process by one on TensorFlow that scores and exports."""
     print("Trained; TensorFlow scores and exports.", flush=True)
-    command = [
-        *(sys.executable, "-m", "luong_keras", "train", "--preset", "demo"),
-        # It has all settings, so it replaces those of the preset.
-        *("--config", str(RunFolder(folder).config)),
-        *("--run-dir", str(folder), "--backend", "tensorflow"),
-    ]
+    command = [sys.executable, "-m", "luong_keras", "train"]
+    # The file has all settings, so it replaces those of the preset.
+    command += ["--preset", "demo", "--config", str(RunFolder(folder).config)]
+    command += ["--run-dir", str(folder), "--backend", "tensorflow"]
     environment = os.environ | {"KERAS_BACKEND": "tensorflow"}
     # The new process filters TensorFlow's messages itself.
     os.dup2(sys.stderr.fileno(), 2)

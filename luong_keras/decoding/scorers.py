@@ -297,17 +297,19 @@ class AllScorers(PerSentence):
             for scorer in self.scorers
         ]
 
-    def attend(self, *arguments):
-        return [*map(list, self._results("attend", *arguments))]
+    def attend(self, all_states, weights):
+        return [*map(list, self._results("attend", all_states, weights))]
 
-    def add(self, *arguments):
-        return [*map(list, self._results("add", *arguments))]
+    def add(self, all_states, words, position):
+        return [*map(list, self._results("add", all_states, words, position))]
 
-    def suppressed(self, *arguments):
-        return self._combine(ops.logical_or, "suppressed", *arguments)
+    def suppressed(self, all_states, position, vocabulary_size):
+        arguments = all_states, position, vocabulary_size
+        return _combine(ops.logical_or, self._results("suppressed", *arguments))
 
-    def bonus(self, *arguments):
-        return self._combine(ops.add, "bonus", *arguments)
+    def bonus(self, all_states, position, vocabulary_size):
+        arguments = all_states, position, vocabulary_size
+        return _combine(ops.add, self._results("bonus", *arguments))
 
     def final(self, scores, lengths, all_states, parents):
         for scorer, states in zip(self.scorers, all_states, strict=True):
@@ -329,10 +331,6 @@ class AllScorers(PerSentence):
             for scorer, states in zip(self.scorers, all_states, strict=True)
         ]
 
-    def _combine(self, operation, *call):
-        results = [x for x in self._results(*call) if x is not None]
-        return functools.reduce(operation, results) if results else None
-
 
 def mark_words(words, vocabulary_size):
     """Return a (B, K, V) mask of the words (B, K, N); -1 marks nothing.
@@ -353,3 +351,9 @@ def mark_words(words, vocabulary_size):
         num_segments=batch * k * size,
     )
     return ops.reshape(marks, (batch, k, size))[..., 1:] > 0
+
+
+def _combine(operation, results):
+    """Combine the results that are not None; None if all are."""
+    results = [result for result in results if result is not None]
+    return functools.reduce(operation, results) if results else None

@@ -234,6 +234,13 @@ def train(
     stop = StopOnSignal(
         deadline=deadline, agree=devices.any if devices.world > 1 else None
     )
+
+    def check_same_start(logs: Any) -> None:
+        # If a file system shows new files late, a process may read an old
+        # snapshot.
+        steps = keras.ops.convert_to_numpy(model.optimizer.iterations)
+        devices.check_alike(int(steps), "the steps of the snapshot")
+
     followers: list[keras.callbacks.Callback] = []
     started = time.perf_counter()
     with contextlib.ExitStack() as stack:
@@ -268,18 +275,7 @@ def train(
             writes_snapshots=devices.writes,
             validation_data=validation_data,
             callbacks=[
-                # If a file system shows new files late, a process may read an
-                # old snapshot.
-                keras.callbacks.LambdaCallback(
-                    on_train_begin=lambda logs: devices.check_alike(
-                        int(
-                            keras.ops.convert_to_numpy(
-                                model.optimizer.iterations
-                            )
-                        ),
-                        "the steps of the snapshot",
-                    )
-                ),
+                keras.callbacks.LambdaCallback(on_train_begin=check_same_start),
                 StopOnNonFinite(
                     describe=functools.partial(describe_batch, batches)
                 ),
