@@ -287,6 +287,9 @@ def test_configurations_are_immutable():
         "model.initial_range=-1 -> initial_range must be at least 0",
         "model.cell_clip=0 -> cell_clip must be positive .*, or null",
         "data.new_words=-1 -> new_words must be at least 0",
+        "data.new_words=2 -> of training.init_from. Received: new_words=2",
+        "data.new_words=2 data.tokenizer=sentencepiece -> "
+        "Expected: tokenizer='words'. Received: new_words=2",
         "data.max_skipped=1.1 -> must be 0 to 1. Received: max_skipped=1.1",
         "model.attention.half_width=0 -> half_width must be at least 1",
         "model.source_features=0 -> source_features must be at least 1",
