@@ -20,6 +20,8 @@ TENSORFLOW_ONLY = (
     *("test_files_and_environment.py", "test_errors_page.py"),
     "test_committed_notebooks.py",
 )
+# The translator between the epochs of JAX, in a folder of the former.
+JAX_ONLY = ("test_jax_translator.py",)
 
 
 # With several processes the longest folders run first, so that all processes
@@ -52,7 +54,7 @@ def pytest_collection_modifyitems(items):
     seen = set()
     for item in items:
         path = item.path.relative_to(TESTS)
-        if path.parts[0] in TENSORFLOW_ONLY:
+        if path.parts[0] in TENSORFLOW_ONLY and path.name not in JAX_ONLY:
             item.add_marker(pytest.mark.tensorflow)
         # JAX compiles each one; `make golden` and `make test-all` run them.
         slow_here = item.get_closest_marker("slow_on_jax")
