@@ -17,14 +17,11 @@ ENOUGH = len(WORDS) ** MAX_LENGTH
 
 def every_translation(step, sentence, maximum=MAX_LENGTH):
     """Return {words: log-probability with `</s>`} up to `maximum` symbols."""
-    found = {}
-    for count in range(1, maximum):
-        for words in itertools.product(WORDS, repeat=count):
-            symbols = (*words, EOS_ID)
-            found[words] = sum(
-                symbol_log_probabilities(step, sentence, symbols)
-            )
-    return found
+    return {
+        words: sum(symbol_log_probabilities(step, sentence, (*words, EOS_ID)))
+        for count in range(1, maximum)
+        for words in itertools.product(WORDS, repeat=count)
+    }
 
 
 def sampling_distribution(step, sentence, maximum, sampling_weights):

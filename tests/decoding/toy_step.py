@@ -93,6 +93,15 @@ def symbol_log_probabilities(step, sentence, symbols):
     ]
 
 
+def check_ranks(found, scores, rtol=1e-4):
+    """Check that hypotheses are those of {words: score}, the best first."""
+    best = sorted(scores, key=scores.get, reverse=True)
+    assert [words for _, words, _ in found] == best
+    np.testing.assert_allclose(
+        [score for score, _, _ in found], [scores[w] for w in best], rtol=rtol
+    )
+
+
 def log_softmax(logits):
     logits = np.asarray(logits, "float64")
     logits = logits - logits.max(-1, keepdims=True)
