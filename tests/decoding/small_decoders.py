@@ -41,15 +41,11 @@ def dense(units=SIZE, activation=None):
 
 
 class SmallDecoder:
-    """Base class of the decoders."""
+    """Base class of the decoders.
 
-    def prepare(self, sources, kind=ModelStep):
-        """Return the step (a `kind`) and the first states of these sources."""
-        raise NotImplementedError
-
-    def logits(self, source, ids):
-        """Return logits (N, T, V) of a source (S,) after each of ids (N, T)."""
-        raise NotImplementedError
+    `prepare(sources, kind)` returns the step (a `kind`) and the first states;
+    `logits(source, ids)`, of (S,) and (N, T), those after each id, (N, T, V).
+    """
 
     def log_probabilities(self, sentence, words):
         """Return log p(. | words) of a sentence of `SOURCES`, (V,) float64."""

@@ -2,26 +2,11 @@ import numpy as np
 import pytest
 
 from luong_keras.decoding.beam_search import beam_search, greedy_search
-from luong_keras.special_tokens import EOS_ID
+from tests.decoding.test_beam import check_sentence
 from tests.decoding.toy_step import ToyStep, translations
 
 MAX_LENGTHS, MIN_LENGTHS = [7, 4, 6, 2, 0, 5], [1, 3, 6, 0, 0, 1]
 SENTENCES = [3, 5, 7, 11, 13, 17]
-
-
-def reference(step, sentence, max_length, min_length):
-    words, score = (), 0.0
-    for t in range(max_length):
-        gains = step.log_probabilities(sentence, words)
-        open_words = gains.copy()
-        if t < max(min_length, 1):
-            open_words[EOS_ID] = -np.inf
-        word = int(np.argmax(open_words))
-        score += gains[word]
-        if word == EOS_ID:
-            return words, score
-        words = (*words, word)
-    return words, score
 
 
 @pytest.mark.slow_after_first
@@ -39,15 +24,8 @@ def test_every_step_takes_the_most_probable_word(size, end_logit):
         step, SENTENCES, MAX_LENGTHS, greedy_search, min_lengths=MIN_LENGTHS
     )
     for row, sentence in enumerate(SENTENCES):
-        ((score, words, alignments),) = found[row]
-        expected, expected_score = reference(
-            step, sentence, MAX_LENGTHS[row], MIN_LENGTHS[row]
-        )
-        assert words == expected
-        np.testing.assert_allclose(score, expected_score, rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(
-            alignments, step.alignment_rows(sentence, words), atol=1e-6
-        )
+        limits = MAX_LENGTHS[row], MIN_LENGTHS[row]
+        check_sentence(found[row], step, sentence, *limits, 1, 1, 0.0)
 
 
 def test_cut_translation_has_no_alignments_after_its_end():

@@ -1,5 +1,7 @@
 """Searches over user-defined decoders, compared with brute force."""
 
+from functools import partial
+
 import keras
 import numpy as np
 import pytest
@@ -21,9 +23,9 @@ from tests.decoding.every_translation import (
     every_translation,
 )
 from tests.decoding.small_decoders import DECODERS, SOURCES
-from tests.decoding.test_greedy import reference
-from tests.decoding.toy_step import as_lists
-from tests.layer_checks import few_on_jax
+from tests.decoding.test_beam import reference_search
+from tests.decoding.toy_step import as_lists, check_ranks
+from tests.layer_checks import assert_all_close, few_on_jax
 
 B = len(SOURCES)
 # Beam and stack sizes with room for all hypotheses.
@@ -41,20 +43,16 @@ def decoders():
 
 def run_search(decoder, strategy, sources=SOURCES, **options):
     step, states = decoder.prepare(sources)
-    limits = [MAX_LENGTH] * len(sources)
-    return search(step, states, strategy, limits, MAX_LENGTH, **options)
+    return search(step, states, strategy, MAX_LENGTH, **options)
 
 
 def check_all(hypotheses, expected):
     """Check that hypotheses are `expected`, {words: score}, best first."""
-    best = sorted(expected, key=expected.get, reverse=True)
-    np.testing.assert_allclose(
-        [score for score, _, _ in hypotheses],
-        [expected[words] for words in best],
-        rtol=1e-4,
-    )
-    for score, words, _ in hypotheses:
-        np.testing.assert_allclose(score, expected[words], rtol=1e-4)
+    found = [score for score, _, _ in hypotheses]
+    best = sorted(expected.values(), reverse=True)
+    np.testing.assert_allclose(found, best, rtol=1e-4)
+    scores = [expected[words] for _, words, _ in hypotheses]
+    np.testing.assert_allclose(found, scores, rtol=1e-4)
 
 
 @pytest.mark.slow_on_jax
@@ -63,10 +61,10 @@ def check_all(hypotheses, expected):
 def test_greedy_search_takes_the_best_word_of_each_step(decoders, name):
     decoder = decoders[name]
     for sentence, row in enumerate(as_lists(run_search(decoder, Greedy()))):
-        words, score = reference(decoder, sentence, MAX_LENGTH, 1)
-        ((found_score, found, _),) = row
-        assert found == words
-        np.testing.assert_allclose(found_score, score, rtol=1e-4)
+        log_probabilities = partial(decoder.log_probabilities, sentence)
+        check_ranks(
+            row, reference_search(log_probabilities, MAX_LENGTH, 1, 1, 1, 0.0)
+        )
 
 
 @pytest.mark.slow_after_first
@@ -127,8 +125,7 @@ def test_finished_sentences_leave_the_batch(decoders, name):
         def prepared(decoder, *arguments, **options):
             def counted(*inputs):
                 rows[-1].append(int(ops.shape(inputs[0])[0]))
-                functional = isinstance(decoder, keras.Model) and inputs[1:]
-                if functional and name == "functional":
+                if name == "functional":
                     return decoder(list(inputs))
                 return decoder(*inputs)
 
@@ -139,20 +136,9 @@ def test_finished_sentences_leave_the_batch(decoders, name):
     for kind in (ModelStep, WholeBatch):
         rows.append([])
         step, states = decoders[name].prepare(SOURCES, counting(kind))
-        results.append(
-            search(
-                step,
-                states,
-                Beam(3),
-                limits,
-                int(limits.max()),
-                min_lengths=limits - 1,
-            )
-        )
-    for one, other in zip(*results, strict=True):
-        np.testing.assert_allclose(
-            *map(ops.convert_to_numpy, (one, other)), atol=1e-5
-        )
+        options = {"min_lengths": limits - 1}
+        results.append(search(step, states, Beam(3), limits, 9, **options))
+    assert_all_close(*results, atol=1e-5)
     whole = rows[1][-1]
     assert set(rows[1]) == {B, whole}
     assert rows[0][-1] == whole // B
@@ -168,9 +154,7 @@ def test_exported_search_gives_the_same_results(decoders, name, tmp_path):
 
     def beam(sources):
         step, states = decoder.prepare(sources)
-        limits = tf.fill(tf.shape(sources)[:1], MAX_LENGTH)
-        hypotheses = search(step, states, Beam(3), limits, MAX_LENGTH)
-        return hypotheses._asdict()
+        return search(step, states, Beam(3), MAX_LENGTH)._asdict()
 
     expected = run_search(decoder, Beam(3))  # Builds its layers, too.
     archive = keras.export.ExportArchive()
@@ -199,8 +183,7 @@ def test_search_compiled_by_jit(decoders, name):
     compiled = jax.jit(
         lambda sources: run_search(decoders[name], Beam(3), sources=sources)
     )
-    for one, other in zip(compiled(SOURCES), expected, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-5)
+    assert_all_close(compiled(SOURCES), expected, atol=1e-5)
 
 
 def test_states_may_be_nested(decoders):
@@ -212,12 +195,8 @@ def test_states_may_be_nested(decoders):
 
     h, c = pair.encoder(SOURCES)
     step = ModelStep(decoder, from_logits=False)
-    limits = [MAX_LENGTH] * B
-    nested = search(step, [{"h": h, "c": c}], Beam(3), limits, MAX_LENGTH)
-    for one, other in zip(nested, run_search(pair, Beam(3)), strict=True):
-        np.testing.assert_allclose(
-            *map(ops.convert_to_numpy, (one, other)), atol=1e-5
-        )
+    nested = search(step, [{"h": h, "c": c}], Beam(3), MAX_LENGTH)
+    assert_all_close(nested, run_search(pair, Beam(3)), atol=1e-5)
 
 
 @pytest.mark.slow_on_jax
@@ -240,10 +219,7 @@ def test_ensemble_of_user_defined_decoders(decoders):
     step, states = pair.prepare(SOURCES)
     other, more = decoders["subclassed"].prepare(SOURCES)
     both = ensemble_step([step, other, other], [2, 1, 1], "logits")
-    limits = [MAX_LENGTH] * B
-    results = search(
-        both, [*states, more, more], Beam(*EXHAUSTIVE), limits, MAX_LENGTH
-    )
+    results = search(both, [*states, more, more], Beam(*EXHAUSTIVE), MAX_LENGTH)
 
     class Mean:
         def log_probabilities(self, sentence, words):
