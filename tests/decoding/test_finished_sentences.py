@@ -23,7 +23,7 @@ from luong_keras.decoding import (
 from luong_keras.decoding.search import search
 from luong_keras.ops.batch_compaction import PerSentence
 from tests.decoding.toy_step import ToyStep
-from tests.layer_checks import few_at_first
+from tests.layer_checks import assert_all_close, few_at_first
 
 B, V, S = 9, 11, 4
 # The rounding of a row depends on the number of rows.
@@ -32,8 +32,7 @@ DTYPE, TOLERANCE = ("float32", 1e-6) if ON_JAX else ("float64", 1e-13)
 MAX_LENGTH = np.array([2, 14, 3, 0, 14, 5, 9, 1, 4])
 
 shrinks = pytest.mark.skipif(
-    ON_JAX,
-    reason="shapes on JAX cannot depend on values",
+    ON_JAX, reason="shapes on JAX cannot depend on values"
 )
 
 
@@ -92,23 +91,18 @@ SCORERS = {
     "phrases": lambda: [ForbiddenPhrases(PHRASES[::-1], LENGTHS)],
     "phrases for all": lambda: [ForbiddenPhrases(PHRASES[:1], LENGTHS[1:2])],
     "prefix": lambda: [
-        Prefix(
-            PHRASES[:, 0],
-            np.where(MAX_LENGTH > 3, each(0, 1, 2), 0),
-        )
+        Prefix(PHRASES[:, 0], np.where(MAX_LENGTH > 3, each(0, 1, 2), 0))
     ],
 }
 
 
-def run_search(step, strategy, scorers, **limits):
-    limits = {
-        "max_lengths": MAX_LENGTH,
-        "max_steps": int(MAX_LENGTH.max()),
-        "min_lengths": MAX_LENGTH // 2,
-    } | limits
-    states = ToyStep().states(*range(B))
-    hypotheses = search(step, states, strategy, scorers=scorers, **limits)
-    return [ops.convert_to_numpy(part) for part in hypotheses]
+def run_search(
+    step, strategy, scorers, longest=MAX_LENGTH, shortest=MAX_LENGTH // 2
+):
+    options = {"min_lengths": shortest, "scorers": scorers}
+    return search(
+        step, ToyStep().states(*range(B)), strategy, longest, **options
+    )
 
 
 @pytest.mark.slow_after_first
@@ -130,16 +124,12 @@ def run_search(step, strategy, scorers, **limits):
 )
 def test_results_equal_those_of_the_whole_batch(strategy, scorers):
     step = Step()
-    whole = run_search(
-        lambda *arguments: step(*arguments),
-        STRATEGIES[strategy](),
-        SCORERS[scorers](),
-    )
+    parts = STRATEGIES[strategy](), SCORERS[scorers]()
+    whole = run_search(lambda *arguments: step(*arguments), *parts)
     assert set(step.sentences) == {B}
     step.sentences = []
-    compacted = run_search(step, STRATEGIES[strategy](), SCORERS[scorers]())
-    for found, expected in zip(compacted, whole, strict=True):
-        np.testing.assert_allclose(found, expected, rtol=TOLERANCE)
+    compacted = run_search(step, *parts)
+    assert_all_close(compacted, whole, rtol=TOLERANCE)
     # The first step reads all sentences; only two have room for 14 words.
     assert step.sentences[0] == B
     assert step.sentences == sorted(step.sentences, reverse=True)
@@ -151,14 +141,7 @@ def test_batch_shrinks_when_fewer_than_three_quarters_continue():
     step = Step()
     # Minimum and maximum lengths are equal: all sentences reach their limits.
     limits = np.array([3, 4, 5, 6, 7, 8, 9, 10, 11])
-    run_search(
-        step,
-        Beam(2),
-        [],
-        max_lengths=limits,
-        max_steps=11,
-        min_lengths=limits,
-    )
+    run_search(step, Beam(2), [], limits, limits)
     # Finished sentences leave when fewer than 3/4 continue: with 7 of 9 they
     # stay, with 6 of 9 they leave; 5 of 6 stay, 4 of 6 leave; 3 of 4 stay.
     assert step.sentences == [9] * 5 + [6] * 2 + [4] * 2 + [2, 1]
@@ -193,9 +176,7 @@ class BeamWithColumn(Beam):
 
 
 def test_subclass_declares_only_the_columns_that_it_adds():
-    beams = BeamWithColumn(
-        np.array([7, 8, 9]), size=3, sizes=np.array([1, 2, 3])
-    )
+    beams = BeamWithColumn(np.array([7, 8, 9]), size=3, sizes=[1, 2, 3])
     taken = beams.take([0, 2])
     assert ops.convert_to_numpy(taken.priorities).tolist() == [7, 9]
     assert ops.convert_to_numpy(taken.sizes).tolist() == [1, 3]
@@ -234,10 +215,10 @@ def test_models_of_an_ensemble_shrink_together():
     steps = [Step(), Step()]
     ensemble = ensemble_step(steps, [1, 1])
     states = ToyStep().states(*range(B)) * 2
-    search(ensemble, states, Beam(2), MAX_LENGTH, int(MAX_LENGTH.max()))
+    search(ensemble, states, Beam(2), MAX_LENGTH)
     assert len(set(steps[0].sentences)) > 1
     assert steps[0].sentences == steps[1].sentences
     # A model that declares no columns keeps the whole batch.
     steps = [Step(), lambda *arguments: steps[0](*arguments)]
-    search(ensemble_step(steps, [1, 1]), states, Beam(2), MAX_LENGTH, 14)
+    search(ensemble_step(steps, [1, 1]), states, Beam(2), MAX_LENGTH)
     assert set(steps[0].sentences) == {B}

@@ -19,17 +19,13 @@ def test_probabilities_and_alignments_match_each_step():
     )
     gains, alignments = map(ops.convert_to_numpy, found)
     assert gains.shape == (3, 4) and alignments.shape == (3, 4, 4)
-    for row, (sentence, length) in enumerate(
-        zip(SENTENCES, LENGTHS, strict=True)
-    ):
+    for row, sentence in enumerate(SENTENCES):
+        length = LENGTHS[row]
         words = TARGETS[row][:length]
         expected = symbol_log_probabilities(step, sentence, words)
         np.testing.assert_allclose(gains[row, :length], expected, rtol=1e-5)
-        np.testing.assert_allclose(
-            alignments[row, :length],
-            step.alignment_rows(sentence, words),
-            atol=1e-6,
-        )
+        rows = step.alignment_rows(sentence, words)
+        np.testing.assert_allclose(alignments[row, :length], rows, atol=1e-6)
         assert not gains[row, length:].any()
         assert not alignments[row, length:].any()
 

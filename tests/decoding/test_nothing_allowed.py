@@ -72,15 +72,10 @@ def test_sentences_without_a_translation_have_empty_ranks(
     strategy, scorers, min_length
 ):
     step = ToyStep(SIZE)
-    found = search(
-        step,
-        step.states(*SENTENCES),
-        strategy,
-        [MAX_LENGTH] * 3,
-        MAX_LENGTH,
-        min_lengths=[min_length] * 3,
-        scorers=[*scorers, LengthPenalty(1.0)],
-    )
+    all_scorers = [*scorers, LengthPenalty(1.0)]
+    options = {"min_lengths": min_length, "scorers": all_scorers}
+    states = step.states(*SENTENCES)
+    found = search(step, states, strategy, MAX_LENGTH, **options)
     check_empty(found, 1)
     # The other sentences have translations with their log-probabilities.
     lists = as_lists(found)
@@ -100,7 +95,7 @@ def test_model_that_allows_only_the_end_symbol(strategy):
     # `</s>` is not allowed as the first word, and other words are impossible.
     step = ConstantStep([0.0] * EOS_ID + [1.0] + [0.0] * (SIZE - EOS_ID - 1))
     states = ToyStep().states(*SENTENCES)
-    found = search(step, states, strategy, [4] * 3, 4)
+    found = search(step, states, strategy, 4)
     for row in range(3):
         check_empty(found, row)
 
@@ -114,13 +109,8 @@ class NothingAfterTwoWords(Scorer):
 
 def test_samples_without_allowed_words_are_left_out():
     step = ToyStep(SIZE, end_logit=2.0)
-    (found,) = translations(
-        step,
-        [5],
-        4,
-        strategy=Sampling(60, seeds=[1]),
-        scorers=[NothingAfterTwoWords()],
-    )
+    strategy, scorers = Sampling(60, seeds=[1]), [NothingAfterTwoWords()]
+    (found,) = translations(step, [5], 4, strategy=strategy, scorers=scorers)
     assert {words for _, words, _ in found} == {(word,) for word in WORDS}
     for score, words, _ in found:
         total = sum(symbol_log_probabilities(step, 5, (*words, EOS_ID)))

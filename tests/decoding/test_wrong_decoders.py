@@ -13,6 +13,7 @@ from luong_keras.decoding import (
 )
 from tests.decoding.small_decoders import SOURCES, FunctionalPair
 from tests.decoding.toy_step import refused
+from tests.layer_checks import assert_all_close
 
 B, V, U = len(SOURCES), 6, 8
 STATE = np.zeros((B, U), "float32")
@@ -157,13 +158,8 @@ def test_states_must_keep_their_number_and_shapes():
     for states in ([STATE[:, None, 1:]], [], [STATE[:, None]] * 2):
         with refused("number and the shapes of the old ones, [(5, 1, 8)]"):
             greedy_search(
-                lambda ids, _, t, new=states: (
-                    ops.zeros((B, 1, V)),
-                    new,
-                    None,
-                ),
+                lambda ids, _, t, new=states: (ops.zeros((B, 1, V)), new, None),
                 [STATE],
-                [4] * B,
                 4,
             )
 
@@ -180,7 +176,4 @@ def test_layers_and_sequential_models_are_decoders():
     ):
         found = beam(ModelStep(decoder), [])
         prefix = beam(ModelStep(decoder, reads_prefix=True), [])
-        for one, other in zip(found, prefix, strict=True):
-            np.testing.assert_allclose(
-                *map(ops.convert_to_numpy, (one, other)), rtol=1e-5
-            )
+        assert_all_close(found, prefix, rtol=1e-5)

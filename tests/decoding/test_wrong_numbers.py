@@ -21,6 +21,7 @@ from luong_keras.decoding import (
     search,
 )
 from tests.decoding.toy_step import ToyStep, refused
+from tests.layer_checks import assert_all_close
 
 STEP = ToyStep()
 STATES = STEP.states(1, 2)
@@ -34,13 +35,21 @@ def found(strategy, *scorers):
     return search(STEP, STATES, strategy, [5, 5], 5, scorers=scorers)
 
 
+def refused_word(word):
+    return refused(
+        "`words` in the vocabulary of the logits, 0 to 7. "
+        f"Received: words={word}."
+    )
+
+
 @pytest.mark.parametrize(
     "value", [0, -1, 2.0, np.float32(2), "2", True, [2], np.array([2])]
 )
 def test_sizes_must_be_positive_integers(value):
-    def refused_size(name):
+    def refused_size(name, minimum=1):
         return refused(
-            f"`{name}` must be an integer and at least 1. Received: {name}="
+            f"`{name}` must be an integer and at least {minimum}. "
+            f"Received: {name}="
         )
 
     with refused_size("beam_size"):
@@ -54,7 +63,7 @@ def test_sizes_must_be_positive_integers(value):
             Beam(2, num_return_sequences=value)
     with refused_size("count"):
         Sampling(value)
-    with refused("`max_steps` must be an integer and at least 0"):
+    with refused_size("max_steps", 0):
         beam_search(STEP, STATES, [5, 5], -1 if value == 0 else value)
 
 
@@ -65,12 +74,10 @@ def test_sizes_may_be_numpy_numbers_or_tensors(kind):
     for strategy in (Beam, Sampling):
         expected = found(strategy(2))
         result = search(STEP, STATES, strategy(two), [5, 5], five)
-        np.testing.assert_array_equal(
-            *map(np.array, (result.ids, expected.ids))
-        )
+        np.testing.assert_array_equal(result.ids, expected.ids)
     result = beam(beam_size=two, stack_size=five)
     expected = beam(beam_size=2, stack_size=5)
-    np.testing.assert_array_equal(*map(np.array, (result.ids, expected.ids)))
+    np.testing.assert_array_equal(result.ids, expected.ids)
 
 
 def test_sizes_per_sentence_are_bounded():
@@ -82,7 +89,6 @@ def test_sizes_per_sentence_are_bounded():
         beam(beam_size=2, beam_sizes=np.array([1, 3]))
     with refused("`sizes`", "integers", "[1.5, 2.0]"):
         beam(beam_size=2, beam_sizes=[1.5, 2.0])
-    beam(beam_size=2, stack_size=4, stack_sizes=[4, 1], beam_sizes=[1, 2])
     with refused("`size`", "0 to 8, or one int for all", "[9 1]"):
         NoRepeatedNgrams(np.array([9, 1]))
     with refused("`sizes`, an array of integers", "sizes=2"):
@@ -111,8 +117,6 @@ def test_empty_batch_is_refused():
 
 
 def test_invalid_lengths_are_refused():
-    with refused("`max_steps` must be an integer", "max_steps=1.5"):
-        beam_search(STEP, STATES, [5, 5], 1.5)
     with refused("`size` must be an integer", "size=None"):
         found(Beam(None))
     # A maximum length below 1 gives an empty translation.
@@ -143,18 +147,12 @@ def test_prefix_arguments_are_checked():
         beam(prefix=[4, 5])
     with refused("`lengths`", "0 to 1, the width of the prefix", "[3, 1]"):
         beam(prefix=[[4], [5]], prefix_lengths=[3, 1])
-    ids = beam(prefix=[[4, 5], [5, 1]], prefix_lengths=[2, 1]).ids
-    assert np.array(ids)[0, 0, :2].tolist() == [4, 5]
-    assert np.array(ids)[1, 0, 0] == 5
 
 
 @pytest.mark.parametrize("word", [99, -1])
 def test_prefixes_must_be_in_the_vocabulary(word):
     for prefix in ([[word], [4]], [[4, 5], [4, word]]):
-        with refused(
-            "`words` in the vocabulary of the logits, 0 to 7. "
-            f"Received: words={word}."
-        ):
+        with refused_word(word):
             beam(prefix=prefix)
     prefix = Prefix([[4, word]], [1, 1])  # The word does not count.
     assert np.array(found(Beam(2), prefix).ids)[:, 0, 0].tolist() == [4, 4]
@@ -183,36 +181,31 @@ def test_unknown_values_in_a_graph_are_clipped():
         clipped = tf.function(run)(
             *map(tf.constant, ([1, 9], [5, 1], [7, 1], temperatures))
         )
-    for one, other in zip(clipped, expected, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-5)
+    assert_all_close(clipped, expected, rtol=1e-5)
 
 
-THREE_ROWS = np.ones(3, "int32")
+THREE = np.ones(3, "int32")
 
 
 @pytest.mark.parametrize(
     "name, strategy, scorers",
     [
-        ("`temperature` of Sampling", lambda: Sampling(1, THREE_ROWS), ()),
+        ("`temperature` of Sampling", lambda: Sampling(1, THREE), ()),
         ("`seeds` of Sampling", lambda: Sampling(1, seeds=[1, 2, 3]), ()),
-        ("`top_p` of Sampling", lambda: Sampling(1, top_p=THREE_ROWS), ()),
-        ("`counts` of Sampling", lambda: Sampling(2, counts=THREE_ROWS), ()),
-        ("`sizes` of Beam", lambda: Beam(2, sizes=THREE_ROWS), ()),
-        ("`stack_sizes` of Beam", lambda: Beam(2, stack_sizes=THREE_ROWS), ()),
+        ("`top_p` of Sampling", lambda: Sampling(1, top_p=THREE), ()),
+        ("`counts` of Sampling", lambda: Sampling(2, counts=THREE), ()),
+        ("`sizes` of Beam", lambda: Beam(2, sizes=THREE), ()),
+        ("`stack_sizes` of Beam", lambda: Beam(2, stack_sizes=THREE), ()),
         (
             "`words` of PhraseProgress",
             lambda: ConstrainedBeam(2, np.ones((3, 1, 1)), np.ones((3, 1))),
             (),
         ),
-        ("`exponent` of LengthPenalty", Greedy, [LengthPenalty(THREE_ROWS)]),
-        (
-            "`strength` of CoveragePenalty",
-            Greedy,
-            [CoveragePenalty(THREE_ROWS)],
-        ),
-        ("`words` of Prefix", Greedy, [Prefix(THREE_ROWS[:, None])]),
-        ("`lengths` of Prefix", Greedy, [Prefix([[4], [4]], THREE_ROWS)]),
-        ("`size` of NoRepeatedNgrams", Greedy, [NoRepeatedNgrams(THREE_ROWS)]),
+        ("`exponent` of LengthPenalty", Greedy, [LengthPenalty(THREE)]),
+        ("`strength` of CoveragePenalty", Greedy, [CoveragePenalty(THREE)]),
+        ("`words` of Prefix", Greedy, [Prefix(THREE[:, None])]),
+        ("`lengths` of Prefix", Greedy, [Prefix([[4], [4]], THREE)]),
+        ("`size` of NoRepeatedNgrams", Greedy, [NoRepeatedNgrams(THREE)]),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -237,13 +230,13 @@ def test_one_row_serves_all_sentences():
 @pytest.mark.parametrize("shape", [(2, 0, 0), (2, 0, 2), (2, 2, 0)])
 def test_empty_phrases_and_prefixes_change_nothing(shape):
     phrases = np.zeros(shape, "int32"), np.zeros(shape[:2], "int32")
-    expected = np.array(found(Beam(2)).ids)
+    expected = found(Beam(2)).ids
     for result in (
         found(ConstrainedBeam(2, *phrases)),
         found(Beam(2), ForbiddenPhrases(*phrases)),
         found(Beam(2), Prefix(np.zeros((2, 0), "int32"))),
     ):
-        np.testing.assert_array_equal(np.array(result.ids), expected)
+        np.testing.assert_array_equal(result.ids, expected)
 
 
 @pytest.mark.parametrize("counts", [[0, 2], [2, -1], [1.5, 1.0]])
@@ -273,14 +266,10 @@ def test_tensor_as_size_needs_a_maximum():
 @pytest.mark.parametrize("word", [8, 100, -1, -5])
 def test_phrases_outside_the_vocabulary_are_refused(word):
     phrases = np.full((2, 1, 1), word), np.ones((2, 1), "int32")
-    message = (
-        "`words` in the vocabulary of the logits, 0 to 7. "
-        f"Received: words={word}."
-    )
-    with refused(message):
+    with refused_word(word):
         found(ConstrainedBeam(2, *phrases))
     # Otherwise a word of the next hypothesis would be forbidden.
-    with refused(message):
+    with refused_word(word):
         found(Beam(2), ForbiddenPhrases(*phrases))
     # Padding after the length of a phrase may be any id.
     found(ConstrainedBeam(2, phrases[0], np.zeros((2, 1), "int32")))
