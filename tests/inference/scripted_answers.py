@@ -18,15 +18,9 @@ ABSENT = -1e30
 
 
 def graph(model=None, **decoding):
-    settings = {
-        "beam_size": 2,
-        "replace_unknown": False,
-        "max_source_length": 8,
-        **LENGTHS,
-        **decoding,
-    }
-    model = model or ScriptedModel()
-    return TranslationGraph(model, *tokenizers(), DecodingConfig(**settings))
+    settings = {"beam_size": 2, "replace_unknown": False, **LENGTHS}
+    decoding = DecodingConfig(**settings | {"max_source_length": 8} | decoding)
+    return TranslationGraph(model or ScriptedModel(), *tokenizers(), decoding)
 
 
 def ranks(found):
@@ -84,22 +78,14 @@ TRANSLATED = {
         ],
         [NOTHING] * 2,
     ],
-    "source_tokens": [
-        [b"a", b"b", b""],
-        [b"b", b"c", b"Q"],
-        [b"", b"", b""],
-    ],
+    "source_tokens": [[b"a", b"b", b""], [b"b", b"c", b"Q"], [b"", b"", b""]],
     "source_lengths": [2, 3, 0],
     "truncated": [False, False, False],
     "unfinished": [[False] * 2] * 3,
 }
 TEXT = ["a b", "b c Q", ""]
-
-
 BEST = [("x", log(0.36)), ("<unk>", log(0.27))]
 NORMALISED = [("x y", log(0.24 * 0.97) / 3), ("x", log(0.36) / 2)]
-
-
 SCORED = {
     "log_probability": [log(0.6 * 0.4 * 0.97), log(0.1 * 0.5), log(1e-9)],
     "word_log_probabilities": [
@@ -123,8 +109,6 @@ SCORED = {
     "truncated": [False, False, False],
 }
 PAIRS = ["a b", "b c Q", "a d"], ["x y", "Q", ""]
-
-
 MEMORY = [
     [[4, 8], [5, 10], [SOURCE_PAD_ID, 0]],
     [[5, 10], [6, 12], [1, 2]],

@@ -7,6 +7,7 @@ import pytest
 from luong_keras.config import AttentionConfig, DecodingConfig
 from luong_keras.decoding.beam_search import greedy_search
 from luong_keras.decoding.scorers import NoRepeatedNgrams
+from luong_keras.inference.jax_translator import JaxTranslator
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.truncation import TruncationWarning
@@ -34,6 +35,12 @@ def model():
     return TranslationModel(config)
 
 
+def translator_of(model, **settings):
+    limits = {"max_source_length": 9, "max_length_ratio": 1.5}
+    decoding = DecodingConfig(beam_size=1, **limits | settings)
+    return JaxTranslator(model, SOURCE, TARGET, decoding)
+
+
 def one_by_one(model, decoding, scorers=()):
     """Translate each line by itself, without padding or compilation."""
     names = ["<pad>", "<unk>", "<s>", "</s>", "x", "y", "z", "w"]
@@ -49,11 +56,8 @@ def one_by_one(model, decoding, scorers=()):
         best = greedy_search(
             model.decoding_step(memory, mask),
             states,
-            np.array([maximum]),
             maximum,
-            min_lengths=np.array(
-                [int((len(ids) + 1) * decoding.min_length_ratio)]
-            ),
+            min_lengths=int((len(ids) + 1) * decoding.min_length_ratio),
             scorers=scorers,
         )
         length = int(best.lengths[0, 0])
@@ -67,21 +71,10 @@ def one_by_one(model, decoding, scorers=()):
 
 
 def test_batches_equal_searches_of_single_lines(model):
-    from luong_keras.inference.jax_translator import JaxTranslator
-
-    decoding = DecodingConfig(
-        beam_size=1,
-        batch_size=4,
-        max_source_length=9,
-        min_length_ratio=0.5,
-        max_length_ratio=1.5,
-    )
-    translator = JaxTranslator(model, SOURCE, TARGET, decoding)
+    translator = translator_of(model, batch_size=4, min_length_ratio=0.5)
     with pytest.warns(TruncationWarning, match="place 5"):
         first = translator.translate(LINES)
-    assert [line.split() for line in first] == [
-        line.split() for line in one_by_one(model, decoding)
-    ]
+    assert first == one_by_one(model, translator.decoding)
     assert len(set(first)) > 4
     # The current weights of the model are used.
     bias = model.projection.bias
@@ -93,27 +86,17 @@ def test_batches_equal_searches_of_single_lines(model):
 
 
 def test_repetition_is_limited_as_in_other_translators(model):
-    from luong_keras.inference.jax_translator import JaxTranslator
-
-    settings = DecodingConfig(
-        beam_size=1,
-        max_source_length=9,
-        max_length_ratio=1.5,
-        no_repeat_ngram=1,
-    )
+    translator = translator_of(model, no_repeat_ngram=1)
     with pytest.warns(TruncationWarning, match="place 5"):
-        found = JaxTranslator(model, SOURCE, TARGET, settings).translate(LINES)
-    assert found == one_by_one(model, settings, [NoRepeatedNgrams(1)])
-    assert found != one_by_one(model, settings)
+        found = translator.translate(LINES)
+    decoding = translator.decoding
+    assert found == one_by_one(model, decoding, [NoRepeatedNgrams(1)])
+    assert found != one_by_one(model, decoding)
 
 
 def test_lines_that_were_cut_are_warned_of(model):
-    from luong_keras.inference.jax_translator import JaxTranslator
-
-    decoding = DecodingConfig(
-        beam_size=1, max_source_length=3, max_length_ratio=0.5
-    )
-    translator = JaxTranslator(model, SOURCE, TARGET, decoding)
+    settings = {"max_source_length": 3, "max_length_ratio": 0.5}
+    translator = translator_of(model, **settings)
     with pytest.warns(TruncationWarning, match="place 1") as caught:
         translator.translate(["a b c", "a b c d"])
     (warning,) = caught

@@ -17,8 +17,8 @@ from luong_keras.text.threads import (
     batches_at_once,
     share_cores,
 )
-from luong_keras.translator import Translator
 from luong_keras.truncation import TruncationWarning
+from tests.inference.variants import variant_of
 from tests.serving.tiny_translator import tiny_translator
 
 WORDS = ["the", "cat", "sees", "a", "dog", "house", "."]
@@ -36,7 +36,8 @@ def translator():
 
 @pytest.fixture
 def concurrent(translator, monkeypatch):
-    """Record how many batches run whenever one of them begins."""
+    """Allow four batches at once; record how many run when one begins."""
+    monkeypatch.setattr(line_search, "batches_at_once", lambda: 4)
     found, running, lock = [], set(), threading.Lock()
     search = translator._line_search._configured_search
 
@@ -57,7 +58,6 @@ def concurrent(translator, monkeypatch):
 def test_concurrent_batches_equal_sequential_batches(
     translator, concurrent, monkeypatch
 ):
-    monkeypatch.setattr(line_search, "batches_at_once", lambda: 4)
     found = translator.translate(LINES)
     assert 2 <= max(concurrent) <= 4 and len(concurrent) == 21
     # The first batch builds the graph before the others start.
@@ -90,18 +90,14 @@ def test_threads_share_a_translator(translator):
 
 
 def test_eager_searches_use_no_threads(translator, concurrent, monkeypatch):
-    monkeypatch.setattr(line_search, "batches_at_once", lambda: 4)
     monkeypatch.setattr(tf.config, "functions_run_eagerly", lambda: True)
     translator.translate(LINES[:12])
     assert max(concurrent) == 1
 
 
 @pytest.mark.slow
-def test_searches_in_a_distribution_strategy_use_no_threads(
-    translator, concurrent, monkeypatch
-):
+def test_searches_in_a_strategy_use_no_threads(translator, concurrent):
     """Other threads lack its scope and would build the graph again."""
-    monkeypatch.setattr(line_search, "batches_at_once", lambda: 4)
     with tf.distribute.OneDeviceStrategy("/cpu:0").scope():
         translator.translate(LINES[:12])
     assert max(concurrent) == 1
@@ -188,12 +184,7 @@ def test_calls_warn_once_of_lines_that_were_cut(translator, monkeypatch):
         finally:
             tf.config.run_functions_eagerly(False)
 
-    short = Translator(
-        translator.translation_model,
-        translator.source_tokenizer,
-        translator.target_tokenizer,
-        translator.decoding.with_(max_source_length=8, batch_size=16),
-    )
+    short = variant_of(translator, max_source_length=8, batch_size=16)
     sizes = [len(line.split()) for line in LINES]
     cut = [place for place, size in enumerate(sizes) if size > 8]
     assert len(cut) > 10

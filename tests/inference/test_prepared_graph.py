@@ -27,16 +27,8 @@ TARGET = "„Qu’il“ qu'il L'Homme."
 # twice, or by the rules of the other language.
 PREPARED = {
     "---": (SOURCE, TARGET, TARGET),
-    "l--": (
-        "it’s it's a dog.",
-        "„qu’il“ qu'il l'homme.",
-        "„qu’il“ qu'il l'homme.",
-    ),
-    "-n-": (
-        "It's It's A Dog.",
-        "\"Qu'il\" qu'il L'Homme.",
-        "\"Qu'il\" qu'il L'Homme.",
-    ),
+    "l--": ("it’s it's a dog.", *["„qu’il“ qu'il l'homme."] * 2),
+    "-n-": ("It's It's A Dog.", *["\"Qu'il\" qu'il L'Homme."] * 2),
     "--t": (
         "It ’ s It 's A Dog .",
         "„ Qu ’ il “ qu' il L' Homme .",
@@ -64,23 +56,17 @@ def translator_of(monkeypatch, eager):
     """Make translators from a run with these settings."""
 
     def translator(settings):
-        config = SimpleNamespace(
-            data=data_config(settings),
-            decoding=DecodingConfig(
-                beam_size=1, max_source_length=12, replace_unknown=False
-            ),
-        )
+        search = {"max_source_length": 12, "replace_unknown": False}
+        decoding = DecodingConfig(beam_size=1, **search)
+        config = SimpleNamespace(data=data_config(settings), decoding=decoding)
         # Translations end at their minimum length.
         model = ScriptedModel({}, ({EOS: 0.9, "x": 0.1}, [10]))
         pair = [
             WordTokenizer.from_words(words, pretokenized=True)
             for words in (SOURCE_WORDS, TARGET_WORDS)
         ]
-        monkeypatch.setattr(
-            loading,
-            "_load_single_run",
-            lambda *_, **__: (model, pair, config),
-        )
+        run = model, pair, config
+        monkeypatch.setattr(loading, "_load_single_run", lambda *_, **__: run)
         return Translator.from_run("run")
 
     return translator

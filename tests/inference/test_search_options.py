@@ -1,5 +1,7 @@
 """Search options of each sentence, in a translator."""
 
+import itertools
+
 import numpy as np
 import pytest
 from keras import ops
@@ -8,11 +10,17 @@ from luong_keras.config import DecodingConfig
 from luong_keras.data.sources.source_kinds import one_line
 from luong_keras.decoding import DecodingStrategy, Scorer
 from luong_keras.decoding.strategy import Greedy
+from luong_keras.decoding.top_words import top_words
 from luong_keras.inference import text_translator
 from luong_keras.inference.search_options import SEARCH_OPTIONS
-from luong_keras.translator import Translator
 from luong_keras.truncation import TruncationWarning
-from tests.serving.tiny_translator import LENGTHS, tiny_translator
+from tests.inference.variants import (
+    all_tokens,
+    check_same,
+    tokens_of,
+    variant_of,
+)
+from tests.serving.tiny_translator import tiny_translator
 
 pytestmark = pytest.mark.usefixtures("eager")
 SENTENCES = ["the cat sees a dog .", "a house .", "the dog sees the cat", ""]
@@ -21,16 +29,6 @@ SENTENCES = ["the cat sees a dog .", "a house .", "the dog sees the cat", ""]
 @pytest.fixture(scope="module")
 def translator():
     return tiny_translator(max_beam_size=6)
-
-
-def with_search(translator, decoding, **parts):
-    return Translator(
-        translator.translation_model,
-        translator.source_tokenizer,
-        translator.target_tokenizer,
-        decoding,
-        **parts,
-    )
 
 
 def test_search_options_are_complete():
@@ -43,38 +41,23 @@ def test_samples_do_not_depend_on_the_batch(translator):
     options = {"temperature": 1.5, "seed": 7, "n_best": 3}
     found = translator.nbest(SENTENCES, **options)
     assert [len(row) for row in found] == [3, 3, 3, 1]
-    for sentence, row in zip(SENTENCES, found, strict=True):
-        (alone,) = translator.nbest([sentence], **options)
-        assert [t.tokens for t in alone] == [t.tokens for t in row]
+    drawn = tokens_of(found)
+    for sentence, row in zip(SENTENCES, drawn, strict=True):
+        assert tokens_of(translator.nbest([sentence], **options)) == [row]
     others = translator.nbest(SENTENCES, **options | {"seed": 8})
-    assert [t.tokens for r in others for t in r] != [
-        t.tokens for r in found for t in r
-    ]
+    assert tokens_of(others) != drawn
     # As settings of the translator, and with an option for each sentence.
-    sampling = with_search(
-        translator,
-        DecodingConfig(
-            **LENGTHS,
-            search="sampling",
-            temperature=1.5,
-            seed=7,
-            beam_size=3,
-            max_source_length=9,
-        ),
-    )
-    assert [[t.tokens for t in row] for row in sampling.nbest(SENTENCES)] == [
-        [t.tokens for t in row] for row in found
-    ]
+    settings = {"temperature": 1.5, "seed": 7, "beam_size": 3}
+    sampling = variant_of(translator, search="sampling", **settings)
+    assert tokens_of(sampling.nbest(SENTENCES)) == drawn
     best = [row[0].text for row in found]
     assert sampling.translate(SENTENCES) == best
     assert sampling.translate(SENTENCES, seed=7) == best
     mixed = translator.nbest(
         SENTENCES, temperature=[0.0, 1.5, 0.0, 0.0], seed=7, n_best=3
     )
-    beams = translator.nbest(SENTENCES, n_best=3)
-    assert [t.tokens for t in mixed[1]] == [t.tokens for t in found[1]]
-    for row in (0, 2):
-        assert [t.tokens for t in mixed[row]] == [t.tokens for t in beams[row]]
+    beams = tokens_of(translator.nbest(SENTENCES, n_best=3))
+    assert tokens_of(mixed)[:3] == [beams[0], drawn[1], beams[2]]
 
 
 def test_beams_beside_more_samples_have_no_empty_translations(translator):
@@ -96,11 +79,7 @@ def test_beam_options_are_the_same_in_every_search(translator):
     # None leaves the setting of a line.
     options["prefix"] = ["das", None, "ein", None]
     same = translator.nbest(SENTENCES, **options, temperature=[0.0, None] * 2)
-    for one, other in zip(found, same, strict=True):
-        assert [t.text for t in one] == [t.text for t in other]
-        np.testing.assert_allclose(
-            [t.score for t in one], [t.score for t in other], rtol=1e-5
-        )
+    check_same(found, same, rtol=1e-5)
 
 
 @pytest.mark.slow
@@ -111,12 +90,11 @@ def test_required_and_forbidden_phrases(translator):
         forbidden=["", "Haus\t.", "sieht", ""],
         beam_size=4,
     )
-    for row in found[0]:
-        assert "Haus" in row.tokens and "die Katze" in " ".join(row.tokens)
-    for row in found[1]:
-        assert not {"Haus", "."} & set(row.tokens)
-    for row in found[2]:
-        assert "einen Hund" in row.text and "sieht" not in row.tokens
+    for t in found[0]:
+        assert "Haus" in t.tokens and "die Katze" in " ".join(t.tokens)
+    assert not {"Haus", "."} & all_tokens(found[1:2])
+    for t in found[2]:
+        assert "einen Hund" in t.text and "sieht" not in t.tokens
     # An empty sentence has an empty translation.
     assert found[3][0].text == ""
 
@@ -215,30 +193,13 @@ def test_byte_order_marks_are_removed_as_from_files(translator, text):
 @pytest.mark.slow
 def test_coverage_and_repetition_may_be_settings_or_options(translator):
     plain = translator.nbest(SENTENCES[:3])
-    strict = with_search(
-        translator,
-        DecodingConfig(
-            **LENGTHS,
-            beam_size=6,
-            no_repeat_ngram=1,
-            coverage_penalty=2.0,
-            max_source_length=9,
-        ),
-    )
-    found = strict.nbest(SENTENCES[:3])
+    limits = {"beam_size": 6, "no_repeat_ngram": 1, "coverage_penalty": 2.0}
+    found = variant_of(translator, **limits).nbest(SENTENCES[:3])
     assert any(len(set(t.tokens)) < len(t.tokens) for row in plain for t in row)
-    for row in found:
-        for t in row:
-            known = [token for token in t.tokens if token != "<unk>"]
-            assert len(set(known)) == len(known)
-    with_options = translator.nbest(
-        SENTENCES[:3], no_repeat_ngram=1, coverage_penalty=2.0, beam_size=6
-    )
-    for one, other in zip(with_options, found, strict=True):
-        assert [t.tokens for t in one] == [t.tokens for t in other]
-        np.testing.assert_allclose(
-            [t.score for t in one], [t.score for t in other], rtol=1e-4
-        )
+    for tokens in itertools.chain(*tokens_of(found)):
+        known = [token for token in tokens if token != "<unk>"]
+        assert len({*known}) == len(known)
+    check_same(translator.nbest(SENTENCES[:3], **limits), found)
 
 
 class NoDog(Scorer):
@@ -252,39 +213,26 @@ class SecondBest(Greedy):
     """User-defined strategy: the second best word, or `</s>` if it is best."""
 
     def pick(self, turn, barred):
-        logits, size = turn.logits, turn.logits.shape[-1]
-        best = ops.cast(ops.argmax(logits, axis=-1), "int32")
-        first = ops.arange(size) == best[..., None]
-        others = ops.where(first, -1e30, logits)
-        second = ops.cast(ops.argmax(others, axis=-1), "int32")
-        words = ops.where(best == turn.eos_id, best, second)
-        gains = ops.log_softmax(logits, axis=-1)
-        taken = ops.take_along_axis(gains, words[..., None], axis=-1)
-        return taken[..., 0], words
+        gains, words = top_words(turn.logits, 2)
+        ends = words[..., 0] == turn.eos_id
+        return [ops.where(ends, x[..., 0], x[..., 1]) for x in (gains, words)]
 
 
 @pytest.mark.slow
 def test_user_defined_scorers_and_strategies(translator):
-    decoding = DecodingConfig(beam_size=3, max_source_length=9, **LENGTHS)
     assert isinstance(SecondBest(), DecodingStrategy)
-    dogless = with_search(translator, decoding, scorers=[NoDog()])
-    plain = with_search(translator, decoding)
-    words = [set(), set()]
+    dogless = variant_of(translator, parts={"scorers": [NoDog()]})
+    words = set()
     for options in ({}, {"temperature": 2.0, "n_best": 3}, {"beam_size": 2}):
-        for found, one in zip(words, (plain, dogless), strict=True):
-            for row in one.nbest(SENTENCES, **options):
-                found.update(token for t in row for token in t.tokens)
-        assert "Hund" not in words[1]
-    assert "Hund" in words[0]
+        words |= all_tokens(translator.nbest(SENTENCES, **options))
+        assert "Hund" not in all_tokens(dogless.nbest(SENTENCES, **options))
+    assert "Hund" in words
     for parts in ({"strategy": "beam"}, {"scorers": SecondBest()}):
         with pytest.raises(ValueError, match="of luong_keras.decoding, as in"):
-            with_search(translator, decoding, **parts)
-    second = with_search(translator, decoding, strategy=SecondBest())
-    greedy = with_search(
-        translator, DecodingConfig(1, max_source_length=9, **LENGTHS)
-    )
+            variant_of(translator, parts=parts)
+    second = variant_of(translator, parts={"strategy": SecondBest()})
     found = second.translate(SENTENCES)
-    assert found != greedy.translate(SENTENCES)
+    assert found != variant_of(translator, beam_size=1).translate(SENTENCES)
     # None is no option.
     assert second.translate(SENTENCES, prefix=None, n_best=None) == found
 
@@ -304,28 +252,27 @@ def test_n_best_above_the_limit_is_refused(translator, options, most):
 
 
 def test_one_translation_has_no_n_best(translator):
-    with pytest.raises(TypeError, match="Received: n_best=2. Use `nbest`"):
-        translator.translate(SENTENCES, n_best=2)
-    with pytest.raises(TypeError, match="Received: n_best=2. Use `nbest`"):
-        next(translator.translate_lines(SENTENCES, n_best=2))
-    decoding = translator.decoding.with_(search="sampling")
-    with pytest.raises(TypeError, match="Received: n_best=2. Use `nbest`"):
-        with_search(translator, decoding).translate(SENTENCES, n_best=2)
+    sampling = variant_of(translator, search="sampling")
+    for translate in (
+        translator.translate,
+        lambda *given, **more: next(translator.translate_lines(*given, **more)),
+        sampling.translate,
+    ):
+        with pytest.raises(TypeError, match="Received: n_best=2. Use `nbest`"):
+            translate(SENTENCES, n_best=2)
 
 
 @pytest.mark.slow
 def test_configured_n_best_raises_the_limit(translator):
-    decoding = translator.decoding.with_(n_best=7, max_beam_size=7)
-    (row, *_) = with_search(translator, decoding).nbest(SENTENCES, n_best=7)
-    assert len(row) == 7
+    wide = variant_of(translator, n_best=7, max_beam_size=7)
+    assert len(wide.nbest(SENTENCES, n_best=7)[0]) == 7
 
 
 @pytest.fixture
 def sampling(translator):
     """Make a translator that draws 8 samples, and no more than 9."""
     settings = {"search": "sampling", "beam_size": 8, "max_beam_size": 9}
-    decoding = DecodingConfig(**settings, max_source_length=9, **LENGTHS)
-    return with_search(translator, decoding)
+    return variant_of(translator, **settings)
 
 
 @pytest.mark.slow
@@ -339,7 +286,7 @@ def test_configured_samples_may_exceed_the_beam(sampling):
 
 
 def test_the_stack_limits_configured_samples_as_well(sampling):
-    few = with_search(sampling, sampling.decoding.with_(stack_size=3))
+    few = variant_of(sampling, stack_size=3)
     for options in ({}, {"temperature": 1.0}):
         assert [len(row) for row in few.nbest(SENTENCES[:1], **options)] == [3]
     with pytest.raises(ValueError, match="n_best of at most 3"):
@@ -388,11 +335,8 @@ def test_samples_have_no_padding_and_no_beginning(translator, sampling):
     for found in (
         translator.nbest(SENTENCES, **options),
         sampling.nbest(SENTENCES, temperature=10.0),
-        with_search(
-            translator,
-            sampling.decoding.with_(temperature=10.0),
-        ).nbest(SENTENCES),
+        variant_of(sampling, temperature=10.0).nbest(SENTENCES),
     ):
-        tokens = {token for row in found for t in row for token in t.tokens}
+        tokens = all_tokens(found)
         assert len(tokens) > 5
         assert not tokens & {"<pad>", "<s>"}

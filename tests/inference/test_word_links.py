@@ -9,14 +9,12 @@ import tensorflow as tf
 from luong_keras.alignment.aer import best_links
 from luong_keras.config import AttentionConfig
 from luong_keras.inference import word_links
-from luong_keras.inference.search_options import SEARCH_OPTIONS
 from luong_keras.inference.translation import ScoredTranslation
-from luong_keras.inference.word_links import (
-    nearest_word_positions,
-)
+from luong_keras.inference.word_links import nearest_word_positions
 from luong_keras.text.preprocessing import Preprocessor
-from luong_keras.translator import Translator
 from luong_keras.truncation import TruncationWarning
+from tests.inference.option_tensors import option_tensors
+from tests.inference.variants import variant_of
 from tests.serving.tiny_translator import tiny_translator
 
 pytestmark = pytest.mark.usefixtures("eager")
@@ -45,12 +43,7 @@ def test_links_of_word_tokens(translator, step):
 
 
 @pytest.mark.slow
-def test_alignment_steps_differ(translator):
-    one, other = (
-        translator.links(SOURCES, TARGETS, step)
-        for step in ("produces", "reads")
-    )
-    assert one != other
+def test_unknown_alignment_step_is_refused(translator):
     with pytest.raises(ValueError, match="one of .'produces', 'reads'"):
         translator.links(["a"], ["das"], "writes")
 
@@ -58,14 +51,11 @@ def test_alignment_steps_differ(translator):
 @pytest.mark.slow
 def test_links_refer_to_the_words_before_preprocessing(translator):
     moses = {"lowercase": False, "normalize_punctuation": True}
-    prepared = Translator(
-        translator.translation_model,
-        translator.source_tokenizer,
-        translator.target_tokenizer,
-        translator.decoding,
-        Preprocessor("en", **moses),
-        Preprocessor("de", **moses),
-    )
+    parts = {
+        f"{side}_preprocessor": Preprocessor(language, **moses)
+        for side, language in (("source", "en"), ("target", "de"))
+    }
+    prepared = variant_of(translator, parts=parts)
     # Links of the prepared words, and of the given words.
     (plain,) = translator.links(['the " cat " .'], ['die " Katze " sieht .'])
     (links,) = prepared.links(["the “cat”."], ["die „Katze“ sieht."])
@@ -119,7 +109,7 @@ def test_empty_texts_have_no_links(translator):
 
 def test_models_without_attention_are_refused():
     translator = tiny_translator(attention=AttentionConfig(kind="none"))
-    with pytest.raises(ValueError, match="without attention"):
+    with pytest.raises(ValueError, match="without attention has no alignme"):
         translator.links(["a"], ["das"])
     message = "without attention has no alignments, which `coverage_penalty`"
     with pytest.raises(ValueError, match=message):
@@ -128,13 +118,7 @@ def test_models_without_attention_are_refused():
     # An export does not check options, and a penalty has nothing to count.
     found = [
         translator.translate_batch(
-            tf.constant(["a"]),
-            {
-                name: tf.constant(
-                    [{"coverage_penalty": penalty}.get(name, o.unset)], o.kind
-                )
-                for name, o in SEARCH_OPTIONS.items()
-            },
+            tf.constant(["a"]), option_tensors(1, coverage_penalty=penalty)
         )["scores"]
         for penalty in (0.0, 2.0)
     ]

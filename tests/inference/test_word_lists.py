@@ -10,7 +10,6 @@ from keras import ops
 from luong_keras.config import DecodingConfig, ModelConfig
 from luong_keras.decoding import Beam, ConstrainedBeam, LengthPenalty
 from luong_keras.inference import word_lists
-from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.inference.word_lists import Shortlist, UnknownWords
 from luong_keras.layers.embedding import Embedding
 from luong_keras.layers.output_projection import OutputProjection
@@ -18,6 +17,7 @@ from luong_keras.models.translation_model import DecodingStep
 from luong_keras.special_tokens import UNK_ID
 from luong_keras.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from luong_keras.text.word_tokenizer import WordTokenizer
+from tests.inference.variants import all_tokens, check_same, variant_of
 from tests.serving.tiny_translator import (
     SOURCE_WORDS,
     TARGET_WORDS,
@@ -36,7 +36,6 @@ the Haus 0.1
 nobody einen 1
 cat Kater 0.9
 """
-slow = pytest.mark.slow
 # The only frequent tokens by default: `make` sets four.
 SPECIAL = ["<pad>", "<unk>", "<s>", "</s>"]
 NAMES = [*SPECIAL, *TARGET_WORDS]
@@ -56,13 +55,8 @@ def make(lexicon, monkeypatch):
     def make(frequent=4, translations=2, **settings):
         monkeypatch.setattr(word_lists, "MIN_FREQUENT_WORDS", frequent)
         monkeypatch.setattr(word_lists, "MAX_TRANSLATIONS", translations)
-        settings = {
-            "beam_size": 2,
-            "shortlist": lexicon,
-            "replace_unknown": False,
-            **settings,
-        }
-        return tiny_translator(**settings)
+        defaults = {"beam_size": 2, "replace_unknown": False}
+        return tiny_translator(**defaults | {"shortlist": lexicon} | settings)
 
     return make
 
@@ -81,23 +75,10 @@ def others_impossible(monkeypatch):
     monkeypatch.setattr(DecodingStep, "__call__", call)
 
 
-def check(found, expected):
-    """Check that two lists of n-best lists are equal up to rounding."""
-    for one, other in zip(found, expected, strict=True):
-        assert [t.tokens for t in one] == [t.tokens for t in other]
-        for first, second in zip(one, other, strict=True):
-            assert first.score == pytest.approx(second.score, rel=1e-4)
-            np.testing.assert_allclose(
-                first.alignments, second.alignments, atol=1e-5
-            )
-
-
 def test_bytes_are_not_the_frequent_words_of_a_shortlist(lexicon):
-    source, target = (
-        WordTokenizer.from_words(SOURCE_WORDS),
-        SentencePieceTokenizer.train(
-            ["einen Hund sieht die Katze"] * 9, 280, byte_fallback=True
-        ),
+    source = WordTokenizer.from_words(SOURCE_WORDS)
+    target = SentencePieceTokenizer.train(
+        ["einen Hund sieht die Katze"] * 9, 280, byte_fallback=True
     )
     Path(lexicon).write_text("the \u2581 0.5\n", "utf-8")
     shortlist = Shortlist(
@@ -110,7 +91,7 @@ def test_bytes_are_not_the_frequent_words_of_a_shortlist(lexicon):
 def test_shortlist_has_translations_and_frequent_words(make):
     translator = make()
 
-    def words(line, *extra):
+    def words(line, *extra, translator=translator):
         ids = translator.source_tokenizer.encode([line]).flat_values
         found = translator.shortlist.words(ids, *extra).numpy().tolist()
         assert found == sorted(found)
@@ -123,13 +104,8 @@ def test_shortlist_has_translations_and_frequent_words(make):
     assert words("", tf.constant([[11, 0], [5, 5]])) == {"das", "Katze"}
     # The first words of the vocabulary are in every shortlist.
     more = make(frequent=6, translations=1)
-    ids = more.source_tokenizer.encode(["the cat dog"]).flat_values
-    assert {NAMES[i] for i in more.shortlist.words(ids).numpy()} == {
-        *SPECIAL,
-        "die",
-        "Katze",
-        "Hund",
-    }
+    found = words("the cat dog", translator=more)
+    assert found == {"die", "Katze", "Hund"}
 
 
 @pytest.mark.slow
@@ -137,12 +113,9 @@ def test_shortlist_has_translations_and_frequent_words(make):
     "settings",
     [
         {"beam_size": 2, "length_penalty": 1.0},
-        pytest.param({"beam_size": 1}, marks=slow),
-        pytest.param(
-            {"search": "sampling", "temperature": 0.7, "top_p": 0.9},
-            marks=slow,
-        ),
-        pytest.param({"no_repeat_ngram": 1}, marks=slow),
+        {"beam_size": 1},
+        {"search": "sampling", "temperature": 0.7, "top_p": 0.9},
+        {"no_repeat_ngram": 1},
     ],
 )
 def test_shortlist_search_equals_full_search_without_other_words(
@@ -153,41 +126,35 @@ def test_shortlist_search_equals_full_search_without_other_words(
     found = make(**settings).nbest(SENTENCES)
     request.getfixturevalue("others_impossible")
     expected = make(**settings, shortlist=None).nbest(SENTENCES)
-    used = {word for nbest in expected for t in nbest for word in t.tokens}
-    assert used <= set(ALLOWED) and len(used) > 3
-    check(found, expected)
+    assert all_tokens(expected) <= {*ALLOWED}
+    assert len(all_tokens(expected)) > 3
+    check_same(found, expected)
 
 
 @pytest.mark.slow
 def test_shortlist_of_all_words_changes_nothing(eager, make):
     every = make(frequent=99).nbest(SENTENCES)
-    check(every, make(shortlist=None).nbest(SENTENCES))
+    check_same(every, make(shortlist=None).nbest(SENTENCES))
 
 
 def test_required_words_and_prefixes_extend_the_shortlist(eager, make):
     translator = make()
     assert "einen" not in ALLOWED
     options = {"required": ["", "einen", "", "", ""]}
-    found = translator.translate(SENTENCES, **options)
-    assert "einen" in found[1]
+    assert "einen" in translator.translate(SENTENCES, **options)[1]
     begun = translator.translate(SENTENCES, prefix=["einen"] * 5)
     assert [text.split()[0] for text in begun if text] == ["einen"] * 4
-    plain = translator.translate(["the cat sees a dog ."])[0].split()
-    without = translator.translate(
-        ["the cat sees a dog ."], forbidden=["\t".join(plain[:2]) + "\teinen"]
+    first, second, *_ = translator.translate(SENTENCES[:1])[0].split()
+    (without,) = translator.translate(
+        SENTENCES[:1], forbidden=[f"{first}\t{second}\teinen"]
     )
-    assert not set(plain[:2]) & set(without[0].split())
+    assert not {first, second} & {*without.split()}
 
 
 def test_ensembles_may_have_a_shortlist(eager, make):
     one = make()
-    ensemble = TextTranslator(
-        [one.translation_model, one.translation_model],
-        one.source_tokenizer,
-        one.target_tokenizer,
-        one.decoding,
-    )
-    check(ensemble.nbest(SENTENCES), one.nbest(SENTENCES))
+    ensemble = variant_of(one, [one.translation_model] * 2)
+    check_same(ensemble.nbest(SENTENCES), one.nbest(SENTENCES))
 
 
 @pytest.mark.parametrize("width", [6, 8])
@@ -239,33 +206,20 @@ def test_missing_files_are_named(make):
 def test_ids_of_the_vocabulary_exclude_shortlists(make, parts, received):
     one = make()
     with pytest.raises(ValueError, match=f"Received: {received}.* shortlist="):
-        TextTranslator(
-            one.translation_model,
-            one.source_tokenizer,
-            one.target_tokenizer,
-            one.decoding,
-            **parts,
-        )
+        variant_of(one, parts=parts)
 
 
 @pytest.mark.slow
 def test_a_strategy_without_ids_may_have_a_shortlist(make):
     one = make()
-    other = TextTranslator(
-        one.translation_model,
-        one.source_tokenizer,
-        one.target_tokenizer,
-        one.decoding,
-        strategy=Beam(one.decoding.beam_size),
-    )
+    other = variant_of(one, parts={"strategy": Beam(one.decoding.beam_size)})
     assert other.translate(SENTENCES) == one.translate(SENTENCES)
 
 
 def test_a_strategy_and_a_shortlist_need_enough_words(make):
     one = make()
-    models = one.translation_model, one.source_tokenizer, one.target_tokenizer
     with pytest.raises(ValueError, match="vocabulary of at least 402 tokens"):
-        TextTranslator(*models, one.decoding, strategy=Beam(400))
+        variant_of(one, parts={"strategy": Beam(400)})
 
 
 def test_special_ids_of_the_model_keep_their_positions(make):
