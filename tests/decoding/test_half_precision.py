@@ -96,17 +96,13 @@ def test_float16_model_finds_the_translations_of_float32(kind, name):
     assert dtype_of(half.scores) == "float32"
     words = [ranks[0][1] for ranks in as_lists(half)]
     assert words == [ranks[0][1] for ranks in as_lists(single)]
-    targets, lengths = np.zeros((4, 12), "int32"), []
-    for row, limit in enumerate(limits):
-        symbols = (*words[row], EOS_ID)[:limit]
-        targets[row, : len(symbols)] = symbols
-        lengths.append(len(symbols))
+    lengths = np.minimum([len(row) + 1 for row in words], limits)
+    targets = np.zeros((4, 12), "int32")
+    for row, length in enumerate(lengths):
+        targets[row, :length] = (*words[row], EOS_ID)[:length]
     forced = forced_decoding(*inputs(models[1]), targets, lengths)
     totals = to_numpy(forced.log_probabilities).sum(axis=1)
-    divisors = np.array(lengths) if name == "beam" else 1
-    steps = lengths / divisors
-    np.testing.assert_allclose(
-        to_numpy(half.scores)[:, 0],
-        totals / divisors,
-        atol=2 * 8 * ROUNDOFF["float16"] * steps,
-    )
+    scores = to_numpy(half.scores)[:, 0]
+    means = scores if name == "beam" else scores / lengths
+    tolerance = 2 * 8 * ROUNDOFF["float16"]
+    np.testing.assert_allclose(means, totals / lengths, atol=tolerance)
