@@ -60,6 +60,7 @@ class Fours(Scorer):
         ({}, []),
         ({"temperature": 0.5}, []),
         ({"temperature": 2.0, "top_k": 2}, []),
+        ({"top_p": 0.6}, []),
         ({"top_k": 0, "top_p": 0.6}, []),
         ({"temperature": 1.5, "top_k": 3, "top_p": 0.8}, []),
     ],
