@@ -21,6 +21,7 @@ from luong_keras.training.losses import TranslationLoss
 from luong_keras.training.metrics import TokenAccuracy, TokenPerplexity
 from luong_keras.training.schedules import LearningRateHalving
 from luong_keras.training.weight_callbacks import BestWeights
+from tests.training.fit_helpers import state_of
 
 STEPS, EPOCHS, SNAPSHOT_STEPS, SIZE, LENGTH, WORDS = 7, 3, 3, 4, 5, 13
 
@@ -125,10 +126,7 @@ def train(folder, *others):
         verbose=0,
     )
     digests = [
-        hashlib.sha256(
-            keras.ops.convert_to_numpy(variable).tobytes()
-        ).hexdigest()
-        for variable in [*model.variables, *model.optimizer.variables]
+        hashlib.sha256(array.tobytes()).hexdigest() for array in state_of(model)
     ]
     return {
         "digests": digests,

@@ -9,17 +9,16 @@ import contextlib
 import errno
 import os
 import pathlib
-import runpy
 import shutil
 
 import keras
 import pytest
 
+from tests.training.resume_run import train
+
 # independent of the backend
 pytestmark = pytest.mark.slow_on_jax
 
-SCRIPT = pathlib.Path(__file__).with_name("resume_run.py")
-RUN = runpy.run_path(str(SCRIPT), run_name="resume_run")
 PLACES = [
     (os, "fsync"),
     (os, "replace"),
@@ -57,7 +56,7 @@ def failing(number=None, error=errno.ENOSPC):
 @pytest.fixture(scope="module")
 def first_run(tmp_path_factory):
     with failing() as calls:
-        result = RUN["train"](tmp_path_factory.mktemp("first_run"))
+        result = train(tmp_path_factory.mktemp("first_run"))
     return {**result, "calls": calls}
 
 
@@ -72,15 +71,15 @@ def test_runs_resume_after_any_failed_disk_call(tmp_path, first_run, number):
     name = first_run["calls"][number]
     with failing(number) as calls:
         if name == "link":  # The file is renamed instead.
-            RUN["train"](tmp_path)
+            train(tmp_path)
         else:
             with pytest.raises(OSError, match="the disk is full") as raised:
-                RUN["train"](tmp_path)
+                train(tmp_path)
             assert raised.value.errno == errno.ENOSPC
             assert str(tmp_path) in str(raised.value)
     assert calls[number] == name
     assert not list(tmp_path.glob(".partial-*"))
-    resumed = RUN["train"](tmp_path)
+    resumed = train(tmp_path)
     for key in ("log", "best", "digests"):
         assert resumed[key] == first_run[key]
     # The lock file stays, because another process may be waiting for it.

@@ -1,6 +1,5 @@
 import dataclasses
 import os
-import runpy
 import signal
 import subprocess
 import sys
@@ -15,23 +14,28 @@ from luong_keras.files.folder_lock import FolderInUseError, lock_folder
 from luong_keras.training.fit import fit
 from luong_keras.training.interruption import StopOnSignal
 from luong_keras.training.snapshot import Snapshot
-from tests.layer_checks import small_model
+from tests.layer_checks import assert_all_close, small_model
+from tests.training import resume_run
+from tests.training.fit_helpers import (
+    SEVERAL_STEPS,
+    Kill,
+    Rows,
+    call_after_batch,
+)
 
-SCRIPT = Path(__file__).with_name("resume_run.py")
-RUN = runpy.run_path(str(SCRIPT), run_name="resume_run")
 ROOT = Path(__file__).parents[2]
+ZEROS = np.zeros((1, 1)), np.zeros((1, 1))
+SIGNALS = signal.SIGTERM, signal.SIGINT
 
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
-    return RUN["train"](tmp_path_factory.mktemp("uninterrupted"))
+    return resume_run.train(tmp_path_factory.mktemp("uninterrupted"))
 
 
 def check_same_results(resumed, uninterrupted):
-    # separate assertions for a readable failure
-    assert resumed["log"] == uninterrupted["log"]
-    assert resumed["best"] == uninterrupted["best"]
-    assert resumed["digests"] == uninterrupted["digests"]
+    for key in ("log", "best", "digests"):
+        assert resumed[key] == uninterrupted[key], key
 
 
 @pytest.mark.slow
@@ -43,14 +47,14 @@ def test_a_killed_run_resumes_to_exactly_the_same_result(
     # XLA must compile both parts with the option of tests/conftest.py.
     environment.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "true")
     killed = subprocess.run(
-        [sys.executable, SCRIPT, tmp_path, "12"],
+        [sys.executable, resume_run.__file__, tmp_path, "12"],
         env=environment,
         capture_output=True,
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
     # The second epoch has batches 8 to 14; the last snapshot is of batch 9.
     assert Snapshot.read(tmp_path / "snapshot.npz").position == 9
-    resumed = RUN["train"](tmp_path)
+    resumed = resume_run.train(tmp_path)
     assert resumed["epochs"] == [1, 2]
     check_same_results(resumed, uninterrupted)
 
@@ -59,63 +63,19 @@ def test_a_killed_run_resumes_to_exactly_the_same_result(
 def test_a_signal_stops_after_the_batch_and_the_run_resumes(
     tmp_path, uninterrupted, capfd, step
 ):
-    handlers = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
-    stopped = RUN["train"](tmp_path, RUN["SignalAt"](signal.SIGTERM, step))
+    handlers = [*map(signal.getsignal, SIGNALS)]
+    end = resume_run.SignalAt(signal.SIGTERM, step)
+    stopped = resume_run.train(tmp_path, end)
     # Step 14 is the last of its epoch, so this epoch ends.
     assert stopped["epochs"] == ([0] if step == 11 else [0, 1])
     assert Snapshot.read(tmp_path / "snapshot.npz").position == step
     assert f"Stopped after batch {step}" in capfd.readouterr().out
-    assert handlers == (
-        signal.getsignal(signal.SIGTERM),
-        signal.getsignal(signal.SIGINT),
-    )
-    check_same_results(RUN["train"](tmp_path), uninterrupted)
+    assert handlers == [*map(signal.getsignal, SIGNALS)]
+    check_same_results(resume_run.train(tmp_path), uninterrupted)
     if step == 14:  # A finished run is not trained further.
-        again = RUN["train"](tmp_path)
+        again = resume_run.train(tmp_path)
         assert again["epochs"] == []
         check_same_results(again, uninterrupted)
-
-
-class Rows:
-    """Four batches per epoch, each with its number as the only value."""
-
-    steps_per_epoch = 4
-
-    def __init__(self, missing=0):
-        self.missing = missing
-
-    def dataset(self, start_step, stop_step):
-        for step in range(start_step, stop_step - self.missing):
-            yield np.full((1, 1), step, "float32"), np.zeros((1, 1))
-
-
-class Events(keras.callbacks.Callback):
-    def __init__(self, kill_in=None):
-        super().__init__()
-        self.events = []
-        self.kill_in = kill_in
-
-    def on_train_begin(self, logs=None):
-        self.events.append("begin")
-
-    def on_train_end(self, logs=None):
-        self.events.append("end")
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self.events.append(f"epoch {epoch}")
-        self.epoch = epoch
-
-    def on_epoch_end(self, epoch, logs=None):
-        if (epoch, "end") == self.kill_in:
-            raise KeyboardInterrupt
-        self.events.append(f"end {epoch}, val {'val_loss' in logs}")
-
-    def on_train_batch_begin(self, batch, logs=None):
-        if (self.epoch, batch) == self.kill_in:
-            raise KeyboardInterrupt
-
-    def on_train_batch_end(self, batch, logs=None):
-        self.events.append(batch)
 
 
 def fit_rows(rows=None, model=None, **options):
@@ -123,33 +83,36 @@ def fit_rows(rows=None, model=None, **options):
     return fit(model or small_model(), rows or Rows(), verbose=0, **options)
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "snapshot.npz"
-
-
 @pytest.mark.slow_after_first
-@pytest.mark.parametrize("kill_in", [(0, 3), (0, "end")])
-def test_callbacks_see_one_run_after_resuming(path, kill_in):
+@pytest.mark.parametrize("kill", [Kill(1, batch=3), Kill(1)])
+def test_callbacks_see_one_run_after_resuming(path, kill):
     # A run that is killed in validation repeats the validation.
-    def run(events):
+    def run(callback):
         fit_rows(
             epochs=2,
-            callbacks=[events, StopOnSignal()],
+            callbacks=[callback, StopOnSignal()],
             snapshot_path=path,
             snapshot_steps=1,
-            validation_data=(np.zeros((1, 1)), np.zeros((1, 1))),
+            validation_data=ZEROS,
         )
 
     handler = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
-        run(Events(kill_in))
+        run(kill)
     assert signal.getsignal(signal.SIGINT) is handler
-    events = Events()
+    seen = []
+    events = keras.callbacks.LambdaCallback(
+        on_train_begin=lambda logs: seen.append("begin"),
+        on_train_end=lambda logs: seen.append("end"),
+        on_epoch_begin=lambda epoch, logs: seen.append(f"epoch {epoch}"),
+        on_epoch_end=lambda epoch, logs: seen.append((epoch, *logs)),
+        on_train_batch_end=lambda batch, logs: seen.append(batch),
+    )
     run(events)
-    assert events.events == [
-        *("begin", "epoch 0", 3, "end 0, val True"),
-        *("epoch 1", 0, 1, 2, 3, "end 1, val True", "end"),
+    numbers = "loss", "val_loss"
+    assert seen == [
+        *("begin", "epoch 0", 3, (0, *numbers)),
+        *("epoch 1", 0, 1, 2, 3, (1, *numbers), "end"),
     ]
 
 
@@ -186,8 +149,7 @@ def test_epochs_stopped_midway_are_not_validated(stop_after, validated):
         def on_test_begin(self, logs=None):
             seen.append(self.batches - 1)
 
-    data = (np.zeros((1, 1)), np.zeros((1, 1)))
-    fit_rows(epochs=3, callbacks=[Stop()], validation_data=data)
+    fit_rows(epochs=3, callbacks=[Stop()], validation_data=ZEROS)
     assert seen == validated
 
 
@@ -250,8 +212,7 @@ def test_batches_may_be_a_py_dataset():
     for model, rows in zip(models, (Rows(), ListedRows()), strict=True):
         model.set_weights([np.ones((1, 1)), np.zeros(1)])
         fit_rows(rows, model, epochs=2)
-    for one, other in zip(*(m.get_weights() for m in models), strict=True):
-        np.testing.assert_array_equal(one, other)
+    assert_all_close(*(m.get_weights() for m in models), rtol=0)
     with pytest.raises(ValueError, match=r"must give 8 batches. Received: 7"):
         fit_rows(ListedRows(missing=1), model, epochs=2)
     assert model.optimizer.iterations == 8
@@ -260,10 +221,11 @@ def test_batches_may_be_a_py_dataset():
 class Ending:
     """Batches of a run that end early, with or without a known number."""
 
-    steps_per_epoch = RUN["STEPS"]
+    steps_per_epoch = resume_run.STEPS
 
     def __init__(self, end, counted):
-        self.batches, self.end, self.counted = RUN["Batches"](), end, counted
+        self.batches, self.end = resume_run.Batches(), end
+        self.counted = counted
 
     def dataset(self, start_step, stop_step):
         data = self.batches.dataset(start_step, min(stop_step, self.end))
@@ -275,9 +237,9 @@ class Ending:
 def end_early(monkeypatch, tmp_path, end, counted):
     with monkeypatch.context() as patch:
         data = Ending(end, counted)
-        patch.setitem(RUN["train"].__globals__, "Batches", lambda: data)
+        patch.setattr(resume_run, "Batches", lambda: data)
         with pytest.raises(ValueError, match=f"21 batches. Received: {end}; "):
-            RUN["train"](tmp_path)
+            resume_run.train(tmp_path)
 
 
 # in the first epoch, at its end, and in the second epoch
@@ -292,7 +254,7 @@ def test_data_ending_early_raise_before_the_epoch_is_saved(
     assert saved.position == {5: 3, 7: 7, 12: 12}[end]
     # The log has no line of an unfinished epoch.
     assert (tmp_path / "log.jsonl").exists() == (end >= 7)
-    check_same_results(RUN["train"](tmp_path), uninterrupted)
+    check_same_results(resume_run.train(tmp_path), uninterrupted)
 
 
 @pytest.mark.tensorflow
@@ -318,19 +280,10 @@ def test_runs_cannot_end_before_their_snapshot(path):
 
 
 def test_resumed_runs_need_the_same_number_of_steps_per_epoch(path):
-    rows = Rows()
-    fit_rows(rows, epochs=1, snapshot_path=path)
-    rows.steps_per_epoch = 5
+    fit_rows(epochs=1, snapshot_path=path)
     with pytest.raises(ValueError, match="per_epoch=4, .* steps_per_epoch=5"):
-        fit_rows(rows, epochs=2, snapshot_path=path)
-    rows.steps_per_epoch = 4
-    assert fit_rows(rows, epochs=2, snapshot_path=path).epoch == [1]
-
-
-SEVERAL_STEPS = pytest.mark.skipif(
-    keras.backend.backend() == "torch",
-    reason="Keras on torch runs one step per execution",
-)
+        fit_rows(Rows(5), epochs=2, snapshot_path=path)
+    assert fit_rows(epochs=2, snapshot_path=path).epoch == [1]
 
 
 @SEVERAL_STEPS
@@ -338,14 +291,10 @@ def test_steps_per_execution_must_divide_the_epoch(path):
     model = small_model(steps_per_execution=3)
     with pytest.raises(ValueError, match="steps_per_execution=3"):
         fit_rows(model=model, epochs=1)
+    model = small_model(steps_per_execution=2)
+    options = {"snapshot_path": path, "snapshot_steps": 1}
     with pytest.raises(KeyboardInterrupt):
-        fit_rows(
-            model=small_model(steps_per_execution=2),
-            epochs=1,
-            callbacks=[Events(kill_in=(0, 2))],
-            snapshot_path=path,
-            snapshot_steps=1,
-        )
+        fit_rows(model=model, epochs=1, callbacks=[Kill(1, 3)], **options)
     assert Snapshot.read(path).position == 2
 
 
@@ -378,10 +327,8 @@ def test_snapshots_are_written_after_the_step_that_reaches_them(
     path, saved, steps_per_execution, every, expected
 ):
     """Save after every N batches, and at the end of the epoch."""
-    rows = Rows()
-    rows.steps_per_epoch = 8
     model = small_model(steps_per_execution=steps_per_execution)
-    fit_rows(rows, model, epochs=1, snapshot_path=path, snapshot_steps=every)
+    fit_rows(Rows(8), model, epochs=1, snapshot_path=path, snapshot_steps=every)
     assert saved == expected
 
 
@@ -394,25 +341,13 @@ def test_averaged_weights_are_refused(wrap):
         fit_rows(model=small_model(optimizer), epochs=1)
 
 
-class CallAfterBatch(keras.callbacks.Callback):
-    """Callback that calls a function after a batch."""
-
-    def __init__(self, batch, function):
-        super().__init__()
-        self.batch, self.function = batch, function
-
-    def on_train_batch_end(self, batch, logs=None):
-        if batch == self.batch:
-            self.function()
-
-
 def test_runs_stop_at_their_deadline(path, saved, capsys):
     stop = StopOnSignal(deadline=time.monotonic() + 3600)
 
     def set_deadline():
         stop.deadline = time.monotonic()
 
-    callbacks = [CallAfterBatch(2, set_deadline), stop]
+    callbacks = [call_after_batch(2, set_deadline), stop]
     history = fit_rows(epochs=2, callbacks=callbacks, snapshot_path=path)
     assert (saved, history.epoch, stop.stopping) == ([3], [], True)
     assert stop.received is None
@@ -427,27 +362,14 @@ def test_a_run_that_another_callback_stops_is_saved(path, saved, others):
     def stop():
         callback.model.stop_training = True
 
-    callback = CallAfterBatch(2, stop)
+    callback = call_after_batch(2, stop)
     fit_rows(epochs=2, callbacks=[callback, *others], snapshot_path=path)
     assert saved == [3]
     assert [stop.stopping for stop in others] == [True] * len(others)
 
 
-class TrainsBySelf(keras.Model):
-    """Model without a compiled loss, whose training step counts rows."""
-
-    def __init__(self):
-        super().__init__()
-        self.dense = keras.layers.Dense(1)
-        self.rows = keras.metrics.Sum(name="rows")
-        self.build((None, 1))
-
-    def build(self, shape):
-        self.dense.build(shape)
-        self.built = True
-
-    def call(self, x):
-        return self.dense(x)
+class SumsRows(keras.Sequential):
+    """Model without a compiled loss, whose training step adds up rows."""
 
     def train_step(self, data):
         self.rows.update_state(data[0])
@@ -457,7 +379,8 @@ class TrainsBySelf(keras.Model):
 @pytest.mark.tensorflow
 def test_a_model_with_its_own_training_step_resumes(path):
     def run(callbacks=(), **options):
-        model = TrainsBySelf()
+        model = SumsRows([keras.Input((1,)), keras.layers.Dense(1)])
+        model.rows = keras.metrics.Sum(name="rows")
         model.compile("sgd", jit_compile=False)
         return fit_rows(model=model, epochs=1, callbacks=callbacks, **options)
 
@@ -498,23 +421,18 @@ def test_callbacks_that_a_snapshot_cannot_save_are_refused(path, monkeypatch):
         fit_rows(epochs=1, callbacks=[Records()], snapshot_path=path)
 
 
-class CountsTraces(keras.Model):
-    """Model that counts how often its training step is traced."""
-
-    traces = 0
-
-    def train_step(self, *data):
-        self.traces += 1
-        return super().train_step(*data)
-
-
 @pytest.mark.tensorflow
 def test_the_training_step_is_traced_once():
-    inputs = keras.Input((1,))
-    model = CountsTraces(inputs, keras.layers.Dense(1)(inputs))
-    model.compile("adam", "mse", jit_compile=False)
+    model, traces = small_model("adam"), []
+    step = model.train_step
+
+    def counted(data):
+        traces.append(data)
+        return step(data)
+
+    model.train_step = counted
     fit_rows(model=model, epochs=2)
-    assert model.traces == 1
+    assert len(traces) == 1
 
 
 def test_models_may_be_built_by_their_first_batch():

@@ -12,23 +12,13 @@ from luong_keras.training.monitoring import (
 )
 from luong_keras.training.optimizers import make_optimizer
 from luong_keras.training.snapshot import Snapshot
+from tests.layer_checks import assert_all_close
+from tests.training.fit_helpers import JIT, SEVERAL_STEPS, Rows
 
-STEPS = 8
 
-
-class Rows:
-    """Batches of which some have a non-finite loss."""
-
-    steps_per_epoch = STEPS
-
-    def __init__(self, bad):
-        self.bad = bad
-
-    def dataset(self, start_step, stop_step):
-        for step in range(start_step, stop_step):
-            rows = np.random.default_rng(step).normal(size=(4, 2))
-            value = self.bad.get(step, 1.0)
-            yield rows.astype("float32"), np.full((4, 1), value, "float32")
+def rows(bad, steps=8):
+    """Return batches of which some have a non-finite loss."""
+    return Rows(steps, width=2, bad=bad)
 
 
 def make(name="sgd", on_nonfinite="note", scaled=False, **options):
@@ -39,9 +29,7 @@ def make(name="sgd", on_nonfinite="note", scaled=False, **options):
     optimizer = make_optimizer(name, 0.1, on_nonfinite=on_nonfinite, **options)
     if scaled:
         optimizer = keras.optimizers.LossScaleOptimizer(optimizer, 4.0)
-    model.compile(
-        optimizer, "mse", jit_compile=keras.backend.backend() == "jax"
-    )
+    model.compile(optimizer, "mse", jit_compile=JIT)
     return model
 
 
@@ -49,9 +37,10 @@ def weights(model):
     return [ops.convert_to_numpy(w) for w in model.trainable_variables]
 
 
-def run(model, bad, epochs=2, **options):
-    check = StopOnNonFinite(**{"every_steps": 3, **options})
-    fit(model, Rows(bad), epochs=epochs, callbacks=[check], verbose=0)
+def run(model, bad, every_steps=3, path=None, **options):
+    check = StopOnNonFinite(every_steps, **options)
+    saved = {"snapshot_path": path, "snapshot_steps": 4}
+    fit(model, rows(bad), epochs=2, callbacks=[check], verbose=0, **saved)
     return check
 
 
@@ -82,9 +71,7 @@ def test_the_last_batch_of_an_epoch_is_checked():
         run(make(), {7: np.nan}, every_steps=100)
 
 
-@pytest.mark.skipif(
-    keras.backend.backend() == "torch", reason="one batch per step on torch"
-)
+@SEVERAL_STEPS
 def test_steps_of_several_batches_are_checked_as_often():
     model = make()
     model.compile(
@@ -96,33 +83,22 @@ def test_steps_of_several_batches_are_checked_as_often():
     check = StopOnNonFinite(every_steps=6)
     checks = []
     check._check = lambda: checks.append(check._batch)
-    rows = Rows({})
-    rows.steps_per_epoch = 24
     # `model.fit` of Keras 3.10 passes the first batch of a step, not the last.
-    fit(model, rows, epochs=1, callbacks=[check], verbose=0)
+    fit(model, rows({}, steps=24), epochs=1, callbacks=[check], verbose=0)
     # The counts 6, 12, 18 and 24 are reached; then the epoch ends.
     assert len(checks) == 5
 
 
-def test_steps_since_the_last_check_are_checked_before_a_snapshot(tmp_path):
-    check, path = StopOnNonFinite(every_steps=50), tmp_path / "snapshot.npz"
+def test_steps_since_the_last_check_are_checked_before_a_snapshot(path):
     with pytest.raises(NonFiniteError, match="epoch 1, batch 3 of 8"):
-        fit(
-            make(),
-            Rows({2: np.nan}),
-            epochs=1,
-            callbacks=[check],
-            snapshot_path=path,
-            snapshot_steps=4,
-            verbose=0,
-        )
+        run(make(), {2: np.nan}, every_steps=50, path=path)
     assert not path.exists()
-    check.set_state({"skipped": 0})  # of version 0.3.0
+    StopOnNonFinite().set_state({"skipped": 0})  # of version 0.3.0
 
 
 def test_errors_of_batches_of_unknown_number_name_the_batch():
     check = StopOnNonFinite(every_steps=1, describe=str)
-    data = (batch for batch in Rows({3: np.nan}).dataset(0, STEPS))
+    data = (batch for batch in rows({3: np.nan}).dataset(0, 8))
     with pytest.raises(NonFiniteError, match=r"epoch 1, batch 4\. The last"):
         make().fit(data, callbacks=[check], verbose=0, shuffle=False)
 
@@ -133,7 +109,7 @@ def test_a_model_with_restored_weights_trains_again():
     check = StopOnNonFinite(every_steps=1)
 
     def train(bad):
-        fit(model, Rows(bad), epochs=1, callbacks=[check], verbose=0)
+        fit(model, rows(bad), epochs=1, callbacks=[check], verbose=0)
 
     with pytest.raises(NonFiniteError, match="batch 3 of 8"):
         train({2: np.nan})
@@ -144,18 +120,11 @@ def test_a_model_with_restored_weights_trains_again():
         train({5: np.nan})
 
 
-def test_weights_that_are_nan_are_not_saved(tmp_path):
-    path = tmp_path / "snapshot.npz"
+def test_weights_that_are_nan_are_not_saved(path):
+    saved = {"snapshot_path": path, "snapshot_steps": 4}
     model = make(on_nonfinite=None)
     with pytest.raises(NonFiniteError, match="weights are NaN.*kernel"):
-        fit(
-            model,
-            Rows({5: np.nan}),
-            epochs=1,
-            snapshot_path=path,
-            snapshot_steps=4,
-            verbose=0,
-        )
+        fit(model, rows({5: np.nan}), epochs=1, verbose=0, **saved)
     assert Snapshot.read(path).position == 4
     weight = ops.convert_to_numpy(ops.full((1,), np.nan, "bfloat16"))
     with pytest.raises(NonFiniteError, match="model/kernel"):
@@ -177,8 +146,7 @@ def test_gradients_are_clipped_after_unscaling(name):
     models = [make(name, clip_norm=0.5, scaled=on) for on in (True, False)]
     for model in models:
         run(model, {})
-    for one, other in zip(*map(weights, models), strict=True):
-        np.testing.assert_array_equal(one, other)
+    assert_all_close(*map(weights, models), rtol=0)
 
 
 def test_embeddings_outside_the_clip_norm_are_checked():
@@ -188,11 +156,7 @@ def test_embeddings_outside_the_clip_norm_are_checked():
     table = keras.Variable(np.ones((2, 2)), name="embeddings")
     kernel = keras.Variable(np.ones(2), name="kernel")
     optimizer.build([table, kernel])
-    optimizer.apply(
-        [ops.convert_to_tensor(np.full((2, 2), np.nan, "float32"))]
-        + [ops.ones(2)],
-        [table, kernel],
-    )
+    optimizer.apply([ops.full((2, 2), np.nan), ops.ones(2)], [table, kernel])
     assert int(ops.convert_to_numpy(optimizer.nonfinite_steps)) == 1
 
 

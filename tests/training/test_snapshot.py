@@ -1,3 +1,4 @@
+import contextlib
 import dataclasses
 import errno
 import json
@@ -14,47 +15,41 @@ from luong_keras.training.optimizers import ClippedAdam, ClippedSGD
 from luong_keras.training.snapshot import Snapshot
 from luong_keras.training.snapshot_file import previous_path
 from luong_keras.training.weight_callbacks import BestWeights
+from tests.layer_checks import assert_all_close
+from tests.training.fit_helpers import state_of
+
+PREVIOUS = "previous.npz, after batch 2"
 
 
 @pytest.mark.parametrize(
-    "optimizer, old",
+    "make, name, old",
     [
-        ("clipped_sgd", "SGD"),
-        ("clipped_adam", "adam"),
-        ("adam_w", "adamw"),
-        ("rms_prop", "rmsprop"),
-        ("adam", "adamw"),
+        (ClippedSGD, "clipped_sgd", "SGD"),
+        (ClippedAdam, "clipped_adam", "adam"),
+        (keras.optimizers.AdamW, "adam_w", "adamw"),
+        (keras.optimizers.RMSprop, "rms_prop", "rmsprop"),
+        (keras.optimizers.Adam, "adam", "adamw"),
     ],
 )
 def test_optimizers_may_have_the_names_of_other_keras_versions(
-    path, optimizer, old
+    path, make, name, old
 ):
-    makers = {
-        "clipped_sgd": ClippedSGD,
-        "clipped_adam": ClippedAdam,
-        "adam_w": keras.optimizers.AdamW,
-        "rms_prop": keras.optimizers.RMSprop,
-        "adam": keras.optimizers.Adam,
-    }
     model, resumed = make_model(), make_model()
     for each in (model, resumed):
-        each.compile(
-            makers[optimizer](0.1, name=optimizer), "mse", jit_compile=False
-        )
+        each.compile(make(0.1, name=name), "mse", jit_compile=False)
     train(model, 0)
     snapshot = Snapshot.capture(model, 1)
     arrays = {
-        name.replace(f"optimizer/{optimizer}/", f"optimizer/{old}/"): array
-        for name, array in snapshot.arrays.items()
+        key.replace(f"optimizer/{name}/", f"optimizer/{old}/"): array
+        for key, array in snapshot.arrays.items()
     }
     dataclasses.replace(snapshot, arrays=arrays).write(path)
-    if optimizer == "adam":  # another optimizer, with the same variables
+    if name == "adam":  # another optimizer, with the same variables
         with pytest.raises(ValueError, match="another model"):
             SnapshotCallback(path).restore(resumed)
         return
     SnapshotCallback(path).restore(resumed)
-    for one, other in zip(values(model), values(resumed), strict=True):
-        np.testing.assert_array_equal(one, other)
+    assert_all_close(state_of(model), state_of(resumed), rtol=0)
 
 
 def make_model(units=2, dtype="float32", names=(None, None)):
@@ -78,16 +73,20 @@ def train(model, step):
     model.train_on_batch(inputs, targets)
 
 
-def values(model):
-    return [
-        keras.ops.convert_to_numpy(variable)
-        for variable in [*model.variables, *model.optimizer.variables]
-    ]
+def saved_model(path, **options):
+    """Return a model whose snapshot, of the first batch, is written."""
+    model = make_model(**options)
+    Snapshot.capture(model, 1).write(path)
+    return model
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "snapshot.npz"
+@contextlib.contextmanager
+def changed_arrays(path):
+    """Yield the arrays of a snapshot, and write what becomes of them."""
+    with np.load(path) as file:
+        arrays = dict(file)
+    yield arrays
+    np.savez(path, **arrays)
 
 
 def test_restored_models_train_to_the_same_bits(path):
@@ -103,8 +102,7 @@ def test_restored_models_train_to_the_same_bits(path):
     assert SnapshotCallback(path, callbacks=[other_best]).restore(other) == 1
     assert other_best.best == 0.1
     train(other, 1)  # Dropout needs the same seed.
-    for ours, theirs in zip(values(other), values(model), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+    assert_all_close(state_of(other), state_of(model), rtol=0)
 
 
 def test_training_starts_at_0_without_a_snapshot(path):
@@ -112,11 +110,10 @@ def test_training_starts_at_0_without_a_snapshot(path):
 
 
 def test_bfloat16_weights_are_restored_exactly(path):
-    model = make_model(dtype="bfloat16")
-    Snapshot.capture(model, 1).write(path)
+    model = saved_model(path, dtype="bfloat16")
     other = make_model(dtype="bfloat16")
     SnapshotCallback(path).restore(other)
-    for ours, theirs in zip(values(other), values(model), strict=True):
+    for ours, theirs in zip(state_of(other), state_of(model), strict=True):
         assert ours.dtype == theirs.dtype
         assert ours.tobytes() == theirs.tobytes()
     Snapshot.read(path).write(path)  # The file can be written again.
@@ -148,16 +145,14 @@ def test_callbacks_of_one_class_keep_their_states_in_another_order(path):
 
 
 def test_damaged_snapshots_are_refused_by_name(path):
-    model = make_model()
-    Snapshot.capture(model, 1).write(path)
+    model = saved_model(path)
     whole = path.read_bytes()
     rng = np.random.default_rng(0)
     for length in [0, 1, len(whole) // 2, len(whole) - 1]:
         path.write_bytes(whole[:length])
         with pytest.raises(ValueError, match=r"snapshot\.npz' is damaged"):
             SnapshotCallback(path).restore(model)
-    before = values(model)
-    detected = 0
+    before, detected = state_of(model), 0
     for place in rng.integers(0, len(whole), 60):
         flipped = bytearray(whole)
         flipped[place] ^= 1 << rng.integers(8)
@@ -168,18 +163,14 @@ def test_damaged_snapshots_are_refused_by_name(path):
         except ValueError as error:
             assert "snapshot.npz' is damaged" in str(error)
             detected += 1
-        for ours, theirs in zip(values(model), before, strict=True):
-            np.testing.assert_array_equal(ours, theirs)
+        assert_all_close(state_of(model), before, rtol=0)
     assert detected > 30
 
 
 def test_snapshots_without_some_arrays_are_refused(path):
-    model = make_model()
-    Snapshot.capture(model, 1).write(path)
-    with np.load(path) as file:
-        arrays = dict(file)
-    arrays.popitem()
-    np.savez(path, **arrays)
+    model = saved_model(path)
+    with changed_arrays(path) as arrays:
+        arrays.popitem()
     with pytest.raises(ValueError, match="is damaged.*arrays are missing"):
         SnapshotCallback(path).restore(model)
 
@@ -195,34 +186,29 @@ def test_the_checksum_covers_the_shapes(path):
 
 def test_snapshots_of_earlier_versions_are_read(path):
     """Read a header with a digest, and states named only by the class."""
-    model, best = make_model(), BestWeights("best.weights.h5")
-    Snapshot.capture(model, 3).write(path)
-    with np.load(path) as file:
-        arrays = dict(file)
-    header = json.loads(arrays["header"].tobytes())
-    del header["arrays"]
-    header |= {"callbacks": {"BestWeights": {"best": 0.5}}, "sha256": "0a"}
-    arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
-    np.savez(path, **arrays)
-    assert SnapshotCallback(path, callbacks=[best]).restore(model) == 3
+    model, best = saved_model(path), BestWeights("best.weights.h5")
+    with changed_arrays(path) as arrays:
+        header = json.loads(arrays["header"].tobytes())
+        del header["arrays"]
+        header |= {"callbacks": {"BestWeights": {"best": 0.5}}, "sha256": "0a"}
+        arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    assert SnapshotCallback(path, callbacks=[best]).restore(model) == 1
     assert best.best == 0.5
 
 
 def test_other_format_versions_are_refused(path, monkeypatch):
     monkeypatch.setattr("luong_keras.training.snapshot_file.FORMAT_VERSION", 99)
-    model = make_model()
-    Snapshot.capture(model, 1).write(path)
+    model = saved_model(path)
     monkeypatch.undo()
     with pytest.raises(ValueError, match="Received: version 99"):
         SnapshotCallback(path).restore(model)
 
 
 def test_snapshots_of_other_models_are_refused_without_changes(path):
-    model = make_model(names=("left", "right"))
-    Snapshot.capture(model, 1).write(path)
+    saved_model(path, names=("left", "right"))
     other = make_model(units=5, names=("left", "wrong"))
     other.optimizer.build(other.trainable_variables)
-    before = values(other)
+    before = state_of(other)
     with pytest.raises(ValueError) as caught:
         SnapshotCallback(path).restore(other)
     text = str(caught.value)
@@ -230,8 +216,7 @@ def test_snapshots_of_other_models_are_refused_without_changes(path):
     assert "not in the snapshot" in missing and "wrong/kernel" in missing
     assert "only in the snapshot" in extra and "right/kernel" in extra
     assert "left/kernel (3, 2) in the snapshot, (3, 5) in the model" in shapes
-    for ours, theirs in zip(values(other), before, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+    assert_all_close(state_of(other), before, rtol=0)
 
 
 def test_models_without_an_optimizer_are_refused():
@@ -277,7 +262,7 @@ def empty(path):
 def test_the_previous_snapshot_replaces_a_damaged_one(path, harm):
     callback = write_three_snapshots(path)
     harm(path)
-    with pytest.warns(UserWarning, match="previous.npz, after batch 2"):
+    with pytest.warns(UserWarning, match=PREVIOUS):
         assert callback.restore(make_model()) == 2
 
 
@@ -291,7 +276,7 @@ def test_two_damaged_snapshots_raise_an_error(path):
 
 
 def test_free_space_is_checked_before_a_snapshot(path, monkeypatch):
-    Snapshot.capture(make_model(), 1).write(path)
+    saved_model(path)
     usage = shutil.disk_usage(path)._replace(free=9)
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage)
     with pytest.raises(OSError, match=r"snapshot\.npz is as it was: the disk"):
@@ -323,18 +308,16 @@ def test_damaged_snapshots_do_not_replace_the_previous_one(
 ):
     callback = write_three_snapshots(path)
     flip_a_bit(path)
+    error = warning = contextlib.nullcontext()
     with monkeypatch.context() as patch:
         if not links:
             patch.setattr(os, "link", refuse)
         if fails:
             patch.setattr(os, "fsync", refuse)
-            with pytest.raises(OSError, match="no permission to write"):
-                Snapshot.capture(make_model(), 4).write(path)
-        else:
+            error = pytest.raises(OSError, match="no permission to write")
+            warning = pytest.warns(UserWarning, match=PREVIOUS)
+        with error:
             Snapshot.capture(make_model(), 4).write(path)
     assert Snapshot.read(previous_path(path)).position == 2
-    if fails:
-        with pytest.warns(UserWarning, match="previous.npz, after batch 2"):
-            assert callback.restore(make_model()) == 2
-    else:
-        assert callback.restore(make_model()) == 4
+    with warning:
+        assert callback.restore(make_model()) == (2 if fails else 4)

@@ -4,7 +4,6 @@ import sys
 import time
 
 import keras
-import numpy as np
 import pytest
 
 from luong_keras.training import training_progress
@@ -13,21 +12,17 @@ from luong_keras.training.fit import fit
 from luong_keras.training.interruption import StopOnSignal
 from luong_keras.training.metrics import TokenCount
 from luong_keras.training.training_progress import TrainingProgress
+from tests.layer_checks import small_model
 from tests.terminals import terminal
+from tests.training.fit_helpers import SEVERAL_STEPS, Rows, call_after_batch
 
 
-class Rows:
-    steps_per_epoch = 4
-
-    def dataset(self, start_step, stop_step):
-        for _ in range(start_step, stop_step):
-            yield np.ones((1, 2)), np.zeros((1, 1))
-
-
-def small_model(**options):
-    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
-    model.compile("sgd", "mse", jit_compile=False, **options)
-    return model
+@pytest.fixture
+def line_per_step():
+    # `monkeypatch` is undone where a test closes its terminal.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training_progress, "_SECONDS_A_LINE", 0.0)
+        yield
 
 
 class Score(keras.callbacks.Callback):
@@ -41,19 +36,13 @@ class Score(keras.callbacks.Callback):
         logs["val_bleu"] = self.scores[epoch]
 
 
-def train(callbacks, epochs=2, **arguments):
+def train(callbacks, epochs=2, model=None, **arguments):
     with contextlib.ExitStack() as stack:
         for callback in callbacks:
             if isinstance(callback, TrainingProgress):
                 stack.enter_context(callback)
-        return fit(
-            small_model(),
-            Rows(),
-            epochs=epochs,
-            callbacks=callbacks,
-            verbose=0,
-            **arguments,
-        )
+        arguments |= {"callbacks": callbacks, "verbose": 0}
+        fit(model or small_model(), Rows(), epochs=epochs, **arguments)
 
 
 def test_remaining_times_exclude_compilation(monkeypatch):
@@ -88,8 +77,7 @@ def test_remaining_times_exclude_compilation(monkeypatch):
 
 @pytest.mark.slow_after_first
 @pytest.mark.parametrize("mode, best", [("max", "30.00"), ("min", "5.00")])
-def test_resumed_runs_show_the_best_score(tmp_path, capsys, mode, best):
-    path = tmp_path / "snapshot.npz"
+def test_resumed_runs_show_the_best_score(path, capsys, mode, best):
     scores = Score(20.0, 30.0, float("nan"), 5.0, 10.0)
     for epochs in (4, 5):
         progress = TrainingProgress(mode=mode)
@@ -123,40 +111,25 @@ def test_scores_named_after_a_perplexity_are_not_shown_as_one(capsys):
     assert "perplexity 5, validation 6, LM 99.00," in line
 
 
-def test_tokens_are_counted_by_the_default_name_of_the_metric(
-    capsys, monkeypatch
-):
-    monkeypatch.setattr(training_progress, "_SECONDS_A_LINE", 0.0)
+def test_files_have_more_lines_in_long_epochs(capsys, line_per_step):
+    # The metric has its default name.
     model = small_model(metrics=[TokenCount()])
-    with TrainingProgress() as progress:
-        model.fit(
-            np.ones((8, 2)),
-            np.ones((8, 1)),
-            batch_size=2,
-            callbacks=[TokensPerSecond(), progress],
-            verbose=0,
-        )
-    lines = capsys.readouterr().out.splitlines()
-    assert ["tokens/s" in line for line in lines] == [False, True, True, True]
-
-
-def test_files_have_more_lines_in_long_epochs(capsys, monkeypatch):
-    monkeypatch.setattr(training_progress, "_SECONDS_A_LINE", 0.0)
-    train([TrainingProgress()], epochs=1)
+    train([TokensPerSecond(), TrainingProgress()], 1, model)
     lines = capsys.readouterr().out.splitlines()
     assert [line[:19] for line in lines[:-1]] == [
         f"epoch 1/1, step {step}/4" for step in (1, 2, 3)
     ]
+    assert ["tokens/s" in line for line in lines] == [False, True, True, True]
 
 
 @pytest.mark.slow
 def test_terminals_redraw_one_line(monkeypatch):
-    class Slow(keras.callbacks.Callback):
-        def on_train_batch_end(self, batch, logs=None):
-            time.sleep(0.5)  # the line is redrawn every 0.25 s
-
+    slow = keras.callbacks.LambdaCallback(
+        # The line is redrawn every 0.25 s.
+        on_train_batch_end=lambda batch, logs: time.sleep(0.5)
+    )
     with terminal(monkeypatch, 80) as seen:
-        train([Slow(), Score(20.0, 30.0), TrainingProgress()])
+        train([slow, Score(20.0, 30.0), TrainingProgress()])
     lines = seen.left()
     assert [line[:9] for line in lines] == ["epoch 1/2", "epoch 2/2"]
     drawn = [line for line in seen.shown() if line not in lines]
@@ -179,38 +152,35 @@ def test_terminals_that_cannot_redraw_are_used_as_files(
 
 
 def test_errors_restore_the_terminal(monkeypatch):
-    class Broken(keras.callbacks.Callback):
-        def on_train_batch_end(self, batch, logs=None):
-            time.sleep(0.3)
-            raise ArithmeticError
+    def fail():
+        time.sleep(0.3)
+        raise ArithmeticError
 
     with terminal(monkeypatch) as seen:
         before = sys.stdout
         with pytest.raises(ArithmeticError):
-            train([Broken(), TrainingProgress()])
+            train([call_after_batch(0, fail), TrainingProgress()])
         assert sys.stdout is before
         print("afterwards")
     assert seen.left() == ["afterwards"] and seen.cursor_is_shown()
 
 
-def test_resumed_runs_show_their_epoch_and_step(monkeypatch, tmp_path, capsys):
-    class Interrupt(keras.callbacks.Callback):
-        def on_train_batch_end(self, batch, logs=None):
-            if batch == 1:
-                signal.raise_signal(signal.SIGTERM)
+def test_resumed_runs_show_their_epoch_and_step(
+    monkeypatch, path, capsys, line_per_step
+):
+    def interrupt():
+        signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr(training_progress, "_SECONDS_A_LINE", 0.0)
-    path = tmp_path / "snapshot.npz"
-    first = [Interrupt(), TrainingProgress(), StopOnSignal()]
-    first[1].best = 20.0
+    first = TrainingProgress()
+    first.best = 20.0
     with terminal(monkeypatch) as seen:
-        train(first, snapshot_path=path)
+        callbacks = [call_after_batch(1, interrupt), first, StopOnSignal()]
+        train(callbacks, snapshot_path=path)
         print("the prompt")
     assert seen.left()[-1] == "the prompt" and seen.cursor_is_shown()
     assert any(line.startswith("Stopped after batch 2") for line in seen.left())
-    monkeypatch.setattr(training_progress, "_SECONDS_A_LINE", 0.0)
     capsys.readouterr()
-    assert first[1].steps_done == 2
+    assert first.steps_done == 2
     again = TrainingProgress()
     train([again], snapshot_path=path)
     assert again.steps_done == 6
@@ -226,14 +196,8 @@ def test_resumed_runs_show_their_epoch_and_step(monkeypatch, tmp_path, capsys):
     ]
 
 
-@pytest.mark.skipif(
-    keras.backend.backend() == "torch",
-    reason="Keras on torch runs one step per execution",
-)
-def test_steps_are_counted_with_several_per_execution(capsys, monkeypatch):
-    monkeypatch.setattr(training_progress, "_SECONDS_A_LINE", 0.0)
-    model = small_model(steps_per_execution=2)
-    with TrainingProgress() as progress:
-        fit(model, Rows(), epochs=1, callbacks=[progress], verbose=0)
+@SEVERAL_STEPS
+def test_steps_are_counted_with_several_per_execution(capsys, line_per_step):
+    train([TrainingProgress()], 1, small_model(steps_per_execution=2))
     first, _ = capsys.readouterr().out.splitlines()
     assert first.startswith("epoch 1/1, step 2/4")

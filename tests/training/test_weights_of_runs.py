@@ -1,9 +1,7 @@
 """Weights of recent epochs, and early stopping."""
 
 import keras
-import numpy as np
 import pytest
-from keras import ops
 
 from luong_keras.training import weight_callbacks
 from luong_keras.training.fit import fit
@@ -11,20 +9,13 @@ from luong_keras.training.monitoring import StopOnPlateau
 from luong_keras.training.optimizers import make_optimizer
 from luong_keras.training.snapshot import Snapshot
 from luong_keras.training.weight_callbacks import EpochWeights
+from tests.layer_checks import assert_all_close
+from tests.training.fit_helpers import JIT, Kill, Rows, state_of
 
-STEPS = 3
+ROWS = Rows(steps_per_epoch=3, width=2)
 # The fourth epoch is the best, the fifth and the sixth are equal.
 BLEU = [1.0, 5.0, 3.0, 6.0, 4.0, 4.0, 2.0, 9.0, 1.0, 1.0]
 ENDS_AFTER = 7  # with a patience of 3
-
-
-class Rows:
-    steps_per_epoch = STEPS
-
-    def dataset(self, start_step, stop_step):
-        for step in range(start_step, stop_step):
-            rows = np.random.default_rng(step).normal(size=(4, 2))
-            yield rows.astype("float32"), np.ones((4, 1), "float32")
 
 
 class Bleu(keras.callbacks.Callback):
@@ -32,25 +23,6 @@ class Bleu(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         logs["val_bleu"] = BLEU[epoch]
-
-
-class Kill(keras.callbacks.Callback):
-    """Callback that interrupts a run in a batch or at the end of an epoch."""
-
-    def __init__(self, epoch, batch=None):
-        super().__init__()
-        self.epoch, self.batch = epoch, batch
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self.now = epoch + 1
-
-    def on_train_batch_end(self, batch, logs=None):
-        if (self.now, batch) == (self.epoch, self.batch):
-            raise KeyboardInterrupt
-
-    def on_epoch_end(self, epoch, logs=None):
-        if (epoch + 1, None) == (self.epoch, self.batch):
-            raise KeyboardInterrupt
 
 
 def build_model():
@@ -61,11 +33,7 @@ def build_model():
         # Without a seed, torch draws from its own generator.
         [saved, keras.layers.Dropout(0.2), keras.layers.Dense(1)]
     )
-    model.compile(
-        make_optimizer("adam", 0.1),
-        "mse",
-        jit_compile=keras.backend.backend() == "jax",
-    )
+    model.compile(make_optimizer("adam", 0.1), "mse", jit_compile=JIT)
     return model
 
 
@@ -74,12 +42,11 @@ def run(folder, *others, patience=3, keep=2, epochs=10):
     model = build_model()
     saved = model.layers[0]
     weights = EpochWeights(folder / "checkpoints", keep, model=saved)
-    callbacks = [Bleu(), weights, StopOnPlateau(patience), *others]
     history = fit(
         model,
-        Rows(),
+        ROWS,
         epochs=epochs,
-        callbacks=callbacks,
+        callbacks=[Bleu(), weights, StopOnPlateau(patience), *others],
         snapshot_path=folder / "snapshot.npz",
         snapshot_steps=2,
         verbose=0,
@@ -87,20 +54,11 @@ def run(folder, *others, patience=3, keep=2, epochs=10):
     return model, history.epoch
 
 
-def arrays(variables):
-    return [ops.convert_to_numpy(variable) for variable in variables]
-
-
-def check_equal(ours, theirs):
-    for one, other in zip(ours, theirs, strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
 def read(path):
     """Return the weights in a file."""
     model = build_model().layers[0]
     model.load_weights(path)
-    return arrays(model.weights)
+    return model.get_weights()
 
 
 def names(folder):
@@ -113,18 +71,13 @@ def epochs_kept(folder):
 
 def check_equal_runs(folder, other, model, other_model):
     """Check that two runs have equal weights, optimizers and files."""
-    check_equal(
-        arrays([*model.variables, *model.optimizer.variables]),
-        arrays([*other_model.variables, *other_model.optimizer.variables]),
-    )
+    assert_all_close(state_of(model), state_of(other_model), rtol=0)
     assert names(folder) == names(other)
     for name in names(folder):
         path = f"checkpoints/{name}"
-        check_equal(read(folder / path), read(other / path))
-    states = [
-        Snapshot.read(f / "snapshot.npz").callbacks for f in (folder, other)
-    ]
-    assert states[0] == states[1]
+        assert_all_close(read(folder / path), read(other / path), rtol=0)
+    ours, theirs = (Snapshot.read(f / "snapshot.npz") for f in (folder, other))
+    assert ours.callbacks == theirs.callbacks
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +93,7 @@ def test_the_last_epochs_are_kept(tmp_path, keep):
     model, _ = run(tmp_path, keep=keep)
     assert epochs_kept(tmp_path) == [4, 5, 6, 7][-keep:]
     last = tmp_path / "checkpoints" / "epoch-007.weights.h5"
-    check_equal(read(last), arrays(model.layers[0].weights))
+    assert_all_close(read(last), model.layers[0].get_weights(), rtol=0)
 
 
 @pytest.mark.slow
@@ -196,13 +149,10 @@ def test_runs_resumed_with_more_patience_equal_new_runs(
 
 
 def test_a_second_run_forgets_the_epochs_of_the_first():
-    callbacks, found = [Bleu(), StopOnPlateau(3)], []
+    options = {"callbacks": [Bleu(), StopOnPlateau(3)], "verbose": 0}
     for _ in range(2):
-        history = fit(
-            build_model(), Rows(), epochs=10, callbacks=callbacks, verbose=0
-        )
-        found.append(history.epoch)
-    assert found == [list(range(ENDS_AFTER))] * 2
+        history = fit(build_model(), ROWS, epochs=10, **options)
+        assert history.epoch == list(range(ENDS_AFTER))
 
 
 def test_more_epochs_of_an_ended_run_are_reported(tmp_path, capsys):
@@ -225,7 +175,7 @@ def test_patience_set_on_resuming_counts_all_epochs(tmp_path):
     other = tmp_path / "other"
     with pytest.raises(KeyboardInterrupt):
         run(other, Kill(8, batch=1), patience=None)
-    assert Snapshot.read(other / "snapshot.npz").position == 7 * STEPS + 1
+    assert Snapshot.read(other / "snapshot.npz").position == 7 * 3 + 1
     _, epochs = run(other, epochs=9)
     assert epochs == [7, 8]  # The eighth is the best.
 
