@@ -8,16 +8,24 @@ from luong_keras.training.optimizers import (
     gradient_norm,
     make_optimizer,
 )
+from tests.layer_checks import assert_all_close
+
+
+def step(gradients, names=("kernel", "bias"), dtype="float32", **options):
+    """Return variables, zeros before, after a step with a norm up to 5."""
+    optimizer = make_optimizer("sgd", 1.0, 5.0, **options)
+    variables = [
+        keras.Variable(np.zeros_like(gradient), dtype, name=name)
+        for gradient, name in zip(gradients, names, strict=False)
+    ]
+    optimizer.apply([keras.ops.array(g, dtype) for g in gradients], variables)
+    return variables
 
 
 def test_gradients_are_clipped_by_their_global_norm():
-    variables = [keras.Variable([0.0]), keras.Variable([0.0, 0.0])]
-    optimizer = make_optimizer("sgd", learning_rate=1.0, clip_norm=5.0)
     # The norm of (6, 0, 8) is 10.
-    gradients = [keras.ops.array([6.0]), keras.ops.array([0.0, 8.0])]
-    optimizer.apply(gradients, variables)
-    np.testing.assert_allclose(variables[0], [-3.0], rtol=1e-6)
-    np.testing.assert_allclose(variables[1], [0.0, -4.0], rtol=1e-6)
+    found = step([[6.0], [0.0, 8.0]])
+    assert_all_close(found, [[-3.0], [0.0, -4.0]], rtol=1e-6)
 
 
 @pytest.mark.skipif(
@@ -60,46 +68,27 @@ def test_values_that_replace_variables_are_not_clipped(clip_norm):
     np.testing.assert_allclose(kernel, [1 - min(0.5, clip_norm)])
 
 
-@pytest.mark.parametrize("gradient, expected", [(300.0, -4.0), (3.0, -2.0)])
+@pytest.mark.parametrize("gradient, expected", [(300.0, -5.0), (3.0, -3.0)])
 def test_norms_of_half_precision_do_not_overflow(gradient, expected):
-    variable = keras.Variable([1.0], dtype="float16")
-    optimizer = ClippedSGD(1.0, clip_norm=5.0)
-    optimizer.apply([keras.ops.array([gradient], "float16")], [variable])
-    np.testing.assert_allclose(variable, [expected])
+    assert_all_close(step([[gradient]], dtype="float16"), [[expected]])
 
 
 def test_a_norm_of_no_variable_is_zero():
-    table = keras.Variable([0.0], name="embeddings")
-    make_optimizer("sgd", 1.0, 5.0, count_embeddings=False).apply(
-        [keras.ops.array([8.0])], [table]
-    )
-    np.testing.assert_allclose(table, [-8.0])
+    found = step([[8.0]], ["embeddings"], count_embeddings=False)
+    assert_all_close(found, [[-8.0]])
 
 
 def test_embeddings_outside_the_norm_are_scaled_too():
-    def variables():
-        return [
-            keras.Variable([0.0], name="kernel"),
-            keras.Variable([0.0], name="embeddings"),
-        ]
-
-    gradients = [keras.ops.array([10.0]), keras.ops.array([8.0])]
-    plain, counted = variables(), variables()
-    make_optimizer("sgd", 1.0, 5.0, count_embeddings=False).apply(
-        gradients, plain
-    )
-    np.testing.assert_allclose([float(v[0]) for v in plain], [-5.0, -4.0])
-    make_optimizer("sgd", 1.0, 5.0).apply(gradients, counted)
+    gradients, names = [[10.0], [8.0]], ["kernel", "embeddings"]
+    plain = step(gradients, names, count_embeddings=False)
+    assert_all_close(plain, [[-5.0], [-4.0]])
     scale = 5 / np.sqrt(164)
-    np.testing.assert_allclose(
-        [float(v[0]) for v in counted], [-10 * scale, -8 * scale], rtol=1e-6
-    )
+    expected = [[-10 * scale], [-8 * scale]]
+    assert_all_close(step(gradients, names), expected, rtol=1e-6)
 
 
 def test_zero_gradients_do_not_change_variables():
-    variable = keras.Variable([1.0])
-    make_optimizer("sgd", 1.0, 5.0).apply([keras.ops.zeros(1)], [variable])
-    assert float(variable[0]) == 1.0
+    assert_all_close(step([[0.0]]), [[0.0]], rtol=0)
 
 
 @pytest.mark.tensorflow

@@ -10,21 +10,16 @@ from luong_keras.training.schedules import (
     rate_halved_by_iteration,
 )
 from tests.layer_checks import small_model
+from tests.training.fit_helpers import SEVERAL_STEPS
 
 
 def test_halved_rate_follows_the_paper():
     rates = [halved_rate(1.0, 10 * epoch, 10) for epoch in range(8)]
     assert rates == [1, 1, 1, 1, 1, 0.5, 0.25, 0.125]
     # The rate changes between epochs 5 and 6, not within them.
-    assert [halved_rate(1.0, step, 10) for step in (49, 50, 59)] == [
-        1,
-        0.5,
-        0.5,
-    ]
-    with_dropout = [
-        halved_rate(1.0, 10 * epoch, 10, first_halved_epoch=9)
-        for epoch in (7, 8, 9)
-    ]
+    rates = [halved_rate(1.0, step, 10) for step in (49, 50, 59)]
+    assert rates == [1, 0.5, 0.5]
+    with_dropout = [halved_rate(1.0, step, 10, 9) for step in (70, 80, 90)]
     assert with_dropout == [1, 0.5, 0.25]
 
 
@@ -35,27 +30,17 @@ def test_halved_rate_takes_halvings_per_epoch_and_a_factor():
     assert halved_rate(1.0, 5, 5, 2, factor=0.1) == pytest.approx(0.1)
 
 
-class Rates(keras.callbacks.Callback):
-    def __init__(self):
-        super().__init__()
-        self.rates = []
-
-    def on_train_batch_begin(self, batch, logs=None):
-        self.rates.append(float(self.model.optimizer.learning_rate))
-
-
 def rates_of_fit(model, schedule, batch_size=2, **options):
     """Train on four rows and return the learning rate of each step."""
-    seen, x = Rates(), np.zeros((4, 1))
-    model.fit(
-        x,
-        x,
-        batch_size=batch_size,
-        callbacks=[schedule, seen],
-        verbose=0,
-        **options,
-    )
-    return seen.rates
+    rates, x = [], np.zeros((4, 1))
+
+    def record(batch, logs):
+        rates.append(float(model.optimizer.learning_rate))
+
+    seen = keras.callbacks.LambdaCallback(on_train_batch_begin=record)
+    options |= {"callbacks": [schedule, seen], "verbose": 0}
+    model.fit(x, x, batch_size, **options)
+    return rates
 
 
 def test_the_callback_sets_the_rate_and_resumes():
@@ -150,16 +135,11 @@ def test_a_rate_below_the_lowest_one_stays_on_a_plateau():
     assert float(plateau.model.optimizer.learning_rate) == pytest.approx(0.1)
 
 
-@pytest.mark.skipif(
-    keras.backend.backend() == "torch",
-    reason="Keras on torch runs one step per execution",
-)
+@SEVERAL_STEPS
 def test_rates_within_an_execution_are_equal():
     def train(halvings_per_epoch):
         schedule = LearningRateHalving(1, halvings_per_epoch)
-        model = small_model(1.0, steps_per_execution=2)
-        rows = np.zeros((4, 1))
-        model.fit(rows, rows, batch_size=1, callbacks=[schedule], verbose=0)
+        rates_of_fit(small_model(1.0, steps_per_execution=2), schedule, 1)
 
     train(2)
     with pytest.raises(ValueError, match="=2, and the rate falls from 0.5"):
@@ -191,31 +171,25 @@ def test_halving_follows_the_authors_program(
     ]
 
 
+after = LearningRateHalving.after_epoch
+by_iteration = LearningRateHalving.by_iteration
+
+
 @pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "schedule, expected",
     [
-        (LearningRateHalving.after_epoch(1), [1, 1, 1, 1, 0.5, 0.5]),
-        (LearningRateHalving.by_iteration(2, 1), [1, 1, 0.5, 0.5, 0.25, 0.25]),
-        (LearningRateHalving.by_iteration(3, 1), [1, 1, 1, 0.5, 0.5, 0.5]),
-        (
-            LearningRateHalving.after_epoch(1, 0.5, factor=0.1),
-            [1, 1, 1, 0.1, 0.01, 0.001],
-        ),
+        (after(1), [1, 1, 1, 1, 0.5, 0.5]),
+        (by_iteration(2, 1), [1, 1, 0.5, 0.5, 0.25, 0.25]),
+        (by_iteration(3, 1), [1, 1, 1, 0.5, 0.5, 0.5]),
+        (after(1, 0.5, factor=0.1), [1, 1, 1, 0.1, 0.01, 0.001]),
         (
             LearningRateHalving(2, steps_per_epoch=1, factor=0.1),
             [1, 0.1, 0.1, 0.01, 0.01, 0.001],
         ),
+        (after(1, initial_rate=8.0, steps_per_epoch=1), [8, 8, 8, 4, 4, 2]),
         (
-            LearningRateHalving.after_epoch(
-                1, initial_rate=8.0, steps_per_epoch=1
-            ),
-            [8, 8, 8, 4, 4, 2],
-        ),
-        (
-            LearningRateHalving.by_iteration(
-                2, 1, initial_rate=8.0, steps_per_epoch=3, factor=0.1
-            ),
+            by_iteration(2, 1, initial_rate=8.0, steps_per_epoch=3, factor=0.1),
             [8, 8, 0.8, 0.08, 0.008, 0.008],
         ),
     ],
@@ -230,12 +204,7 @@ def test_named_constructors_set_the_rates(schedule, expected):
 
 
 @pytest.mark.parametrize(
-    "callback",
-    [
-        LearningRateHalving(),
-        LearningRateHalving.after_epoch(),
-        ReduceOnPlateau("loss"),
-    ],
+    "callback", [LearningRateHalving(), after(), ReduceOnPlateau("loss")]
 )
 @pytest.mark.parametrize("scaled", [False, True])
 def test_optimizers_with_a_schedule_are_refused(callback, scaled):
@@ -243,10 +212,6 @@ def test_optimizers_with_a_schedule_are_refused(callback, scaled):
     optimizer = keras.optimizers.Adam(schedule)
     if scaled:
         optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
-    model = keras.Sequential([keras.layers.Dense(1)])
-    model.compile(optimizer, "mse")
-    x = np.zeros((4, 1))
-    with pytest.raises(
-        ValueError, match="must be a number.*ExponentialDecay in Adam"
-    ):
-        model.fit(x, x, callbacks=[callback], verbose=0)
+    message = "must be a number.*ExponentialDecay in Adam"
+    with pytest.raises(ValueError, match=message):
+        rates_of_fit(small_model(optimizer), callback)
