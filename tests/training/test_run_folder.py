@@ -12,22 +12,16 @@ def test_damaged_configurations_are_reported(tmp_path, text):
         run.read_config()
 
 
-def test_the_fingerprint_of_the_data_cannot_change(tmp_path):
-    run = RunFolder(tmp_path)
-    run.write_data("abc")
-    run.write_data("abc")
-    with pytest.raises(ValueError, match="not those that the run began with"):
-        run.write_data("abd")
-
-
 @pytest.mark.parametrize("name", ["dev", "test"])
-def test_flipped_bits_of_the_pairs_are_detected(tmp_path, name):
+def test_other_data_and_flipped_bits_of_the_pairs_are_detected(tmp_path, name):
     run = RunFolder(tmp_path)
     run.dev.write_text('["a", "b"]\n')
     run.test.write_text('["c", "d", null]\n')
     run.write_data("abc")
     run.check_pairs()
     run.write_data("abc")
+    with pytest.raises(ValueError, match="not those that the run began with"):
+        run.write_data("abd")
     content = bytearray(getattr(run, name).read_bytes())
     content[2] ^= 1
     getattr(run, name).write_bytes(content)
@@ -40,32 +34,24 @@ def test_flipped_bits_of_the_pairs_are_detected(tmp_path, name):
 
 
 def test_reading_a_missing_run_makes_no_folder(tmp_path):
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match="without config.json"):
         RunFolder(tmp_path / "typo").read_config()
     assert not (tmp_path / "typo").exists()
 
 
-def test_errors_name_the_missing_configuration(tmp_path):
-    with pytest.raises(FileNotFoundError, match="without config.json"):
-        RunFolder(tmp_path).read_config()
-
-
 def test_weights_are_found_by_name(tmp_path):
     run = RunFolder(tmp_path)
-    for path in (run.best_weights, run.last_weights):
-        path.touch()
     run.checkpoints.mkdir()
-    for number in (7, 1234):
-        epoch_path(run.checkpoints, number).touch()
-    names = {
-        "best": "best.weights.h5",
-        "last": "last.weights.h5",
-        "epoch-7": "checkpoints/epoch-007.weights.h5",
-        "epoch-007": "checkpoints/epoch-007.weights.h5",
-        "epoch-1234": "checkpoints/epoch-1234.weights.h5",
-    }
-    for name, path in names.items():
-        assert run.weights(name) == tmp_path / path
+    for name, path in (
+        ("best", "best"),
+        ("last", "last"),
+        ("epoch-7", "checkpoints/epoch-007"),
+        ("epoch-007", "checkpoints/epoch-007"),
+        ("epoch-1234", "checkpoints/epoch-1234"),
+    ):
+        file = tmp_path / f"{path}.weights.h5"
+        file.touch()
+        assert run.weights(name) == file, name
 
 
 @pytest.mark.parametrize(
@@ -102,23 +88,17 @@ def test_the_tree_shows_files_and_sizes(tmp_path, monkeypatch):
     run.samples.mkdir()
     (run.samples / "epoch-001.txt").write_text("y" * 999)
     (run.samples / "epoch-002.txt").write_text("y" * 201)
-    lines = run.tree().splitlines()
-    assert lines[0] == "run/"
-    monkeypatch.chdir(run.path)
-    assert RunFolder(".").tree().splitlines() == lines
-    assert [line.split()[:3] for line in lines[1:]] == [
-        ["snapshot.npz", "2.5", "MB"],
-        ["samples/", "1.2", "kB"],
-    ]
-
-
-def test_the_tree_shows_both_files_of_a_tokenizer(tmp_path):
-    run = RunFolder(tmp_path)
+    # A tokenizer may have two files.
     WordTokenizer.from_words(["a"]).save(run.path, "source_vocabulary")
     run.target_subwords.write_bytes(b"a model")
-    names = [line.split()[0] for line in run.tree().splitlines()[1:]]
-    assert names == [
-        "source_vocabulary.json",
-        "source_vocabulary.vocab",
-        "target_vocabulary.model",
+    first, *lines = run.tree().splitlines()
+    assert first == "run/"
+    monkeypatch.chdir(run.path)
+    assert RunFolder(".").tree().splitlines() == [first, *lines]
+    names = [line.split()[0] for line in lines]
+    assert names[:2] == ["source_vocabulary.json", "source_vocabulary.vocab"]
+    assert [line.split()[:3] for line in lines[2:]] == [
+        ["target_vocabulary.model", "7", "bytes"],
+        ["snapshot.npz", "2.5", "MB"],
+        ["samples/", "1.2", "kB"],
     ]

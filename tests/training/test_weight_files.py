@@ -108,10 +108,11 @@ def test_full_disks_are_reported_before_writing(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_disk_errors_name_the_file(path, monkeypatch):
-    def fail(*_, **__):
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
+def fail(*_, **__):
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
 
+
+def test_disk_errors_name_the_file(path, monkeypatch):
     monkeypatch.setattr(h5py, "File", fail)
     with pytest.raises(OSError, match=r"best\.weights\.h5'.*Input/output"):
         load_weights(model(), path)
@@ -132,9 +133,8 @@ def test_errors_name_the_non_finite_weights(tmp_path, value, dtype):
     kernel[1, 2] = value
     layers[1].kernel.assign(kernel)
     bad.save_weights(path)
-    with pytest.raises(
-        ValueError, match=r"best\.weights\.h5.*b/kernel.*1 of 9"
-    ):
+    message = r"best\.weights\.h5.*b/kernel.*1 of 9"
+    with pytest.raises(ValueError, match=message):
         load_weights(bad, path)
 
 
@@ -144,10 +144,6 @@ def test_errors_of_unreadable_snapshots_name_the_file(
 ):
     path = tmp_path / "snapshot.npz"
     write_arrays(path, {}, {"x": np.zeros(3)})
-
-    def fail(*_, **__):
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
     place, name = (builtins, "open") if step == "open" else (np, "load")
     monkeypatch.setattr(place, name, fail)
     with pytest.raises(ValueError, match=r"snapshot\.npz"):
