@@ -42,15 +42,10 @@ def write_text(folder):
     for name, count in (("train", 320), ("dev", 16), ("test", 16)):
         lines = []
         for _ in range(count):
-            adjective, noun = (
-                drawn.choice([*ADJECTIVES]),
-                drawn.choice([*NOUNS]),
-            )
-            lines.append(
-                f"the {adjective} {noun}\tdas {ADJECTIVES[adjective]} "
-                f"{NOUNS[noun]}\n"
-            )
-        (folder / f"{name}.tsv").write_text("".join(lines), encoding="utf-8")
+            one, two = map(drawn.choice, ([*ADJECTIVES], [*NOUNS]))
+            lines.append(f"the {one} {two}\tdas {ADJECTIVES[one]} {NOUNS[two]}")
+        text = "".join(f"{line}\n" for line in lines)
+        (folder / f"{name}.tsv").write_text(text, encoding="utf-8")
 
 
 def free_port():
@@ -59,30 +54,30 @@ def free_port():
         return found.getsockname()[1]
 
 
+def environments(count):
+    """Return the variables of each of several processes on this machine."""
+    shared = {
+        "KERAS_DISTRIBUTION_JOB_ADDRESSES": f"localhost:{free_port()}",
+        "KERAS_DISTRIBUTION_NUM_PROCESSES": str(count),
+    }
+    name = "KERAS_DISTRIBUTION_PROCESS_ID"
+    return [shared | {name: str(rank)} for rank in range(count)]
+
+
 def start(folder, run, count=2, backend="jax", more=()):
     """Start the processes of a run."""
     text = [folder / f"{name}.tsv" for name in ("train", "dev", "test")]
     command = [sys.executable, "-m", "luong_keras", "train", text[0]]
     command += ["--dev", text[1], "--test", text[2], *SETTINGS]
     command += ["--run-dir", run, "--backend", backend, *more]
-    addresses = {
-        "KERAS_DISTRIBUTION_JOB_ADDRESSES": f"localhost:{free_port()}",
-        "KERAS_DISTRIBUTION_NUM_PROCESSES": str(count),
-    }
+    command = [*map(str, command)]
     processes = []
-    for rank in range(count):
-        variables = {"KERAS_DISTRIBUTION_PROCESS_ID": str(rank)}
-        variables = addresses | variables if count > 1 else {}
+    for rank, variables in enumerate(environments(count)):
+        env = {**os.environ, **(variables if count > 1 else {})}
         with open(f"{run}.{rank}.log", "a") as log:
-            processes.append(
-                subprocess.Popen(
-                    list(map(str, command)),
-                    env={**os.environ, **variables},
-                    cwd=ROOT,
-                    stdout=log,
-                    stderr=log,
-                )
-            )
+            output = {"stdout": log, "stderr": log}
+            process = subprocess.Popen(command, env=env, cwd=ROOT, **output)
+            processes.append(process)
     return processes
 
 

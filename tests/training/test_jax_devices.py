@@ -73,18 +73,9 @@ def test_runs_with_dropout_have_reproducible_losses(many):
 
 @pytest.mark.slow
 def test_two_processes_train_as_two_devices(tmp_path):
-    addresses = {
-        "KERAS_DISTRIBUTION_JOB_ADDRESSES": f"localhost:{kills.free_port()}",
-        "KERAS_DISTRIBUTION_NUM_PROCESSES": "2",
-    }
     processes = [
-        start(
-            tmp_path,
-            "one_process",
-            **addresses,
-            KERAS_DISTRIBUTION_PROCESS_ID=str(rank),
-        )
-        for rank in range(2)
+        start(tmp_path, "one_process", **variables)
+        for variables in kills.environments(2)
     ]
     found = [answers(process)["one_process"] for process in processes]
     expected = answers(start(tmp_path, "two_devices"))["two_devices"]
