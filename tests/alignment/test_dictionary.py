@@ -21,8 +21,7 @@ PAIRS = [
 def test_most_probable_translation_wins_then_the_first(tmp_path):
     path = tmp_path / "dictionary"
     path.write_text(
-        "a x 0.2\na y 0.7\na z 0.7\nb w 1e-05\n\n",
-        encoding="utf-8",
+        "a x 0.2\na y 0.7\na z 0.7\nb w 1e-05\n\n", encoding="utf-8"
     )
     assert read_dictionary(path) == {"a": "y", "b": "w"}
 

@@ -251,10 +251,7 @@ def test_columns_are_guessed_by_name(names, languages, expected):
 def test_named_columns_are_reported_or_refused():
     requested = RequestedColumns(columns=("b", "1"))
     assert choose_columns(["a", "b"], requested, "x") == Columns(
-        1,
-        0,
-        "x: source = 'b', target = 'a' (as data.columns says)",
-        None,
+        1, 0, "x: source = 'b', target = 'a' (as data.columns says)", None
     )
     found = choose_columns(["German", "English"], RequestedColumns(), "x")
     assert found.languages == ("en", "de")
@@ -302,12 +299,7 @@ def read(path, content, requested=None, skip=False):
             None,
             [("x, a, b", "y, a, b"), ZW],
         ),
-        (
-            "a.csv",
-            b"x, a;y\nz, b;w\n",
-            None,
-            [("x, a", "y"), ("z, b", "w")],
-        ),
+        ("a.csv", b"x, a;y\nz, b;w\n", None, [("x, a", "y"), ("z, b", "w")]),
         ("a.csv", b"x, y\nz, w\n", None, [("x", " y"), ("z", " w")]),
         # Nor is one in a number.
         ("a.csv", b"3,1;x\n2,5;y\n", None, [("3,1", "x"), ("2,5", "y")]),

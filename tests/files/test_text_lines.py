@@ -28,10 +28,7 @@ def test_plain_and_gzipped_files_are_paired(tmp_path):
     target = write(tmp_path / "b", b"one\r\ntwo")
     pairs = list(read_pairs(source, target))
     assert [pair.place for pair in pairs] == ["a.gz:1", "a.gz:2"]
-    assert pairs == [
-        ("eins", "one"),
-        ("zwei ü", "two"),
-    ]
+    assert pairs == [("eins", "one"), ("zwei ü", "two")]
 
 
 def test_only_line_feeds_end_a_line(tmp_path):

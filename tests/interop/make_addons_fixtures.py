@@ -69,8 +69,7 @@ def memory_after_construction(make):
 def memory_at_construction(make):
     """Make a mechanism with a memory; its kernels have other names."""
     return make(
-        memory=SHARED["memory"],
-        memory_sequence_length=SHARED["memory_lengths"],
+        memory=SHARED["memory"], memory_sequence_length=SHARED["memory_lengths"]
     )
 
 

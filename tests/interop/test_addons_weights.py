@@ -49,10 +49,7 @@ def built_decoder(
 ):
     options = {"attentional_activation": "linear", **options}
     decoder = layer(
-        units,
-        attention=ATTENTION[attention](),
-        return_state=True,
-        **options,
+        units, attention=ATTENTION[attention](), return_state=True, **options
     )
     decoder.build(SHARED["inputs"].shape, SHARED["memory"].shape)
     return decoder

@@ -26,12 +26,7 @@ BAD = [
 
 
 def made_up_run(
-    path,
-    translations=None,
-    pairs=PAIRS,
-    epochs=3,
-    sessions=True,
-    **settings,
+    path, translations=None, pairs=PAIRS, epochs=3, sessions=True, **settings
 ):
     run = RunFolder(path)
     config = with_values(PRESETS["demo"], {"epochs": 5, **settings})

@@ -116,11 +116,7 @@ TABLE = {1: 12.706, 2: 4.303, 4: 2.776, 9: 2.262}
 
 @pytest.mark.parametrize(
     ("base", "reverse"),
-    [
-        ([1.5], [1.0]),
-        ([1.5, 1.6, 1.9], [1.0]),
-        ([1.5, 1.6, 1.9], [1.0, 1.2]),
-    ],
+    [([1.5], [1.0]), ([1.5, 1.6, 1.9], [1.0]), ([1.5, 1.6, 1.9], [1.0, 1.2])],
 )
 def test_rows_without_common_seeds_have_their_own_variances(base, reverse):
     costs = {"base": base, "reverse": reverse}

@@ -6,11 +6,7 @@ import pytest
 import tensorflow as tf
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
-from luong_keras.text.word_splitting import (
-    join_13a,
-    split_13a,
-    split_at_spaces,
-)
+from luong_keras.text.word_splitting import join_13a, split_13a, split_at_spaces
 
 TRICKY = [
     "",
