@@ -3,6 +3,7 @@
 import bz2
 import csv
 import gzip
+import io
 import json
 import lzma
 import re
@@ -61,8 +62,6 @@ def file_content(pairs, suffix):
         rows = [{"id": i, "en": s, "de": t} for i, (s, t) in enumerate(pairs)]
         return "".join(json.dumps(row) + "\n" for row in rows).encode()
     if suffix == ".csv":
-        import io
-
         file = io.StringIO(newline="")
         writer = csv.writer(file)
         writer.writerow(["id", "German", "English"])
@@ -248,32 +247,43 @@ def test_columns_are_guessed_by_name(names, languages, expected):
     assert guess_columns(names, tuple(languages.split())) == expected
 
 
-def test_named_columns_are_reported_or_refused():
+def test_choices_of_columns_are_reported():
     requested = RequestedColumns(columns=("b", "1"))
     assert choose_columns(["a", "b"], requested, "x") == Columns(
         1, 0, "x: source = 'b', target = 'a' (as data.columns says)", None
     )
     found = choose_columns(["German", "English"], RequestedColumns(), "x")
     assert found.languages == ("en", "de")
-    with pytest.raises(ValueError, match="Did you mean english"):
-        requested = RequestedColumns(columns=("englisch", "german"))
-        choose_columns(["english", "german"], requested, "x")
-    with pytest.raises(ValueError, match="must be two columns"):
-        choose_columns(["a", "b"], RequestedColumns(columns=("a", "1")), "x")
-    with pytest.raises(ValueError, match="'a', the name of several columns"):
-        requested = RequestedColumns(columns=("a", "b"))
-        choose_columns(["a", "b", "a"], requested, "x")
-    with pytest.raises(ValueError, match=r"cannot be guessed.*data\.columns"):
-        choose_columns(["a", "b", "c"], RequestedColumns(), "x")
+
+
+@pytest.mark.parametrize(
+    "names, columns, message",
+    [
+        (["english", "german"], ("englisch", "german"), "Did you mean english"),
+        (["a", "b"], ("a", "1"), "must be two columns"),
+        (["a", "b", "a"], ("a", "b"), "'a', the name of several columns"),
+        (["a", "b", "c"], None, r"cannot be guessed.*data\.columns"),
+    ],
+)
+def test_wrong_or_absent_columns_are_refused(names, columns, message):
+    with pytest.raises(ValueError, match=message):
+        choose_columns(names, RequestedColumns(columns=columns), "x")
 
 
 ZW = ("z", "w")
 XYZW = [("x", "y"), ZW]
 
 
-def read(path, content, requested=None, skip=False):
+def pairs_of(given, folder):
+    """Return the pairs that a run in the folder would read."""
+    settings = text_settings(RunFolder(folder), given)
+    sources = text_sources(settings["data.train"], RequestedColumns())
+    return list(read_text(sources, False))
+
+
+def read(path, content, columns=None, languages=("en", "de"), skip=False):
     path.write_bytes(content)
-    sources = text_sources(str(path), requested or RequestedColumns())
+    sources = text_sources(str(path), RequestedColumns(languages, columns))
     return sources[0].note, list(read_text(sources, skip))
 
 
@@ -293,12 +303,7 @@ def read(path, content, requested=None, skip=False):
         ("a.tsv", b'"a ""b"" c"\t"x" y\n', None, [('a "b" c', '"x" y')]),
         ("a.tsv", b'"x"\t"x" and "y"\n', None, [('"x"', '"x" and "y"')]),
         # A comma in the text is not the delimiter.
-        (
-            "a.csv",
-            b"x, a, b;y, a, b\nz;w\n",
-            None,
-            [("x, a, b", "y, a, b"), ZW],
-        ),
+        ("a.csv", b"x, a, b;y, a\nz;w\n", None, [("x, a, b", "y, a"), ZW]),
         ("a.csv", b"x, a;y\nz, b;w\n", None, [("x, a", "y"), ("z, b", "w")]),
         ("a.csv", b"x, y\nz, w\n", None, [("x", " y"), ("z", " w")]),
         # Nor is one in a number.
@@ -351,12 +356,7 @@ def read(path, content, requested=None, skip=False):
         ("a.csv", b'id;en;de\n1;"x ""q""; 1";y\n', None, [('x "q"; 1', "y")]),
         ("a.csv", b'en,de\n"two\nlines",y\n', None, [("two lines", "y")]),
         ("a.csv", b'en,de\r\na\rb,"y\rz"\r\n', None, [("a b", "y z")]),
-        (
-            "a.csv",
-            b'"Dear Ann, hello\nplease come, soon\nyours",Hallo\n',
-            None,
-            [("Dear Ann, hello please come, soon yours", "Hallo")],
-        ),
+        ("a.csv", b'"a, b\nc, d\ne",y\n', None, [("a, b c, d e", "y")]),
         ("a.jsonl", b'["x", "y"]\n\n["z", "w"]\n', None, XYZW),
         # The test pairs of a run, without and with gold links.
         ("a.jsonl", b'["x", "y", null]\n', None, [("x", "y")]),
@@ -365,9 +365,8 @@ def read(path, content, requested=None, skip=False):
     ],
 )
 def test_columns_of_files_by_content(tmp_path, name, content, columns, pairs):
-    requested = RequestedColumns(columns=columns)
-    note, found = read(tmp_path / name, content, requested)
-    assert [tuple(pair) for pair in found] == pairs
+    note, found = read(tmp_path / name, content, columns)
+    assert found == pairs
     assert (note is None) == (name == "a.jsonl" and columns is None)
 
 
@@ -385,20 +384,16 @@ MORE = "more columns than the first line"
         ("a.csv", b"a,b\nx,y,z\n", "Line 2 .* 2 columns", MORE),
         ("a.jsonl", b'["x", "y"]\n{\n', "Line 2 .* is not JSON", "no record"),
         (
-            "a.jsonl",
-            b'["x", "y"]\n' + b"[" * 100_000,
-            "Line 2 of .* is not JSON",
-            "no record",
+            *("a.jsonl", b'["x", "y"]\n' + b"[" * 100_000),
+            *("Line 2 of .* is not JSON", "no record"),
         ),
         (
-            "a.jsonl",
-            b'["x", "y"]\n["x", "y", "z"]\n',
+            *("a.jsonl", b'["x", "y"]\n["x", "y", "z"]\n'),
             "Line 2 of .* is neither a .* Expected: a source and a target",
             "no record",
         ),
         (
-            "a.jsonl",
-            b'["x", "y"]\n"hello"\n',
+            *("a.jsonl", b'["x", "y"]\n"hello"\n'),
             "Line 2 of .* is neither a record nor a pair.*: '\"hello\"'",
             "no record",
         ),
@@ -443,7 +438,7 @@ def test_bad_bytes_of_records_are_refused_or_counted(tmp_path):
     content = b'{"en\xff": "x", "d": "u"}\n{"en": "x", "de": "y"}\n'
     note, found = read(tmp_path / "b.jsonl", content, skip=True)
     assert "source = 'en'" in note
-    assert [tuple(pair) for pair in found][1] == ("x", "y")
+    assert found[1] == ("x", "y")
 
 
 @pytest.mark.parametrize(
@@ -459,9 +454,8 @@ def test_more_than_two_columns_must_be_named(tmp_path, name, content):
     match = rf"cannot be guessed.*Received: {count}, .*data\.columns"
     with pytest.raises(ValueError, match=match):
         read(tmp_path / name, content)
-    requested = RequestedColumns(columns=(str(count - 1), str(count)))
-    _, found = read(tmp_path / name, content, requested)
-    assert tuple(found[0]) == ("x", "y")
+    _, found = read(tmp_path / name, content, (str(count - 1), str(count)))
+    assert found[0] == ("x", "y")
 
 
 @pytest.mark.parametrize(
@@ -486,7 +480,7 @@ def test_only_a_field_of_several_lines_has_a_longest_length(tmp_path):
     for quote in ("", '"'):
         content = f"{quote}{'x' * 2 * limit}{quote},y\nz,w\n"
         _, found = read(tmp_path / "a.csv", content.encode())
-        assert [tuple(pair) for pair in found] == [("x" * 2 * limit, "y"), ZW]
+        assert found == [("x" * 2 * limit, "y"), ZW]
     assert csv.field_size_limit() == limit
     # Such a field is found before the end of the file.
     content = 'en,de\n"never closed,y\n' + "a,b\n" * limit + '"'
@@ -506,31 +500,43 @@ def test_declared_entities_and_damaged_tmx_files_are_refused(tmp_path):
     with pytest.raises(ValueError, match="not a complete TMX file"):
         read(tmp_path / "a.tmx", whole[:-40])
     with pytest.raises(ValueError, match="en and fr.*Received: de-DE, EN"):
-        read(tmp_path / "a.tmx", whole, RequestedColumns(("en", "fr")))
-    # One variant is not both sides.
-    for languages in (("de", "de-DE"), ("de", "de")):
-        with pytest.raises(ValueError, match="lacks one of the languages"):
-            read(tmp_path / "a.tmx", whole, RequestedColumns(languages))
-    columns = RequestedColumns(columns=("EN", "EN"))
+        read(tmp_path / "a.tmx", whole, languages=("en", "fr"))
+
+
+@pytest.mark.parametrize(
+    "option, names",
+    [
+        ("languages", ("de", "de-DE")),
+        ("languages", ("de", "de")),
+        ("columns", ("EN", "EN")),
+    ],
+)
+def test_one_variant_is_not_both_sides(tmp_path, option, names):
+    content = file_content(PAIRS[:2], ".tmx")
     with pytest.raises(ValueError, match="lacks one of the languages"):
-        read(tmp_path / "a.tmx", whole, columns)
+        read(tmp_path / "a.tmx", content, **{option: names})
+
+
+def memory(*units):
+    """Return a TMX file of units, each with texts by language."""
+    variants = [
+        [
+            f"<tuv xml:lang='{name}'><seg>{text}</seg></tuv>"
+            for name, text in unit.items()
+        ]
+        for unit in units
+    ]
+    body = "".join(f"<tu>{''.join(unit)}</tu>" for unit in variants)
+    return f"<tmx version='1.4'><body>{body}</body></tmx>".encode()
 
 
 def test_variants_of_a_language_are_not_mixed(tmp_path):
-    units = (
-        ("zh-CN", "中1", "zh-TW", "台1"),
-        ("zh-TW", "台2", "zh-CN", "中2"),
-        ("zh-TW", "台3", "fr", "trois"),
+    content = memory(
+        {"en": "1", "zh-CN": "中1", "zh-TW": "台1"},
+        {"en": "2", "zh-TW": "台2", "zh-CN": "中2"},
+        {"en": "3", "zh-TW": "台3", "fr": "trois"},
     )
-    content = "".join(
-        f"<tu><tuv xml:lang='en'><seg>{number}</seg></tuv>"
-        f"<tuv xml:lang='{one}'><seg>{first}</seg></tuv>"
-        f"<tuv xml:lang='{other}'><seg>{second}</seg></tuv></tu>"
-        for number, (one, first, other, second) in enumerate(units, start=1)
-    )
-    content = f"<tmx version='1.4'><body>{content}</body></tmx>".encode()
-    requested = RequestedColumns(("en", "zh"))
-    note, found = read(tmp_path / "a.tmx", content, requested)
+    note, found = read(tmp_path / "a.tmx", content, languages=("en", "zh"))
     assert "target = 'zh-CN'" in note
     # Units without the variant are not lost.
     assert [pair[1] for pair in found] == ["中1", "中2", "台3"]
@@ -538,28 +544,16 @@ def test_variants_of_a_language_are_not_mixed(tmp_path):
 
 @pytest.mark.parametrize("first", ["en", "en-GB"])
 def test_no_side_takes_the_variant_of_the_other(tmp_path, first):
-    units = (
+    content = memory(
         {first: first, **{name: name for name in ("en", "en-GB")}},
         {"en-gb": "lift"},
         {"EN-GB": "lift", "en-US": "elevator"},
     )
-    content = "".join(
-        "<tu>"
-        + "".join(
-            f"<tuv xml:lang='{name}'><seg>{text}</seg></tuv>"
-            for name, text in unit.items()
-        )
-        + "</tu>"
-        for unit in units
-    )
-    content = f"<tmx version='1.4'><body>{content}</body></tmx>".encode()
     expected = [("en", "en-GB"), (None, "lift"), ("elevator", "lift")]
     for names, step in ((("en", "en-GB"), 1), (("en-GB", "en"), -1)):
-        for requested in (
-            RequestedColumns(names),
-            RequestedColumns(columns=names),
-        ):
-            _, found = read(tmp_path / "a.tmx", content, requested, skip=True)
+        for option in ("languages", "columns"):
+            options = {option: names, "skip": True}
+            _, found = read(tmp_path / "a.tmx", content, **options)
             assert [pair[::step] for pair in found] == expected
 
 
@@ -567,7 +561,7 @@ def test_named_html_entities_of_tmx_files_are_read(tmp_path):
     """Check entities that an external `DOCTYPE` may declare."""
     content = file_content([("a&b", "c")], ".tmx").replace(b"amp;", b"nbsp;")
     _, found = read(tmp_path / "a.tmx", content)
-    assert [tuple(pair) for pair in found] == [("a\u00a0b", "c")]
+    assert found == [("a\u00a0b", "c")]
     declared = b'<!DOCTYPE tmx SYSTEM "tmx14.dtd">'
     message = "not a complete TMX file.*line 3: Entity 'nbsp' not defined"
     with pytest.raises(ValueError, match=message):
@@ -577,13 +571,12 @@ def test_named_html_entities_of_tmx_files_are_read(tmp_path):
 def test_segments_without_numbers_are_paired_in_order(tmp_path):
     content = re.sub(rb" id='\d+'", b"", file_content(PAIRS[:9], ".xml"))
     _, found = read(tmp_path / "a.xml", content)
-    assert [tuple(pair) for pair in found] == PAIRS[:9]
+    assert found == PAIRS[:9]
     content = content.replace(b"<src lang='en'>", b"<src>")
     with pytest.raises(ValueError, match="lacks one.*Received: src, de"):
         read(tmp_path / "a.xml", content)
-    columns = RequestedColumns(columns=("src", "de"))
-    _, found = read(tmp_path / "a.xml", content, columns)
-    assert [tuple(pair) for pair in found] == PAIRS[:9]
+    _, found = read(tmp_path / "a.xml", content, ("src", "de"))
+    assert found == PAIRS[:9]
 
 
 def test_control_characters_become_spaces_before_preprocessing(tmp_path):
@@ -603,16 +596,12 @@ def test_segments_of_sgml_files_are_read_as_lines(tmp_path):
         '<srcset setid="x">\n<doc docid="ref">\n<p>\n<seg id="1"> a &amp; b '
         "</seg>\n<SEG id='2'>two\n lines</SEG></p></doc></srcset>\n"
     )
-    expected = ["a & b", "two lines"]
     names = [str(tmp_path / name) for name in ("a-src.en.sgm", "a-ref.de.sgm")]
     for name in names:
         Path(name).write_text(text)
     found = list(read_text(text_sources(names, RequestedColumns()), False))
-    assert [tuple(pair) for pair in found] == [(x, x) for x in expected]
-    assert [pair.place for pair in found] == [
-        "a-src.en.sgm:1",
-        "a-src.en.sgm:2",
-    ]
+    assert found == [(x, x) for x in ("a & b", "two lines")]
+    assert [pair.place for pair in found] == [f"a-src.en.sgm:{i}" for i in "12"]
     # From a set with both sides, the sources are read.
     path = tmp_path / "a.xml"
     path.write_bytes(file_content(PAIRS, ".xml"))
@@ -639,11 +628,9 @@ def test_sgml_without_segments_is_refused(tmp_path):
 def test_damaged_compressed_files_are_refused(tmp_path, compression):
     whole = compressed(file_content(PAIRS, ".tsv"), compression)
     for content in (whole[:-20], b"plain\tplain\n"):
-        path = tmp_path / f"a.tsv{compression}"
-        with pytest.raises(
-            ValueError, match=f"a.tsv{compression} is not a whole"
-        ):
-            read(path, content)
+        name = f"a.tsv{compression}"
+        with pytest.raises(ValueError, match=f"{name} is not a whole"):
+            read(tmp_path / name, content)
 
 
 @pytest.mark.parametrize(
@@ -651,9 +638,7 @@ def test_damaged_compressed_files_are_refused(tmp_path, compression):
 )
 def test_missing_packages_are_named(tmp_path, monkeypatch, blocked, name):
     monkeypatch.setitem(sys.modules, blocked, None)
-    with pytest.raises(
-        ImportError, match=r"pip install 'luong-keras\[train\]'"
-    ):
+    with pytest.raises(ImportError, match=r"pip install 'luong-keras\[train\]"):
         read(tmp_path / name, b"x")
 
 
@@ -663,15 +648,14 @@ def test_file_kind_depends_on_the_suffix(tmp_path):
     assert file_kind("a.json") is None
     content = compressed(b"x\ty\n", ".gz")
     _, found = read(tmp_path / "A.TSV.GZ", content)
-    assert [tuple(pair) for pair in found] == [("x", "y")]
+    assert found == [("x", "y")]
     with pytest.raises(ValueError, match="not a whole gzip file"):
         read(tmp_path / "A.TSV.GZ", content[:-9])
 
 
 def test_dataset_dicts_are_refused(tmp_path):
-    splits = {"train": PAIRS}
     with pytest.raises(ValueError, match=r"such as data\['train'\]"):
-        text_settings(RunFolder(tmp_path), splits)
+        text_settings(RunFolder(tmp_path), {"train": PAIRS})
 
 
 @pytest.mark.parametrize("batched", [False, True])
@@ -687,28 +671,21 @@ def test_labels_and_endless_data_sets_are_no_text(tmp_path, batched):
 
 
 def test_records_may_have_numbers_as_keys(tmp_path):
-    settings = text_settings(
-        RunFolder(tmp_path), [{0: "a cat", 1: "eine Katze"}, {0: "a", 1: "b"}]
-    )
-    sources = text_sources(settings["data.train"], RequestedColumns())
-    found = [tuple(pair) for pair in read_text(sources, False)]
-    assert found == [("a cat", "eine Katze"), ("a", "b")]
+    records = [{0: "a cat", 1: "eine Katze"}, {0: "a", 1: "b"}]
+    pairs = [("a cat", "eine Katze"), ("a", "b")]
+    assert pairs_of(records, tmp_path) == pairs
 
 
 def test_named_columns_apply_to_objects_and_files(tmp_path):
     pandas = pytest.importorskip("pandas")
     (tmp_path / "dev.csv").write_text("n,x,y\n1,c,d\n")
     frame = pandas.DataFrame({"y": ["b", None], "n": [1, 2], "x": ["a", "e"]})
-    requested = RequestedColumns(columns=("x", "y"))
+    columns = ("x", "y")
     run = RunFolder(tmp_path / "run")
-    settings = text_settings(
-        run, frame, tmp_path / "dev.csv", [("e", "f")], requested
-    )
-    config = with_values(
-        RunConfig(),
-        {**settings, "data.columns": requested.columns, "data.max_skipped": 1},
-    )
-    datasets, corpus = prepare_text(config, run)
+    parts = frame, tmp_path / "dev.csv", [("e", "f")]
+    settings = text_settings(run, *parts, RequestedColumns(columns=columns))
+    settings |= {"data.columns": columns, "data.max_skipped": 1}
+    datasets, corpus = prepare_text(with_values(RunConfig(), settings), run)
     assert corpus.lines([0]) == ([b"a"], [b"b"])
     assert corpus.skipped == {
         "empty target": {"count": 1, "first_lines": ["train.jsonl:2"]}
@@ -725,27 +702,20 @@ def test_whole_numbers_are_text(tmp_path):
     content = b'{"n": 998, "words": "%b"}\n{"n": 7, "words": "seven"}\n'
     note, found = read(path, content % NUMBERS[0][1].encode())
     assert "source = 'n', target = 'words'" in note
-    assert [tuple(pair) for pair in found] == NUMBERS
+    assert found == NUMBERS
     frame = pandas.DataFrame(NUMBERS, columns=["n", "words"])
     frame["n"] = frame["n"].astype(int)
-    run = RunFolder(tmp_path / "run")
-    settings = text_settings(run, frame)
-    sources = text_sources(settings["data.train"], RequestedColumns())
-    assert [tuple(pair) for pair in read_text(sources, False)] == NUMBERS
+    assert pairs_of(frame, tmp_path / "run") == NUMBERS
     # Each of pandas' missing values becomes an empty sentence.
     missing = pandas.DataFrame({"n": ["7", None, "8"], "words": list("abc")})
     for kind in ("object", "string", "Int64"):
-        settings = text_settings(
-            RunFolder(tmp_path / kind), missing.astype({"n": kind})
-        )
-        sources = text_sources(settings["data.train"], RequestedColumns())
-        found = [tuple(pair) for pair in read_text(sources, False)]
+        found = pairs_of(missing.astype({"n": kind}), tmp_path / kind)
         assert found == [("7", "a"), ("", "b"), ("8", "c")]
     with pytest.raises(ValueError, match="cannot be guessed"):
         read(path, b'{"seen": true, "words": "seven"}\n')
     frame["n"] = frame["n"] / 2
     with pytest.raises(ValueError, match="Received: 499.0, of type float, in"):
-        text_settings(run, frame)
+        pairs_of(frame, tmp_path / "run")
 
 
 @pytest.mark.parametrize(
@@ -765,7 +735,7 @@ def test_whole_numbers_are_text(tmp_path):
 def test_fields_are_guessed_by_name_before_type(tmp_path, record, chosen, pair):
     note, found = read(tmp_path / "a.jsonl", record.encode(), skip=True)
     assert re.findall("'(.*?)'", note) == chosen.split()
-    assert tuple(found[0]) == pair
+    assert found[0] == pair
 
 
 @pytest.mark.parametrize(
@@ -788,15 +758,13 @@ def test_files_without_pairs_are_refused(tmp_path, name, content):
 
 
 @pytest.mark.parametrize("name, mark", [("a.csv", ","), ("a.tsv", "\t")])
-def test_a_possible_header_is_reported(tmp_path, name, mark):
-    """Check that it is a pair unless its columns are named."""
+def test_a_possible_header_is_a_pair_unless_named(tmp_path, name, mark):
     text = f"words{mark}digits\none{mark}1\n".encode()
     note, pairs = read(tmp_path / name, text)
     assert "its first line is a pair, 'words' → 'digits'" in note
     assert "--columns words digits" in note and len(pairs) == 2
-    named = RequestedColumns(columns=("words", "digits"))
-    _, pairs = read(tmp_path / name, text, named)
-    assert [tuple(pair) for pair in pairs] == [("one", "1")]
+    _, pairs = read(tmp_path / name, text, ("words", "digits"))
+    assert pairs == [("one", "1")]
     note, _ = read(tmp_path / f"same.{name[2:]}", f"ab{mark}ab\n".encode())
     assert "'ab' → 'ab'" in note and "--columns" not in note
 
@@ -813,14 +781,12 @@ def test_several_sources_are_read_as_one_text(tmp_path):
         sources = text_sources(settings["data.train"], RequestedColumns())
         found = list(read_text(sources, False))
         assert [pair.part for pair in found] == [0] + [1] * 300 + [2, 3, 3]
-        assert [tuple(found[i]) for i in (0, -3, -2, -1)] == [
-            *(("a", "b"), ("c", "d"), ("e", "f"), ("g", "h"))
-        ]
+        pairs = [("a", "b"), ("c", "d"), ("e", "f"), ("g", "h")]
+        assert [found[0], *found[-3:]] == pairs
         # The settings survive the conversion to JSON and back.
         config = with_values(RunConfig(), settings)
-        assert config == config_from_dict(
-            json.loads(json.dumps(config_to_dict(config)))
-        )
+        saved = json.dumps(config_to_dict(config))
+        assert config_from_dict(json.loads(saved)) == config
 
 
 @pytest.mark.parametrize("count", [19, 20, 25])
@@ -830,7 +796,7 @@ def test_quotes_of_a_dialogue_are_text(tmp_path, count):
     later = "a\tb\n" * 9 + '"Ja," sagte er.\t"Yes," he said.\n'
     _, found = read(tmp_path / "a.tsv", (said + later).encode())
     assert len(found) == count + 10
-    assert tuple(found[0]) == ('"Ja."', '"Yes."')
-    assert tuple(found[-1]) == ('"Ja," sagte er.', '"Yes," he said.')
+    assert found[0] == ('"Ja."', '"Yes."')
+    assert found[-1] == ('"Ja," sagte er.', '"Yes," he said.')
     _, found = read(tmp_path / "b.tsv", said.encode())
-    assert tuple(found[-1]) == ("Ja.", "Yes.")
+    assert found[-1] == ("Ja.", "Yes.")
