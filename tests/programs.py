@@ -8,6 +8,17 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 
+def start_program(program, *arguments):
+    """Start a Python program that imports no Keras; return its process."""
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *map(str, arguments)],
+        env={**os.environ, "LUONG_KERAS_LAZY": "1"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
 def run_program(program, *blocked, status=0, **environment):
     """Run a Python program in another process.
 

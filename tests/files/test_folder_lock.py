@@ -1,15 +1,13 @@
 import errno
-import os
 import signal
 import socket
-import subprocess
-import sys
 from unittest import mock
 
 import filelock
 import pytest
 
 from luong_keras.files.folder_lock import FolderInUseError, lock_folder
+from tests.programs import start_program
 
 HOLDER = (
     "import sys, time\n"
@@ -23,28 +21,18 @@ HOLDER = (
 @pytest.fixture
 def holder(tmp_path):
     """Start another process that holds the lock."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(tmp_path)],
-        env={**os.environ, "LUONG_KERAS_LAZY": "1"},  # without Keras
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout.readline() == "locked\n"
-    yield process
-    process.kill()
-    process.wait()
-    for stream in (process.stdin, process.stdout):
-        stream.close()
+    with start_program(HOLDER, tmp_path) as process:
+        assert process.stdout.readline() == "locked\n"
+        yield process
+        process.kill()
 
 
 def test_folders_locked_by_another_process_are_refused(tmp_path, holder):
     message = f"{tmp_path} is in use by another .* remove {tmp_path}/.lock"
     with pytest.raises(FolderInUseError, match=message), lock_folder(tmp_path):
         pass
-    holder.stdin.write("\n")
-    holder.stdin.flush()
-    assert holder.wait(30) == 0
+    holder.communicate("\n", timeout=30)
+    assert holder.returncode == 0
     with lock_folder(tmp_path):
         pass
 
@@ -99,11 +87,8 @@ def test_files_are_locked_separately(tmp_path):
 def test_a_file_is_no_folder(tmp_path):
     path = tmp_path / "pairs.tsv"
     path.touch()
-    with (
-        pytest.raises(FileExistsError, match=r"pairs\.tsv, which is a file"),
-        lock_folder(path),
-    ):
-        pass
+    with pytest.raises(FileExistsError, match=r"pairs\.tsv, which is a file"):
+        lock_folder(path).__enter__()
 
 
 def test_errors_of_permissions_say_what_to_do(tmp_path, monkeypatch):
@@ -111,8 +96,5 @@ def test_errors_of_permissions_say_what_to_do(tmp_path, monkeypatch):
         raise PermissionError(errno.EACCES, "denied", lock.lock_file)
 
     monkeypatch.setattr("filelock.FileLock.acquire", refuse)
-    with (
-        pytest.raises(PermissionError, match="make the folder writable"),
-        lock_folder(tmp_path),
-    ):
-        pass
+    with pytest.raises(PermissionError, match="make the folder writable"):
+        lock_folder(tmp_path).__enter__()

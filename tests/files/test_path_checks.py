@@ -50,19 +50,16 @@ def only_scoring_is_left(run):
     _only_scoring_is_left(Call(RunConfig(), run.path))
 
 
+FOR_PAGES = ("test.jsonl", "test.txt", "results.jsonl", "sessions.jsonl")
 USES = [
     ("config.json", lambda run: run.read_config()),
     ("config.json", lambda run: run.write_config({})),
     ("data.json", lambda run: run.write_data("x")),
     ("dev.jsonl", read_prepared_text),
     ("test.jsonl", read_prepared_text),
-    ("test.jsonl", lambda run: read_run(run.path)),
-    ("test.txt", lambda run: read_run(run.path)),
-    ("results.jsonl", lambda run: read_run(run.path)),
+    *((n, lambda run: read_run(run.path)) for n in (*FOR_PAGES, "log.jsonl")),
     ("results.jsonl", lambda run: write_results(run.results, {"a": 1})),
-    ("sessions.jsonl", lambda run: read_run(run.path)),
     ("sessions.jsonl", write_session),
-    ("log.jsonl", lambda run: read_run(run.path)),
     ("log.jsonl", write_log),
     ("log.jsonl", only_scoring_is_left),
     ("corpus/vocabularies.json", requested_sizes),
@@ -71,19 +68,14 @@ USES = [
     ("initial.weights.h5", lambda run: load_initial_weights(None, run)),
     (".lock", lock),
     ("report.html", write_page),
-    *(
-        (f"{name}.weights.h5", lambda run, name=name: run.weights(name))
-        for name in WEIGHTS
-    ),
+    *((f"{n}.weights.h5", lambda run, n=n: run.weights(n)) for n in WEIGHTS),
 ]
 
 
 @pytest.mark.slow_after_first
 @pytest.mark.parametrize("target_exists", [True, False])
 @pytest.mark.parametrize("name, use", USES)
-def test_links_in_place_of_run_files_are_refused(
-    tmp_path, name, use, target_exists
-):
+def test_links_to_run_files_are_refused(tmp_path, name, use, target_exists):
     run = made_up_run(tmp_path / "run", GOOD)
     run.dev.write_text('["a", "b"]\n')
     write_corpus([("a", "b")], run.corpus)
@@ -103,11 +95,8 @@ def test_links_in_place_of_run_files_are_refused(
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "source.txt",
-        "target.ids.bin",
-        pytest.param(partial_name(COUNTS_FILE), id="temporary"),
-    ],
+    ["source.txt", "target.ids.bin", partial_name(COUNTS_FILE)],
+    ids=["text", "ids", "temporary"],
 )
 def test_links_in_place_of_corpus_files_are_replaced(tmp_path, name):
     (tmp_path / "corpus").mkdir()
@@ -137,25 +126,20 @@ def test_links_in_place_of_token_ids_are_refused(tmp_path, kind):
     assert secret.read_bytes() == b"secret"
 
 
-@pytest.mark.parametrize("use", [write_session, write_log])
-def test_files_of_other_users_are_not_changed_in_place(
-    tmp_path, monkeypatch, use
-):
+def test_files_of_other_users_are_not_changed_in_place(tmp_path, monkeypatch):
     run = made_up_run(tmp_path / "run")
     before = run.sessions.read_text()
     user = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: user + 1)
-    if use is write_log:  # replaces the file
-        use(run)
-        return
+    write_log(run)  # Replaces the file.
     with monkeypatch.context() as patches:
         change_owner(patches, run.path, user + 2)
         message = f"Received: a file of user {user}"
         with pytest.raises(ValueError, match=message):
-            use(run)
+            write_session(run)
     assert run.sessions.read_text() == before
     # A file of the folder's owner may be changed, as on a network mount.
-    use(run)
+    write_session(run)
 
 
 def change_owner(monkeypatch, folder, user):
@@ -214,17 +198,14 @@ def test_commands_refuse_urls_and_tildes_as_paths(
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
-def test_exports_and_run_folders_refuse_urls_and_other_bytes(
-    tmp_path, monkeypatch
-):
+def test_exports_and_runs_refuse_urls_and_other_bytes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match="begins with gs:"):
         export_saved_model(None, "gs://bucket/model/1")
     with pytest.raises(ValueError, match="begins with s3:"):
         RunFolder("s3://bucket/run")
-    with pytest.raises(
-        ValueError, match=r"path in UTF-8. Received: 'a\\udce9'"
-    ):
+    message = r"path in UTF-8. Received: 'a\\udce9'"
+    with pytest.raises(ValueError, match=message):
         RunFolder("a\udce9")
     assert list(tmp_path.iterdir()) == []
 

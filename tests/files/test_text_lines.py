@@ -1,30 +1,28 @@
-"""Parallel text files."""
-
 import bz2
 import gzip
 import lzma
 
 import pytest
 
+from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.data.sources.columns import RequestedColumns
 from luong_keras.data.text_files import read_pairs, read_text, text_sources
 from luong_keras.files.text_lines import read_lines
 
 
-def pairs_of_file(path):
-    found = read_text(text_sources(str(path), RequestedColumns()), True)
-    return [tuple(pair) for pair in found]
+def pairs_of_file(path, content):
+    sources = text_sources(str(write(path, content)), RequestedColumns())
+    return list(read_text(sources, True))
 
 
 def write(path, content):
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "wb") as file:
-        file.write(content)
+    path.write_bytes(content)
     return path
 
 
 def test_plain_and_gzipped_files_are_paired(tmp_path):
-    source = write(tmp_path / "a.gz", "eins\nzwei ü\n".encode())
+    content = gzip.compress("eins\nzwei ü\n".encode())
+    source = write(tmp_path / "a.gz", content)
     target = write(tmp_path / "b", b"one\r\ntwo")
     pairs = list(read_pairs(source, target))
     assert [pair.place for pair in pairs] == ["a.gz:1", "a.gz:2"]
@@ -62,8 +60,6 @@ def test_invalid_utf8_is_reported_with_its_line(tmp_path):
 
 
 def test_bad_bytes_can_be_kept_for_the_corpus_to_skip(tmp_path):
-    from luong_keras.data.corpus_writer import write_corpus
-
     good = write(tmp_path / "good", b"a\nb\nc\n")
     bad = write(tmp_path / "bad", b"x\ny\xff\nz\n")
     pairs = read_pairs(good, bad, keep_bad_bytes=True)
@@ -90,31 +86,25 @@ def test_missing_and_empty_files_are_refused(tmp_path):
     ],
 )
 def test_other_encodings_are_refused(tmp_path, encoding, mark):
-    path = tmp_path / "a.tsv"
-    path.write_bytes(f"{mark}a\tb\nc\td\n".encode(encoding))
+    content = f"{mark}a\tb\nc\td\n".encode(encoding)
     message = r"a\.tsv is written in UTF-16 or UTF-32\. Expected: UTF-8"
     with pytest.raises(ValueError, match=message):
-        pairs_of_file(path)
+        pairs_of_file(tmp_path / "a.tsv", content)
 
 
 @pytest.mark.parametrize("module", [gzip, bz2, lzma])
 def test_compressed_text_of_another_name_is_refused(tmp_path, module):
-    path = tmp_path / "a.tsv"
-    path.write_bytes(module.compress(b"a\tb\nc\td\n"))
+    content = module.compress(b"a\tb\nc\td\n")
     with pytest.raises(ValueError, match=r"a\.tsv is compressed.*\.gz, \.xz"):
-        pairs_of_file(path)
+        pairs_of_file(tmp_path / "a.tsv", content)
 
 
 def test_carriage_returns_as_line_ends_are_refused(tmp_path):
     path = tmp_path / "a.tsv"
-    path.write_bytes(b"a\tb\rc\td\re\tf\r")
-    with pytest.raises(
-        ValueError,
-        match=r"a\.tsv end only with a carriage return, as on old Macs",
-    ):
-        pairs_of_file(path)
+    message = r"a\.tsv end only with a carriage return, as on old Macs"
+    with pytest.raises(ValueError, match=message):
+        pairs_of_file(path, b"a\tb\rc\td\re\tf\r")
     # Within a line of a longer file it becomes a space.
-    path.write_bytes(b"a\rx\rb\tb\nc\td\n")
-    assert pairs_of_file(path) == [("a x b", "b"), ("c", "d")]
-    path.write_bytes(b"a\tb\r\n")
-    assert pairs_of_file(path) == [("a", "b")]
+    pairs = [("a x b", "b"), ("c", "d")]
+    assert pairs_of_file(path, b"a\rx\rb\tb\nc\td\n") == pairs
+    assert pairs_of_file(path, b"a\tb\r\n") == [("a", "b")]
