@@ -1,14 +1,14 @@
-"""Filters, worker processes and interruptions of the corpus writer."""
-
 import errno
 import os
 import random
 import signal
-import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest.mock import Mock
 
+import loky
 import pytest
 
 import luong_keras
@@ -19,12 +19,10 @@ from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.data.pair_checks import filter_reason, is_of_script
 from luong_keras.data.sources.source_kinds import PlacedPair
 from luong_keras.recipe.preparation import left_out_report
+from tests.programs import start_program
 
 ALL_FILTERS = FilterConfig(
-    length_ratio=4.0,
-    identical=True,
-    duplicates=True,
-    scripts=("Latin", "Cyrillic"),
+    4.0, identical=True, duplicates=True, scripts=("Latin", "Cyrillic")
 )
 
 
@@ -33,12 +31,8 @@ def noisy_pairs(count):
     random.seed(1)
     good = [(f"word {i} here", f"слово {i} тут") for i in range(count // 3)]
     bad = [
-        ("", "x"),
-        ("same да", "same да"),
-        ("a", "и " * 9),
-        ("кто", "кто-то"),
-        ("who", "who is"),
-        ("\udcff", "ы"),
+        *(("", "x"), ("same да", "same да"), ("a", "и " * 9)),
+        *(("кто", "кто-то"), ("who", "who is"), ("\udcff", "ы")),
         ("no second", None),
     ]
     for number in range(count):
@@ -51,9 +45,7 @@ def noisy_pairs(count):
 
 
 def file_contents(corpus):
-    return {
-        path.name: path.read_bytes() for path in sorted(corpus.folder.iterdir())
-    }
+    return {path.name: path.read_bytes() for path in corpus.folder.iterdir()}
 
 
 @pytest.fixture
@@ -69,12 +61,8 @@ def write(folder, pairs=None, **options):
 
 def test_filtered_pairs_are_reported_by_reason(tmp_path):
     pairs = [
-        ("a b c d e", "х"),
-        ("ok", "да"),
-        ("x", "x"),
-        ("да", "нет"),
-        ("yes", "no"),
-        ("ok", "да"),
+        *(("a b c d e", "х"), ("ok", "да"), ("x", "x")),
+        *(("да", "нет"), ("yes", "no"), ("ok", "да")),
         ("12 %", "12 %!"),  # without letters: matches every script
     ]
     corpus = write_corpus(pairs, tmp_path, filters=ALL_FILTERS)
@@ -89,15 +77,17 @@ def test_filtered_pairs_are_reported_by_reason(tmp_path):
         "duplicate": [6],
     }
     assert corpus.filtered["duplicate"]["examples"] == ["'ok' ||| 'да'"]
-    lines = list(left_out_report(corpus))
-    assert lines[0] == (
-        "left out, one side is too long for the other: 1 pair, such as"
-    )
-    assert lines[1] == "  1: 'a b c d e' ||| 'х'"
+    assert list(left_out_report(corpus))[:2] == [
+        "left out, one side is too long for the other: 1 pair, such as",
+        "  1: 'a b c d e' ||| 'х'",
+    ]
     # Filtered pairs do not count as bad pairs.
     write_corpus(pairs, tmp_path, filters=ALL_FILTERS, max_skipped=0.0)
     whole = write_corpus(pairs, tmp_path)
     assert len(whole) == 7 and whole.description["filtered"] == {}
+
+
+CHARACTERS = {"length_ratio": 2, "length_unit": "characters"}
 
 
 @pytest.mark.parametrize(
@@ -106,13 +96,8 @@ def test_filtered_pairs_are_reported_by_reason(tmp_path):
         ("a b", "x y z w", {"length_ratio": 2}, None),
         ("a b", "x y z w v", {"length_ratio": 2}, "length ratio"),
         ("a b c d e", "x y", {"length_ratio": 2}, "length ratio"),
-        (
-            "abc",
-            "x y z w",
-            {"length_ratio": 2, "length_unit": "characters"},
-            "length ratio",
-        ),
-        ("abc", "xyzw", {"length_ratio": 2, "length_unit": "characters"}, None),
+        ("abc", "x y z w", CHARACTERS, "length ratio"),
+        ("abc", "xyzw", CHARACTERS, None),
         ("a", "a", {}, None),
     ],
 )
@@ -127,10 +112,9 @@ def test_script_names_and_shares():
     assert not is_of_script("abc", "Han")
     for scripts in ("Latn", "Latin + Greek", "Greek+latin"):
         assert is_of_script("abc", scripts) and is_of_script("äbç", scripts)
+    filters = FilterConfig(scripts=("Latein", "x"))
     with pytest.raises(ValueError, match="scripts of Unicode.*'Latein'"):
-        write_corpus(
-            [], "nowhere", filters=FilterConfig(scripts=("Latein", "x"))
-        )
+        write_corpus([], "nowhere", filters=filters)
 
 
 @pytest.mark.slow
@@ -138,24 +122,20 @@ def test_number_of_processes_does_not_change_the_corpus(tmp_path, small_chunks):
     one = write(tmp_path / "one", processes=1)
     assert one.parts[0] > one.parts[1] > 0
     assert one.parts[0] + one.parts[1] == len(one)
-    assert sum(e["count"] for e in (one.skipped | one.filtered).values()) == (
-        2000 - len(one)
-    )
+    left_out = [e["count"] for e in (one.skipped | one.filtered).values()]
+    assert sum(left_out) == 2000 - len(one)
     two = write(tmp_path / "two", processes=2)
     assert file_contents(one) == file_contents(two)
     with pytest.raises(ValueError, match="Pair x.tsv:1 cannot be used"):
         write(tmp_path / "strict", max_skipped=0.0, processes=2)
 
 
-def test_pairs_without_places_are_numbered_across_chunks(
-    tmp_path, small_chunks
-):
+@pytest.mark.usefixtures("small_chunks")
+def test_pairs_without_places_are_numbered_across_chunks(tmp_path):
     pairs = [(f"a {i}", f"b {i}") for i in range(350)]
-    pairs[123] = ("", "x")
-    pairs[249] = ("same", "same")
-    corpus = write_corpus(
-        iter(pairs), tmp_path / "a", filters=FilterConfig(identical=True)
-    )
+    pairs[123], pairs[249] = ("", "x"), ("same", "same")
+    filters = FilterConfig(identical=True)
+    corpus = write_corpus(iter(pairs), tmp_path / "a", filters=filters)
     assert corpus.skipped["empty source"]["first_lines"] == [124]
     assert corpus.filtered["identical sides"]["first_lines"] == [250]
     with pytest.raises(ValueError, match="Pair 124 cannot be used"):
@@ -165,21 +145,12 @@ def test_pairs_without_places_are_numbered_across_chunks(
 def test_pending_chunks_are_limited(monkeypatch):
     given = []
 
-    class Pool:
+    class Pool(ThreadPoolExecutor):
         def __init__(self, max_workers, env, initializer, initargs):
-            pass
-
-        def submit(self, function, chunk):
-            import concurrent.futures
-
-            future = concurrent.futures.Future()
-            future.set_result(function(chunk))
-            return future
+            super().__init__(max_workers)
 
         def shutdown(self, **_):
-            pass
-
-    import loky
+            super().shutdown()
 
     monkeypatch.setattr(loky, "ProcessPoolExecutor", Pool)
     chunks = (given.append(i) or i for i in range(100))
@@ -189,18 +160,14 @@ def test_pending_chunks_are_limited(monkeypatch):
     assert done == 99
 
 
-class Killed(BaseException):
-    pass
-
-
 def test_writing_starts_over_after_a_kill(tmp_path, small_chunks):
     expected = file_contents(write(tmp_path / "whole"))
 
     def interrupted_pairs():
         yield from list(noisy_pairs(2000))[:700]
-        raise Killed
+        raise KeyboardInterrupt
 
-    with pytest.raises(Killed):
+    with pytest.raises(KeyboardInterrupt):
         write(tmp_path / "killed", interrupted_pairs())
     with pytest.raises(FileNotFoundError):
         Corpus.open(tmp_path / "killed")
@@ -217,11 +184,7 @@ def test_other_files_of_the_folder_stay(tmp_path):
 
 
 def test_full_shared_memory_is_reported(monkeypatch):
-    import loky
-
-    def full(**_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
+    full = Mock(side_effect=OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
     monkeypatch.setattr(loky, "ProcessPoolExecutor", full)
     with pytest.raises(OSError, match=r"No space.*/dev/shm.*processes=1"):
         list(corpus_writer.map_chunks(str, "ab", 2))
@@ -239,9 +202,8 @@ def test_killed_workers_are_reported():
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_is_reported_with_the_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        corpus_writer, "text_path", lambda folder, side: Path("/dev/full")
-    )
+    full = Path("/dev/full")
+    monkeypatch.setattr(corpus_writer, "text_path", lambda *_: full)
     with pytest.raises(OSError, match="/dev/full could not be.*disk is full"):
         write_corpus([("a", "b")], tmp_path)
 
@@ -259,12 +221,7 @@ def test_workers_end_with_their_parent(number):
         "for found in map_chunks(work, range(10**9), 2):\n"
         "    print(found, flush=True)\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", program],
-        stdout=subprocess.PIPE,
-        env={**os.environ, "LUONG_KERAS_LAZY": "1"},
-        text=True,
-    ) as parent:
+    with start_program(program) as parent:
         workers = set()
         while len(workers) < 2:
             workers.add(Path("/proc", parent.stdout.readline().strip()))
@@ -279,10 +236,6 @@ def test_workers_end_with_their_parent(number):
 @pytest.mark.slow
 def test_workers_load_no_keras_and_ignore_ctrl_c():
     def loaded(_):
-        import sys
-
-        import luong_keras
-
         handler = signal.getsignal(signal.SIGINT)
         return luong_keras.__version__, "keras" in sys.modules, handler
 

@@ -1,5 +1,3 @@
-"""Data sets of a configuration: phrasebook, files and public sets."""
-
 import dataclasses
 import gzip
 import os
@@ -8,7 +6,8 @@ import re
 import pytest
 
 from luong_keras.config import DataConfig, FilterConfig, RunConfig
-from luong_keras.data import phrasebook
+from luong_keras.data import phrasebook, public_sets
+from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.data.datasets import load_datasets, pairs_key
 from luong_keras.data.text_files import read_given_pairs
 from luong_keras.recipe.preparation import left_out_report, prepare_text
@@ -31,18 +30,15 @@ def test_phrasebook_parts_are_disjoint_and_test_has_links():
 
 def test_phrasebook_can_be_reversed():
     forward = load_datasets(DataConfig(**SMALL))
-    backward = load_datasets(
-        DataConfig(**SMALL, source_language="de", target_language="en")
-    )
+    languages = {"source_language": "de", "target_language": "en"}
+    backward = load_datasets(DataConfig(**SMALL, **languages))
     assert backward.test == [(t, s) for s, t in forward.test]
     assert list(backward.train()) == [(t, s) for s, t in forward.train()]
     for there, back in zip(
         forward.test_links[:20], backward.test_links, strict=False
     ):
-        links = {tuple(re.split("([-p])", link)) for link in there.split()}
-        assert links == {
-            tuple(re.split("([-p])", link))[::-1] for link in back.split()
-        }
+        turned = [re.split("([-p])", link)[::-1] for link in there.split()]
+        assert {*map("".join, turned)} == {*back.split()}
     assert backward.train_key != forward.train_key
 
 
@@ -59,37 +55,24 @@ def file_config(tmp_path):
             text = f"{part} {language} 1\n{part} {language} 2\n"
             (tmp_path / f"{part}.{language}").write_text(text)
     plain = tmp_path / "test.fr"
-    with gzip.open(tmp_path / "test.fr.gz", "wt") as file:
-        file.write(plain.read_text())
+    (tmp_path / "test.fr.gz").write_bytes(gzip.compress(plain.read_bytes()))
     plain.unlink()
     prefixes = {p: str(tmp_path / p) for p in ("train", "dev", "test")}
     return DataConfig("files", target_language="fr", **prefixes)
 
 
-def test_files_are_found_by_their_prefixes(file_config):
-    found = load_datasets(file_config)
-    for _ in range(2):  # Each call reads the files anew.
-        assert list(found.train()) == [
-            ("train en 1", "train fr 1"),
-            ("train en 2", "train fr 2"),
-        ]
-    assert found.dev[1] == ("dev en 2", "dev fr 2")
-    assert found.test[0] == ("test en 1", "test fr 1")
-    assert found.test_links is None
-
-
-def test_each_part_and_side_has_its_own_file(file_config):
-    for source, target in (("en", "fr"), ("fr", "en")):
-        config = {"source_language": source, "target_language": target}
-        found = load_datasets(dataclasses.replace(file_config, **config))
-        parts = {"train": list(found.train())}
-        parts |= {"dev": found.dev, "test": found.test}
+@pytest.mark.parametrize("source, target", [("en", "fr"), ("fr", "en")])
+def test_each_part_and_side_has_its_own_file(file_config, source, target):
+    config = {"source_language": source, "target_language": target}
+    found = load_datasets(dataclasses.replace(file_config, **config))
+    # Each call reads the training files anew.
+    for train in (list(found.train()), list(found.train())):
+        parts = {"train": train, "dev": found.dev, "test": found.test}
         assert parts == {
-            part: [
-                (f"{part} {source} {i}", f"{part} {target} {i}") for i in (1, 2)
-            ]
-            for part in ("train", "dev", "test")
+            p: [(f"{p} {source} {i}", f"{p} {target} {i}") for i in (1, 2)]
+            for p in ("train", "dev", "test")
         }
+    assert found.test_links is None
 
 
 @pytest.mark.parametrize("part", ["train", "dev", "test"])
@@ -100,9 +83,8 @@ def test_bad_bytes_are_tolerated_only_in_the_training_text(
     (tmp_path / f"{part}.en").write_bytes(b"good\n\xff bad\n")
     config = dataclasses.replace(file_config, max_skipped=max_skipped)
     if part == "train" and max_skipped:
-        found = list(load_datasets(config).train())
-        assert found[0] == ("good", "train fr 1")
-        assert found[1] == ("\udcff bad", "train fr 2")
+        pairs = [("good", "train fr 1"), ("\udcff bad", "train fr 2")]
+        assert list(load_datasets(config).train()) == pairs
         return
     with pytest.raises(ValueError, match=rf"Line 2 of .*{part}\.en is not"):
         list(load_datasets(config).train())
@@ -154,11 +136,7 @@ def test_missing_prefixes_and_files_are_named(file_config, tmp_path):
         load_datasets(file_config)
 
 
-def test_other_names_are_tfds_builders_with_public_test_sets(
-    monkeypatch, tmp_path
-):
-    from luong_keras.data import public_sets
-
+def test_other_names_are_tfds_builders_with_public_test_sets(monkeypatch):
     calls = []
 
     def test_set(name, *languages):
@@ -174,8 +152,7 @@ def test_other_names_are_tfds_builders_with_public_test_sets(
     found = load_datasets(DataConfig())
     assert list(found.train()) == [("x", "y")]
     assert calls == [
-        ("wmt13", "en", "de"),
-        ("wmt14/full", "en", "de"),
+        *(("wmt13", "en", "de"), ("wmt14/full", "en", "de")),
         ("wmt14_translate", "train", "en", "de"),
     ]
     assert found.dev == [("wmt13 0", "a"), ("wmt13 1", "b"), ("wmt13 2", "c")]
@@ -186,8 +163,7 @@ def test_other_names_are_tfds_builders_with_public_test_sets(
     turned = load_datasets(DataConfig("wmt15_x", dev="d", test="t", **other))
     list(turned.train())
     assert calls == [
-        ("d", "fr", "en"),
-        ("t", "fr", "en"),
+        *(("d", "fr", "en"), ("t", "fr", "en")),
         ("wmt15_x", "train", "fr", "en"),
     ]
     assert [s for s, _ in turned.test] == ["t 0", "t 1", "t 2"]
@@ -200,8 +176,7 @@ def column_files(tmp_path):
     pairs = [(f"word {i}", f"Wort {i}") for i in range(200)]
     text = "".join(f"{s}\t{t}\n" for s, t in pairs)
     (tmp_path / "pairs.tsv").write_text(text)
-    with gzip.open(tmp_path / "pairs.tsv.gz", "wt") as file:
-        file.write(text)
+    (tmp_path / "pairs.tsv.gz").write_bytes(gzip.compress(text.encode()))
     for name, side in (("one.txt", 0), ("other.txt", 1)):
         lines = "".join(pair[side] + "\n" for pair in pairs)
         (tmp_path / name).write_text(lines)
@@ -211,9 +186,7 @@ def column_files(tmp_path):
 @pytest.mark.parametrize(
     "names", [("pairs.tsv",), ("pairs.tsv.gz",), ("one.txt", "other.txt")]
 )
-def test_dev_and_test_are_held_out_of_files_without_languages(
-    column_files, names
-):
+def test_dev_and_test_are_held_out_of_other_files(column_files, names):
     folder, pairs = column_files
     paths = tuple(str(folder / name) for name in names)
     given = paths[0] if len(paths) == 1 else paths
@@ -290,7 +263,7 @@ def test_a_later_file_is_read_in_the_direction_of_the_run(
     path.write_text(f"{header}\nx\ty\n")
     # With named columns only, a run keeps no languages.
     data = DataConfig("files", train="t.tsv", columns=("German", target))
-    assert [tuple(p) for p in read_given_pairs((path,), data)] == [expected]
+    assert list(read_given_pairs((path,), data)) == [expected]
     assert message in capsys.readouterr().err
 
 
@@ -309,13 +282,11 @@ def test_a_later_file_is_read_in_the_direction_of_the_run(
     ],
     ids=["tsv", "csv", "jsonl", "tmx"],
 )
-def test_one_known_language_tells_the_direction(
-    tmp_path, name, content, settings
-):
+def test_one_language_tells_the_direction(tmp_path, name, content, settings):
     path = tmp_path / name
     path.write_text(content)
     found = read_given_pairs((path,), DataConfig("files", *settings))
-    assert [tuple(pair) for pair in found] == [("x", "y")]
+    assert list(found) == [("x", "y")]
 
 
 def test_a_prefix_with_one_known_language_is_english_and_german(tmp_path):
@@ -331,7 +302,7 @@ def test_a_later_file_without_header_is_reported(tmp_path, capsys, columns):
     path = tmp_path / "a.tsv"
     path.write_text("words\tdigits\nx\ty\n")
     data = DataConfig("files", train="t.tsv", columns=columns)
-    found = [tuple(pair) for pair in read_given_pairs((path,), data)]
+    found = list(read_given_pairs((path,), data))
     assert found == [("words", "digits"), ("x", "y")]
     message = capsys.readouterr().err
     assert "first line is a pair, 'words' → 'digits'" in message
@@ -339,7 +310,7 @@ def test_a_later_file_without_header_is_reported(tmp_path, capsys, columns):
 
 
 @pytest.mark.parametrize("lowercase", [False, True])
-def test_repeated_training_pairs_in_dev_and_test_are_counted(
+def test_training_pairs_in_dev_and_test_are_counted(
     tmp_path, lowercase, capsys
 ):
     for part, text in (
@@ -347,14 +318,10 @@ def test_repeated_training_pairs_in_dev_and_test_are_counted(
         ("dev", "x\ty\n"),
         ("test", "c\td\nc\td\n e\tf\nc\tb\n"),
     ):
-        is_upper = lowercase and part == "test"
-        text = text.upper() if is_upper else text
+        text = text.upper() if lowercase and part == "test" else text
         (tmp_path / f"{part}.tsv").write_text(text)
-    config = DataConfig(
-        "files",
-        lowercase=lowercase,
-        **{p: str(tmp_path / f"{p}.tsv") for p in ("train", "dev", "test")},
-    )
+    files = {p: str(tmp_path / f"{p}.tsv") for p in ("train", "dev", "test")}
+    config = DataConfig("files", lowercase=lowercase, **files)
     run = RunFolder(tmp_path / "run")
     _, corpus = prepare_text(RunConfig(data=config), run)
     assert len(corpus) == 5
@@ -368,34 +335,28 @@ def test_repeated_training_pairs_in_dev_and_test_are_counted(
     assert "1 pair of data.test" in printed and "pairs of" not in printed
 
 
-def test_bad_lines_are_reported_with_their_file(column_files):
-    from luong_keras.data.corpus_writer import write_corpus
-
-    folder, _ = column_files
-    path = folder / "bad.tsv"
+def test_bad_lines_are_reported_with_their_file(tmp_path):
+    path = tmp_path / "bad.tsv"
     path.write_bytes(b"a\tb\nno tab\n\tempty\nc\t\xff\nd\te\nf\tg\nh\ti\n")
     found = load_datasets(DataConfig("files", train=str(path)))
-    corpus = write_corpus(found.train(), folder / "corpus")
+    corpus = write_corpus(found.train(), tmp_path / "corpus")
     assert len(corpus) == 2
     assert corpus.skipped == {
         "no second column": {"count": 1, "first_lines": ["bad.tsv:2"]},
         "empty source": {"count": 1, "first_lines": ["bad.tsv:3"]},
         "not UTF-8": {"count": 1, "first_lines": ["bad.tsv:4"]},
     }
-    lines = list(left_out_report(corpus))
-    assert lines[1] == (
-        "skipped, the source sentence is empty: 1 pair, first bad.tsv:3"
-    )
-    assert len(lines) == 3
+    _, line, _ = left_out_report(corpus)
+    empty = "skipped, the source sentence is empty: 1 pair, first bad.tsv:3"
+    assert line == empty
     strict = DataConfig("files", train=str(path), max_skipped=0.0)
-    with pytest.raises(
-        ValueError, match=r"Line 2 of .*bad\.tsv does not have 2 c"
-    ):
+    message = r"Line 2 of .*bad\.tsv does not have 2 c"
+    with pytest.raises(ValueError, match=message):
         load_datasets(strict)
     path.write_text("a\tb\n\tempty\nc\td\ne\tf\n")
+    found = load_datasets(strict)
     with pytest.raises(ValueError, match=r"Pair bad\.tsv:2 .* is empty"):
-        found = load_datasets(strict)
-        write_corpus(found.train(), folder / "corpus", max_skipped=0.0)
+        write_corpus(found.train(), tmp_path / "corpus", max_skipped=0.0)
 
 
 def test_standard_input_is_one_file_of_two():

@@ -1,5 +1,3 @@
-"""Validation and test pairs held out of the training text."""
-
 import random
 
 import pytest
@@ -41,14 +39,11 @@ def test_bad_pairs_are_not_held_out():
     assert found == held_out_pairs(pairs_of(50), 2)
 
 
-def test_hash_distinguishes_sides():
+def test_hash_distinguishes_sides_and_ignores_surrounding_spaces():
     assert pair_hash("a b", "c") != pair_hash("a", "b c")
     assert pair_hash("a", "b") != pair_hash("b", "a")
-
-
-def test_hash_ignores_surrounding_spaces():
-    assert pair_hash(" a", "b  ") == pair_hash("a", "b")
     assert pair_hash("a\ud83d", "b") != pair_hash("a", "b")
+    assert pair_hash(" a", "b  ") == pair_hash("a", "b")
 
 
 def test_too_few_pairs_are_refused():
@@ -63,13 +58,11 @@ def test_too_few_pairs_are_refused():
         (("x", None), None, "there is no second column.*, such as 1"),
         (("", "y"), None, "10 that cannot .* the source sentence is empty"),
         (
-            ("x", "y"),
-            FilterConfig(scripts=("Cyrillic", "Latin")),
+            *(("x", "y"), FilterConfig(scripts=("Cyrillic", "Latin"))),
             "fewer than half of the source's letters are of its script",
         ),
         (
-            ("x", "y"),
-            FilterConfig(scripts=("Klingon", "Latin")),
+            *(("x", "y"), FilterConfig(scripts=("Klingon", "Latin"))),
             "names scripts of Unicode.*Received: 'Klingon'",
         ),
     ],

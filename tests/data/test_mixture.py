@@ -1,5 +1,3 @@
-"""Mixtures of weighted sources."""
-
 import numpy as np
 import pytest
 
@@ -24,58 +22,48 @@ def pairs_of_sources(counts):
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    return write_corpus(
-        pairs_of_sources(COUNTS), tmp_path_factory.mktemp("corpus")
-    )
+    folder = tmp_path_factory.mktemp("corpus")
+    return write_corpus(pairs_of_sources(COUNTS), folder)
 
 
-def make(corpus, weights=(1, 2, 1), **options):
-    given = {"batch_size": 4, "seed": 1, "max_length": 50, "pool_batches": 5}
-    return TrainingBatches(
-        corpus, WORDS, WORDS, **given | options, weights=weights
-    )
+def make(corpus, weights=(1, 2, 1), max_length=50, **options):
+    arguments = corpus, WORDS, WORDS, 4, 1, max_length
+    options = {"pool_batches": 5, "weights": weights, **options}
+    return TrainingBatches(*arguments, **options)
 
 
 def lines_of_epochs(batches, count):
-    steps = batches.steps_per_epoch
-    return [
-        np.concatenate(
-            [batches.lines(epoch * steps + step) for step in range(steps)]
-        )
-        for epoch in range(count)
-    ]
+    steps = np.arange(count * batches.steps_per_epoch).reshape(count, -1)
+    return [np.concatenate([*map(batches.lines, epoch)]) for epoch in steps]
 
 
-def pairs_per_source(lines):
-    return np.bincount(
-        np.searchsorted(np.cumsum(COUNTS), lines, side="right"), minlength=3
-    ).tolist()
-
-
-def test_weights_set_the_shares_of_an_epoch(corpus):
-    assert corpus.parts == list(COUNTS)
-    for weights, max_length, shares in (
+@pytest.mark.parametrize(
+    "weights, max_length, shares",
+    [
         ((1, 2, 1), 50, [25, 50, 25]),
         ((1, 1, 1), 50, [34, 33, 33]),
         ((0.98, 0.01, 0.01), 50, [98, 1, 1]),
         # Pairs that are dropped count for no source.
         ((1, 1, 1), 3, [10, 10, 10]),
-    ):
-        batches = make(corpus, weights, max_length=max_length)
-        assert batches.pairs_per_epoch == sum(shares)
-        for lines in lines_of_epochs(batches, 3):
-            assert pairs_per_source(lines) == shares
+    ],
+)
+def test_weights_set_shares_of_an_epoch(corpus, weights, max_length, shares):
+    assert corpus.parts == list(COUNTS)
+    batches = make(corpus, weights, max_length)
+    assert batches.pairs_per_epoch == sum(shares)
+    sources = np.repeat(range(3), COUNTS)
+    for lines in lines_of_epochs(batches, 3):
+        assert np.bincount(sources[lines]).tolist() == shares
 
 
 def test_a_source_continues_across_epochs(corpus):
     """Check that a source is read completely before pairs are repeated."""
     drawn = np.concatenate(lines_of_epochs(make(corpus), 8))
-    starts = np.cumsum(COUNTS) - COUNTS
-    for start, count in zip(starts, COUNTS, strict=True):
-        times = np.bincount(drawn, minlength=sum(COUNTS))[start:][:count]
+    times_of_all = np.bincount(drawn, minlength=sum(COUNTS))
+    for times in np.split(times_of_all, np.cumsum(COUNTS)[:-1]):
         # The last pass over the source may be incomplete.
         assert times.max() - times.min() <= 1
-        assert times.sum() >= 2 * count
+        assert times.sum() >= 2 * len(times)
 
 
 def test_sources_and_epochs_have_different_orders():
@@ -86,10 +74,8 @@ def test_sources_and_epochs_have_different_orders():
     sources = [[p for p in places if p < 50] for places in found]
     other = [[p - 50 for p in places if p >= 50] for places in found]
     assert len({tuple(o) for o in (*sources, *other, range(50))}) == 7
-    assert (
-        Mixture([50, 50], [1, 1], seed=2).pairs(0, 100, 0).tolist()
-        != (found[0])
-    )
+    turned = Mixture([50, 50], [1, 1], seed=2).pairs(0, 100, 0)
+    assert turned.tolist() != found[0]
 
 
 def test_each_pass_over_a_source_is_reshuffled():
@@ -107,15 +93,11 @@ def test_each_pass_over_a_source_is_reshuffled():
 
 def test_resuming_and_process_shares_give_the_same_batches(corpus):
     batches = make(corpus)
-    straight = [
-        {name: x.numpy().tolist() for name, x in batch.items()}
-        for batch in batches.dataset(0, 60)
-    ]
-    # Across the end of an epoch.
-    assert straight[23:27] == [
-        {name: x.numpy().tolist() for name, x in batch.items()}
-        for batch in make(corpus).dataset(23, 27)
-    ]
+    straight, resumed = (
+        [{name: x.numpy().tolist() for name, x in b.items()} for b in dataset]
+        for dataset in (batches.dataset(0, 60), make(corpus).dataset(23, 27))
+    )
+    assert straight[23:27] == resumed  # Across the end of an epoch.
     halves = [list(batches.dataset(0, 3, rank, 2)) for rank in (0, 1)]
     for whole, one, two in zip(straight, *halves, strict=False):
         both = np.concatenate([one["source"], two["source"]])
@@ -127,10 +109,9 @@ def test_unweighted_sources_act_as_one_text(corpus, tmp_path):
     one = make(write_corpus(pairs, tmp_path), weights=None)
     several = make(corpus, weights=None)
     assert one.fingerprint == several.fingerprint
-    for epoch in zip(
-        lines_of_epochs(one, 2), lines_of_epochs(several, 2), strict=True
-    ):
-        assert epoch[0].tolist() == epoch[1].tolist()
+    np.testing.assert_array_equal(
+        lines_of_epochs(one, 2), lines_of_epochs(several, 2)
+    )
     prints = {make(corpus, w).fingerprint for w in (None, (1, 2, 1), (1, 1, 1))}
     assert len(prints) == 3
 
@@ -140,7 +121,7 @@ def test_invalid_weights_are_refused(corpus):
         make(corpus, (1, 2))
     with pytest.raises(ValueError, match=r"sources of \[40, 7, 53, 0\] pairs"):
         make(corpus, (1, 1, 1, 1))
-    for weight in (0, float("nan"), float("inf"), 1e308):
+    for weight in (0, np.nan, np.inf, 1e308):
         with pytest.raises(ValueError, match="must be positive and finite"):
             make(corpus, (1, weight, 1e308))
     # A weight that is too small, and the smallest one.

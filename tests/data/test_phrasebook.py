@@ -1,18 +1,11 @@
-"""Splits and word links of the built-in corpus."""
-
 import itertools
 from collections import Counter
 
 import pytest
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
-from luong_keras.data.phrasebook import (
-    TRAIN_SIZE,
-    split_pairs,
-    word_for_word_bleu,
-)
-
-SPLITS = ("train", "dev", "test")
+from luong_keras.data import phrasebook
+from luong_keras.data.phrasebook import split_pairs, word_for_word_bleu
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +45,8 @@ def test_linked_numbers_and_punctuation_are_equal(linked_pairs):
 
 
 def test_splits_share_no_sentence():
-    splits = [split_pairs(split) for split in SPLITS]
-    assert list(map(len, splits)) == [TRAIN_SIZE, 300, 1000]
+    splits = [split_pairs(split) for split in ("train", "dev", "test")]
+    assert list(map(len, splits)) == [phrasebook.TRAIN_SIZE, 300, 1000]
     for side in (0, 1):
         sentences = [{pair[side] for pair in split} for split in splits]
         assert list(map(len, sentences)) == list(map(len, splits))
