@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from luong_keras.text.moses import MosesGraph
 from luong_keras.text.moses_rules import character_class
 from luong_keras.text.preprocessing import Preprocessor, moses_tools
+from tests.text.strings import decoded
 
 TRICKY = [
     "",
@@ -83,10 +84,6 @@ def preprocessor_and_graph(language, **options):
     return preprocessor, MosesGraph(preprocessor)
 
 
-def decoded(strings):
-    return [line.decode() for line in strings.numpy()]
-
-
 def check_equal(texts, language, **options):
     """Check that the graph prepares and joins texts as sacremoses does."""
     preprocessor, graph = preprocessor_and_graph(language, **options)
@@ -108,19 +105,13 @@ def test_every_abbreviation(language):
     tokenizer = moses_tools(language)["tokenizer"]
     numeric = tokenizer.NUMERIC_ONLY_PREFIXES
     words = sorted({*tokenizer.NONBREAKING_PREFIXES, *numeric})
-    check_equal(
-        [f"x {word}. Y {word}. 5 {word}. {word}." for word in words], language
-    )
+    check_equal([f"x {w}. Y {w}. 5 {w}. {w}." for w in words], language)
 
 
 @pytest.mark.slow
 def test_every_character():
-    texts = [
-        " ".join(
-            f"a{c}b,{c},'{c}' z. {c}" for c in EVERYTHING[start : start + 256]
-        )
-        for start in range(0, len(EVERYTHING), 256)
-    ]
+    words = [f"a{c}b,{c},'{c}' z. {c}" for c in EVERYTHING]
+    texts = [" ".join(words[i : i + 256]) for i in range(0, len(words), 256)]
     preprocessor, graph = preprocessor_and_graph("en")
     prepared = decoded(graph.prepare(tf.constant(texts)))
     assert prepared == [preprocessor(text) for text in texts]
@@ -132,31 +123,16 @@ def test_every_character():
 PIECES = [
     *" .,'\"-`´‘’‚“”„«»–—…!?:;()[]{}<>|&@%$€¿ \u00a0\u2009\x00\x1c\n",
     *("...", "''", ".'", "s ' ", "@-@", " @-@ ", "\u00a0%", "5,3", "1\u00a00"),
-    *(
-        "it's",
-        "l'eau",
-        "U.S.",
-        "e.g.",
-        "No. 5",
-        "Nr. ",
-        "z.B.",
-        "漢",
-        "한",
-        "Σ",
-    ),
+    *("it's", "l'eau", "U.S.", "e.g.", "No. 5", "Nr. ", "z.B."),
+    *("漢", "한", "Σ"),
 ]
-TEXTS = st.lists(
-    st.lists(
-        st.one_of(
-            st.sampled_from(PIECES),
-            st.sampled_from("aAsß5 "),
-            st.text(st.characters(codec="utf-8"), max_size=3),
-        ),
-        max_size=20,
-    ).map("".join),
-    min_size=1,
-    max_size=8,
+TOKENS = st.one_of(
+    st.sampled_from(PIECES),
+    st.sampled_from("aAsß5 "),
+    st.text(st.characters(codec="utf-8"), max_size=3),
 )
+TEXT = st.lists(TOKENS, max_size=20).map("".join)
+TEXTS = st.lists(TEXT, min_size=1, max_size=8)
 
 
 @pytest.mark.slow

@@ -1,5 +1,3 @@
-"""Moses preprocessing."""
-
 import dataclasses
 import sys
 

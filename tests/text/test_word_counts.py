@@ -1,5 +1,3 @@
-"""Words counted on several threads."""
-
 import time
 from collections import Counter
 

@@ -7,6 +7,7 @@ import tensorflow as tf
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 from luong_keras.text.word_splitting import join_13a, split_13a, split_at_spaces
+from tests.text.strings import decoded
 
 TRICKY = [
     "",
@@ -30,29 +31,28 @@ TRICKY = [
 ]
 
 
-def expected(lines):
-    tokenize = Tokenizer13a()
-    return [tokenize(line).split() for line in lines]
-
-
 def received(ragged):
     return [[word.decode() for word in row] for row in ragged.to_list()]
 
 
-def test_tricky_sentences_split_as_in_sacrebleu():
-    assert received(split_13a(tf.constant(TRICKY))) == expected(TRICKY)
+def check_equal(lines):
+    """Check the words against sacreBLEU, and again once they are joined."""
+    tokenize = Tokenizer13a()
+    words = split_13a(tf.constant(lines))
+    assert received(words) == [tokenize(line).split() for line in lines]
+    joined = join_13a(words)
+    assert received(split_13a(joined)) == received(words)
+    return decoded(joined)
+
+
+def test_tricky_sentences_split_as_in_sacrebleu_also_when_joined():
+    check_equal(TRICKY)
 
 
 def test_white_space_is_that_of_python():
     lines = [*TRICKY, "".join(f"{chr(i)}a" for i in range(0x3100))]
     split = received(split_at_spaces(tf.constant(lines)))
     assert split == [line.split() for line in lines]
-
-
-def test_joined_words_split_into_the_same_words():
-    words = split_13a(tf.constant(TRICKY))
-    again = split_13a(join_13a(words))
-    assert received(again) == received(words)
 
 
 @pytest.mark.slow_after_first
@@ -76,8 +76,7 @@ def test_joined_words_split_into_the_same_words():
     ],
 )
 def test_sentences_in_usual_spelling_are_restored(sentence):
-    joined = join_13a(split_13a(tf.constant([sentence])))
-    assert joined.numpy()[0].decode() == sentence
+    assert decoded(join_13a(split_13a(tf.constant([sentence])))) == [sentence]
 
 
 @pytest.mark.slow
@@ -86,12 +85,6 @@ def test_real_text(real_data):
         path = real_data("multi30k", f"train.{language}.gz")
         with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
             lines = [next(file).rstrip("\n") for _ in range(4000)]
-        words = split_13a(tf.constant(lines))
-        assert received(words) == expected(lines)
-        joined = join_13a(words)
-        assert received(split_13a(joined)) == received(words)
-        same = sum(
-            text.decode() == line.strip()
-            for text, line in zip(joined.numpy(), lines, strict=True)
-        )
+        pairs = zip(check_equal(lines), lines, strict=True)
+        same = sum(text == line.strip() for text, line in pairs)
         assert same / len(lines) > 0.99
