@@ -1,5 +1,3 @@
-"""Aligned word pairs, and files of them."""
-
 import numpy as np
 import pytest
 
@@ -20,9 +18,7 @@ PAIRS = [
 
 def test_most_probable_translation_wins_then_the_first(tmp_path):
     path = tmp_path / "dictionary"
-    path.write_text(
-        "a x 0.2\na y 0.7\na z 0.7\nb w 1e-05\n\n", encoding="utf-8"
-    )
+    path.write_text("a x 0.2\na y 0.7\na z 0.7\nb w 1e-05\n\n")
     assert read_dictionary(path) == {"a": "y", "b": "w"}
 
 
@@ -80,11 +76,9 @@ def test_rare_pairs_are_left_out_but_counted():
     # Three of the five links leave a; two of them lead to x.
     pairs = aligned_word_pairs(SENTENCES, min_count=2)
     assert pairs == [("a", "x", 2, pytest.approx(2 / 3))]
-    pairs = aligned_word_pairs(SENTENCES, min_count=1)
-    words = [pair[:3] for pair in pairs]
-    assert words == [
-        ("a", "x", 2), ("a", "z", 1), ("b", "y", 1), ("c", "z", 1),
-    ]  # fmt: skip
+    words = [pair[:3] for pair in aligned_word_pairs(SENTENCES, min_count=1)]
+    rare = [("a", "z", 1), ("b", "y", 1), ("c", "z", 1)]
+    assert words == [("a", "x", 2), *rare]
 
 
 def test_links_of_words_outside_the_vocabularies_do_not_count():
@@ -101,15 +95,11 @@ def test_link_outside_its_sentences_is_refused(link):
     wrong = (["a", "b"], ["x", "y"], [link])
     with pytest.raises(ValueError, match=f"pair 3 .*{link[0]}-{link[1]}\\."):
         aligned_word_pairs([*SENTENCES, wrong])
+    wrong = (["a"], [], [(0, 0)])
+    with pytest.raises(ValueError, match="none, since a sentence is empty"):
+        aligned_word_pairs([wrong])
 
 
 def test_links_may_be_rows_of_an_array():
-    given = [
-        (source, target, np.array(links)) for source, target, links in SENTENCES
-    ]
+    given = [(*words, np.array(links)) for *words, links in SENTENCES]
     assert aligned_word_pairs(given) == aligned_word_pairs(SENTENCES)
-
-
-def test_link_of_an_empty_sentence_is_refused():
-    with pytest.raises(ValueError, match="none, since a sentence is empty"):
-        aligned_word_pairs([(["a"], [], [(0, 0)])])

@@ -1,19 +1,18 @@
-"""Fonts of alignment plots: choice, fallback and missing characters."""
-
 import pytest
 from matplotlib import font_manager
 
 from luong_keras.evaluation import plots
 from luong_keras.evaluation.plots import fonts_for, plot_alignment
 
+DEFAULT, OTHER = (
+    plots._font_characters(font_manager.findfont(name))
+    for name in ("DejaVu Sans", "STIXGeneral")
+)
 # A character that the default font lacks and another font of Matplotlib has.
 RARE_CHARACTER = next(
     character
     for character in map(chr, range(0x2100, 0x2C00))
-    if character
-    not in plots._font_characters(font_manager.findfont("DejaVu Sans"))
-    and character
-    in plots._font_characters(font_manager.findfont("STIXGeneral"))
+    if character not in DEFAULT and character in OTHER
 )
 
 
@@ -29,14 +28,14 @@ def test_a_fallback_font_is_found():
 
 
 def test_missing_characters_are_listed(monkeypatch):
-    monkeypatch.setattr(plots, "_fallback_fonts", lambda: [])
+    monkeypatch.setattr(plots, "_fallback_fonts", list)
     assert fonts_for("猫 a 猫犬") == (["DejaVu Sans"], "犬猫")
     monkeypatch.undo()
     assert not any("Last Resort" in name for name, _ in plots._fallback_fonts())
 
 
 def test_missing_characters_cause_one_warning(monkeypatch, tmp_path):
-    monkeypatch.setattr(plots, "_fallback_fonts", lambda: [])
+    monkeypatch.setattr(plots, "_fallback_fonts", list)
     monkeypatch.setattr(plots, "_reported_scripts", set())
     with pytest.warns(UserWarning, match="No font .*猫.* drawing") as warned:
         for word in "猫犬":
@@ -49,9 +48,8 @@ def test_missing_characters_cause_one_warning(monkeypatch, tmp_path):
 
 
 def test_labels_use_fonts_that_have_their_characters(tmp_path):
-    axes = plot_alignment(
-        [RARE_CHARACTER], ["باب"], [[0.5]], tmp_path / "a.png"
-    )
+    words = [RARE_CHARACTER], ["باب"]
+    axes = plot_alignment(*words, [[0.5]], tmp_path / "a.png")
     assert axes.get_title() and axes.get_xlabel() and axes.get_ylabel()
     (label,) = axes.get_xticklabels()
     assert label.get_fontfamily() == fonts_for(RARE_CHARACTER)[0]

@@ -1,5 +1,3 @@
-"""Plots: content, files and global state."""
-
 import numpy as np
 import pytest
 from matplotlib import pyplot

@@ -1,5 +1,3 @@
-"""Scores of translations and tests of their differences."""
-
 import math
 import sys
 
@@ -57,15 +55,15 @@ def test_invalid_sentences_are_refused(hypotheses, references, message):
 
 
 def test_scores_equal_sacrebleu():
-    bleu, chrf, ter = translation_scores(GOOD, REFERENCES)
-    for found, expected in (
-        (bleu, sacrebleu.corpus_bleu(GOOD, [REFERENCES])),
-        (chrf, sacrebleu.corpus_chrf(GOOD, [REFERENCES])),
-        (ter, sacrebleu.corpus_ter(GOOD, [REFERENCES])),
-    ):
+    calls = sacrebleu.corpus_bleu, sacrebleu.corpus_chrf, sacrebleu.corpus_ter
+    scores = translation_scores(GOOD, REFERENCES)
+    for found, call in zip(scores, calls, strict=True):
+        expected = call(GOOD, [REFERENCES])
         assert found.metric == expected.name
         assert found.score == pytest.approx(expected.score)
         assert "version:" in found.signature
+    one = sacrebleu.sentence_chrf(GOOD[3], [REFERENCES[3]]).score
+    assert sentence_chrf(GOOD, REFERENCES)[3] == pytest.approx(one)
 
 
 def test_arrays_are_scored_as_lists():
@@ -83,28 +81,16 @@ def test_lowercase_option_ignores_case():
     assert chrf.score == pytest.approx(100) and "case:lc" in lower.signature
 
 
-def test_tokenize_option_selects_the_tokens_of_bleu():
-    hypotheses, references = ["a,b c d e."], ["a,b c d e ."]
-    for tokenize in ("none", "13a"):
-        found, *_ = translation_scores(
-            hypotheses, references, tokenize=tokenize
-        )
-        expected = sacrebleu.corpus_bleu(
-            hypotheses, [references], tokenize=tokenize
-        )
-        assert found.score == pytest.approx(expected.score)
-        assert f"tok:{tokenize}" in found.signature
-        compared = paired_test(
-            hypotheses, hypotheses, references, samples=9, tokenize=tokenize
-        )
-        assert compared[0].first == pytest.approx(expected.score)
-
-
-def test_sentence_chrf_scores_each_sentence():
-    found = sentence_chrf(GOOD, REFERENCES)
-    assert found[3] == pytest.approx(
-        sacrebleu.sentence_chrf(GOOD[3], [REFERENCES[3]]).score
-    )
+@pytest.mark.parametrize("tokenize", ["none", "13a"])
+def test_tokenize_option_selects_the_tokens_of_bleu(tokenize):
+    ours, theirs = ["a,b c d e."], ["a,b c d e ."]
+    found, *_ = translation_scores(ours, theirs, tokenize=tokenize)
+    expected = sacrebleu.corpus_bleu(ours, [theirs], tokenize=tokenize).score
+    assert found.score == pytest.approx(expected)
+    assert f"tok:{tokenize}" in found.signature
+    options = {"samples": 9, "tokenize": tokenize}
+    compared = paired_test(ours, ours, theirs, **options)
+    assert compared[0].first == pytest.approx(expected)
 
 
 def test_a_clear_difference_is_significant():
@@ -118,14 +104,8 @@ def test_a_clear_difference_is_significant():
 
 
 def test_equally_good_systems_do_not_differ_significantly():
-    mixed = [
-        b if i % 2 else a
-        for i, (a, b) in enumerate(zip(GOOD, WORSE, strict=True))
-    ]
-    other = [
-        a if i % 2 else b
-        for i, (a, b) in enumerate(zip(GOOD, WORSE, strict=True))
-    ]
+    mixed, other = [*GOOD], [*WORSE]
+    mixed[1::2], other[1::2] = WORSE[1::2], GOOD[1::2]
     bleu, *_ = paired_test(mixed, other, REFERENCES, samples=200)
     assert bleu.p_value > 0.05
     assert bleu.first_interval > 0 and bleu.second_interval > 0
@@ -145,10 +125,12 @@ def test_p_value_of_few_differences_is_exact(others):
 
 
 def test_p_value_does_not_depend_on_the_order_of_systems():
-    one = paired_test(GOOD, WORSE[:9] + GOOD[9:], REFERENCES, samples=500)
-    other = paired_test(WORSE[:9] + GOOD[9:], GOOD, REFERENCES, samples=500)
-    for score, turned in zip(one, other, strict=True):
-        assert score.p_value == pytest.approx(turned.p_value)
+    systems = GOOD, WORSE[:9] + GOOD[9:]
+    one, other = (
+        [score.p_value for score in paired_test(*pair, REFERENCES, samples=500)]
+        for pair in (systems, systems[::-1])
+    )
+    assert one == pytest.approx(other)
 
 
 @pytest.mark.parametrize(

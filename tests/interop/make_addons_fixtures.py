@@ -18,6 +18,7 @@ Every array is named CASE/KIND/NAME. The kinds:
 """
 
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -41,17 +42,13 @@ SHARED = {
     "hidden": random(3, UNITS),
     "carry": random(3, UNITS),
 }
+LUONG = partial(tfa.seq2seq.LuongAttention, UNITS)
+BAHDANAU = partial(tfa.seq2seq.BahdanauAttention, DEPTH)
 MECHANISMS = {
-    "luong": lambda **options: tfa.seq2seq.LuongAttention(UNITS, **options),
-    "luong_scale": lambda **options: tfa.seq2seq.LuongAttention(
-        UNITS, scale=True, **options
-    ),
-    "bahdanau": lambda **options: tfa.seq2seq.BahdanauAttention(
-        DEPTH, **options
-    ),
-    "bahdanau_normalize": lambda **options: tfa.seq2seq.BahdanauAttention(
-        DEPTH, normalize=True, **options
-    ),
+    "luong": LUONG,
+    "luong_scale": partial(LUONG, scale=True),
+    "bahdanau": BAHDANAU,
+    "bahdanau_normalize": partial(BAHDANAU, normalize=True),
 }
 
 
@@ -105,9 +102,8 @@ def attend(mechanism):
     randomize(mechanism)
     # The keys are computed from the memory and the present weights.
     mechanism.setup_memory(SHARED["memory"], SHARED["memory_lengths"])
-    alignments = np.stack(
-        [mechanism([query, state])[0].numpy() for query in queries], 1
-    )
+    found = [mechanism([query, state])[0].numpy() for query in queries]
+    alignments = np.stack(found, 1)
     context = alignments @ mechanism.values.numpy()
     return {"context": context, "alignments": alignments}
 
@@ -127,21 +123,17 @@ def decode(cell, mechanism):
     pattern = ["hidden"] if "gru" in cell.name else ["hidden", "carry"]
     count = len(tf.nest.flatten(start.cell_state))
     names = pattern * (count // len(pattern))
-    state = start.clone(
-        cell_state=tf.nest.pack_sequence_as(
-            start.cell_state,
-            [tf.convert_to_tensor(SHARED[name]) for name in names],
-        )
-    )
+    tensors = [tf.convert_to_tensor(SHARED[name]) for name in names]
+    cell_state = tf.nest.pack_sequence_as(start.cell_state, tensors)
+    state = start.clone(cell_state=cell_state)
     outputs = []
     for step in steps:
         output, state = wrapper(step, state)
         outputs.append(output.numpy())
+    pairs = zip(names, tf.nest.flatten(state.cell_state), strict=True)
     states = {
         f"{name}_{i // len(pattern)}": value.numpy()
-        for i, (name, value) in enumerate(
-            zip(names, tf.nest.flatten(state.cell_state), strict=True)
-        )
+        for i, (name, value) in enumerate(pairs)
     }
     return wrapper, {
         "outputs": np.stack(outputs, 1),
@@ -166,7 +158,6 @@ def main():
         mechanism = memory_after_construction(make)
         add(name, "outputs", attend(mechanism))
         add(name, "weights", weights_of(mechanism))
-    additive = MECHANISMS["bahdanau"]
     stack = tf.keras.layers.StackedRNNCells([lstm(), lstm()])
     gru = tf.keras.layers.GRUCell(UNITS)
     for name, cell, mechanism in [
@@ -174,19 +165,16 @@ def main():
             (name, lstm(), memory_after_construction(m))
             for name, m in MECHANISMS.items()
         ),
-        ("construction", lstm(), memory_at_construction(additive)),
-        ("stack", stack, memory_after_construction(MECHANISMS["luong"])),
-        ("gru", gru, memory_after_construction(MECHANISMS["luong"])),
+        ("construction", lstm(), memory_at_construction(BAHDANAU)),
+        ("stack", stack, memory_after_construction(LUONG)),
+        ("gru", gru, memory_after_construction(LUONG)),
     ]:
         wrapper, outputs = decode(cell, mechanism)
         add(f"wrapper_{name}", "outputs", outputs)
         add(f"wrapper_{name}", "weights", weights_of(wrapper))
         if name == "stack":
-            add(
-                "wrapper_stack_checkpoint",
-                "weights",
-                weights_in_checkpoint(wrapper),
-            )
+            saved = weights_in_checkpoint(wrapper)
+            add("wrapper_stack_checkpoint", "weights", saved)
     np.savez_compressed(TARGET, **arrays)
 
 

@@ -25,13 +25,10 @@ ATTENTION = {
 
 
 def arrays(case, kind):
+    start = f"{case}/{kind}/"
     with np.load(FIXTURES) as file:
-        start = f"{case}/{kind}/"
-        return {
-            name.removeprefix(start): file[name]
-            for name in file
-            if name.startswith(start)
-        }
+        names = [name for name in file if name.startswith(start)]
+        return {name.removeprefix(start): file[name] for name in names}
 
 
 SHARED = arrays("shared", "inputs")
@@ -48,9 +45,8 @@ def built_decoder(
     attention="luong", layer=lk.InputFeedingLSTM, units=UNITS, **options
 ):
     options = {"attentional_activation": "linear", **options}
-    decoder = layer(
-        units, attention=ATTENTION[attention](), return_state=True, **options
-    )
+    options |= {"attention": ATTENTION[attention](), "return_state": True}
+    decoder = layer(units, **options)
     decoder.build(SHARED["inputs"].shape, SHARED["memory"].shape)
     return decoder
 
@@ -59,12 +55,9 @@ def built_decoder(
 def test_attention_matches_addons(case):
     layer = built_attention(case)
     interop.load_addons_attention(layer, arrays(case, "weights"))
-    context, alignments = layer(
-        SHARED["queries"],
-        SHARED["memory"],
-        value_mask=MASK,
-        return_attention_scores=True,
-    )
+    tensors = SHARED["queries"], SHARED["memory"]
+    options = {"value_mask": MASK, "return_attention_scores": True}
+    context, alignments = layer(*tensors, **options)
     expected = arrays(case, "outputs")
     np.testing.assert_allclose(context, expected["context"], **CLOSE)
     np.testing.assert_allclose(alignments, expected["alignments"], **CLOSE)
@@ -87,8 +80,7 @@ def test_decoder_matches_the_attention_wrapper(case):
     pattern = ["hidden", "carry"][: decoder.cell.states_per_layer]
     initial = [SHARED[name] for name in pattern] * decoder.cell.num_layers
     outputs, alignments, *states = decoder(
-        SHARED["inputs"],
-        memory=SHARED["memory"],
+        *(SHARED["inputs"], SHARED["memory"]),
         memory_mask=MASK,
         initial_state=initial,
         return_attention_scores=True,
@@ -113,14 +105,10 @@ def test_cell_without_biases_and_user_defined_attention_layer():
         if not name.endswith("bias:0")
     }
     weights["decoder/dense_7/bias:0"] = bias = np.arange(4.0)
-    decoder = built_decoder(
-        use_bias=False, attentional_bias=True, attentional_activation="tanh"
-    )
-    interop.load_addons_wrapper(
-        decoder.cell, weights, attention_layer="dense_7"
-    )
-    found = decoder.cell.attentional_bias_vector
-    np.testing.assert_array_equal(found, bias)
+    options = {"attentional_bias": True, "attentional_activation": "tanh"}
+    cell = built_decoder(use_bias=False, **options).cell
+    interop.load_addons_wrapper(cell, weights, attention_layer="dense_7")
+    np.testing.assert_array_equal(cell.attentional_bias_vector, bias)
 
 
 # Names.
@@ -132,14 +120,9 @@ def test_prefixes_are_ignored():
     roles = roles_of(names)
     assert list(roles_of(nested_names).values()) == list(roles.values())
     assert sorted(roles.values()) == [
-        "attention_b",
-        "attention_g",
-        "attention_layer/kernel",
-        "attention_v",
-        "cell_0/bias",
-        "cell_0/kernel",
-        "cell_0/recurrent_kernel",
-        "memory_layer/kernel",
+        *("attention_b", "attention_g", "attention_layer/kernel"),
+        *("attention_v", "cell_0/bias", "cell_0/kernel"),
+        *("cell_0/recurrent_kernel", "memory_layer/kernel"),
         "query_layer/kernel",
     ]
 
@@ -153,39 +136,35 @@ def test_kernel_inside_the_wrapper_belongs_to_the_query(reverse):
 
 
 def test_first_of_two_kernels_belongs_to_the_query():
-    roles = roles_of(
-        ["0/BahdanauAttention/kernel:0", "1/BahdanauAttention/kernel:0"]
-    )
-    assert list(roles.values()) == ["memory_layer/kernel", "query_layer/kernel"]
-    assert roles["0/BahdanauAttention/kernel:0"] == "query_layer/kernel"
+    names = [f"{i}/BahdanauAttention/kernel:0" for i in range(2)]
+    assert [*roles_of(names).items()] == [
+        (names[1], "memory_layer/kernel"),
+        (names[0], "query_layer/kernel"),
+    ]
 
 
 @pytest.mark.parametrize(
-    "cells",
+    "cells, has_numbers",
     [
-        ["lstm_cell", "lstm_cell_1"],
-        ["lstm_cell_9", "lstm_cell_10"],
-        ["cells/0", "cells/1"],
+        (["lstm_cell", "lstm_cell_1"], True),
+        (["lstm_cell_9", "lstm_cell_10"], True),
+        (["cells/0", "cells/1"], True),
+        (["low", "high"], False),  # These keep their order.
     ],
 )
-def test_cells_are_ordered_by_their_numbers(cells):
+def test_cells_are_ordered_by_their_numbers(cells, has_numbers):
     names = [f"w/{cell}/recurrent_kernel:0" for cell in cells]
-    for order in (names, names[::-1]):
+    for order in (names, names[::-1]) if has_numbers else (names,):
         roles = roles_of(order)
         assert roles[names[0]] == "cell_0/recurrent_kernel"
         assert roles[names[1]] == "cell_1/recurrent_kernel"
 
 
-def test_cells_without_numbers_keep_their_order():
-    roles = roles_of(["w/low/recurrent_kernel:0", "w/high/recurrent_kernel:0"])
-    assert roles["w/low/recurrent_kernel:0"] == "cell_0/recurrent_kernel"
-
-
 # Errors.
 
 
-def load(case, attention="luong", without=(), added=None, **options):
-    weights = arrays(case, "weights")
+def load(attention="luong", without=(), added=None, **options):
+    weights = arrays("wrapper_luong", "weights")
     weights = {k: v for k, v in weights.items() if not k.endswith(without)}
     decoder = built_decoder(attention, **options)
     interop.load_addons_wrapper(decoder.cell, weights | (added or {}))
@@ -216,41 +195,44 @@ MONOTONIC = {"LuongAttention/attention_score_bias:0": np.ones(())}
 )
 def test_weights_that_do_not_fit_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
-        load("wrapper_luong", **options)
+        load(**options)
 
 
-def test_weights_without_a_place_are_refused():
-    weights = arrays("bahdanau_normalize", "weights")
-    with pytest.raises(ValueError, match="normalize=True"):
-        interop.load_addons_attention(built_attention("bahdanau"), weights)
-
-
-def test_two_variables_of_one_name_are_refused():
-    weights = {
-        "BahdanauAttention/attention_v:0": np.ones(DEPTH),
-        "BahdanauAttention/kernel:0": np.ones((6, DEPTH)),
-    }
-    with pytest.raises(ValueError, match="two variables have the same name"):
+@pytest.mark.parametrize(
+    "weights, message",
+    [
+        (arrays("bahdanau_normalize", "weights"), "normalize=True"),
+        (
+            {
+                "BahdanauAttention/attention_v:0": np.ones(DEPTH),
+                "BahdanauAttention/kernel:0": np.ones((6, DEPTH)),
+            },
+            "two variables have the same name",
+        ),
+    ],
+    ids=["without a place", "of one name"],
+)
+def test_weights_of_other_attention_are_refused(weights, message):
+    with pytest.raises(ValueError, match=message):
         interop.load_addons_attention(built_attention("bahdanau"), weights)
 
 
 @pytest.mark.parametrize(
-    "layer",
+    "layer, message",
     [
-        lk.LuongAttention("dot"),
-        lk.LocalAttention("predictive"),
-        lk.BahdanauAttention(DEPTH, use_scale=True),
-        lk.Bridge(4, 1),
+        (lk.LuongAttention("dot"), "Use one of these two"),
+        (lk.LocalAttention("predictive"), "Use one of these two"),
+        (lk.BahdanauAttention(DEPTH, use_scale=True), "Use one of these two"),
+        (lk.Bridge(4, 1), "Use one of these two"),
+        (lk.LuongAttention(), "before loading"),
     ],
-    ids=lambda layer: type(layer).__name__,
+    ids=["dot", "local", "scaled Bahdanau", "no attention", "not built"],
 )
-def test_attention_without_an_addons_equivalent_is_refused(layer):
-    with pytest.raises(ValueError, match="Use one of these two"):
+def test_unfit_attention_is_refused(layer, message):
+    with pytest.raises(ValueError, match=message):
         interop.load_addons_attention(layer, {})
 
 
-def test_unbuilt_layers_and_decoders_are_refused():
-    with pytest.raises(ValueError, match="before loading"):
-        interop.load_addons_attention(lk.LuongAttention(), {})
+def test_decoders_are_refused():
     with pytest.raises(ValueError, match="pass its `cell`"):
         interop.load_addons_wrapper(built_decoder(), {})

@@ -13,13 +13,16 @@ from tests.layer_checks import small_config
 
 pytestmark = pytest.mark.tensorflow
 
-AUTHORS_SETTINGS = {"embedding_size": 6, "use_bias": False}
+TIED = "Received: tied_embeddings=True"
+
+
+def model(**changes):
+    settings = {"embedding_size": 6, "use_bias": False, **changes}
+    return TranslationModel(small_config(**settings))
 
 
 def test_model_like_the_authors_has_weights():
-    weights = authors_weights(
-        TranslationModel(small_config(**AUTHORS_SETTINGS))
-    )
+    weights = authors_weights(model())
     assert weights["W_emb_src"].shape == weights["W_emb_tgt"].shape == (9, 6)
 
 
@@ -29,11 +32,8 @@ def test_model_like_the_authors_has_weights():
         ({"use_bias": True}, "no weights of this kind.*Set use_bias"),
         ({"source_features": 3}, "Received: a model with `source_features`"),
         ({"shared_embeddings": True}, "Received: shared_embeddings=True"),
-        ({"tied_embeddings": True}, "Received: tied_embeddings=True"),
-        (
-            {"tied_embeddings": True, "embedding_size": 3},
-            "Received: tied_embeddings=True",
-        ),
+        ({"tied_embeddings": True}, TIED),
+        ({"tied_embeddings": True, "embedding_size": 3}, TIED),
         (
             {"attention": AttentionConfig("global", "concat")},
             "Received: concat_form=None",
@@ -45,9 +45,7 @@ def test_model_like_the_authors_has_weights():
     ],
 )
 def test_settings_without_an_equivalent_are_refused(changes, message):
-    translation_model = TranslationModel(
-        small_config(**{**AUTHORS_SETTINGS, **changes})
-    )
+    translation_model = model(**changes)
     with pytest.raises(ValueError, match=message):
         authors_weights(translation_model)
 
@@ -55,11 +53,9 @@ def test_settings_without_an_equivalent_are_refused(changes, message):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`")
 def test_quantized_and_lora_models_are_refused():
-    for alter in (
-        lambda model: model.model.quantize("int8"),
-        lambda model: model.target_embedding.enable_lora(2),
-    ):
-        model = TranslationModel(small_config(**AUTHORS_SETTINGS))
-        alter(model)
+    quantized, adapted = model(), model()
+    quantized.model.quantize("int8")
+    adapted.target_embedding.enable_lora(2)
+    for each in quantized, adapted:
         with pytest.raises(ValueError, match="not quantized and has no LoRA"):
-            authors_weights(model)
+            authors_weights(each)
