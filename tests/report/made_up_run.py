@@ -16,12 +16,8 @@ PAIRS = [
 ]
 GOOD = [target for _, target in PAIRS]
 BAD = [
-    "die Katze",
-    "ein Haus",
-    "Haus",
-    "der Mann sieht",
-    "<img src=x onerror=alert(1)>",
-    "ein Hund",
+    *("die Katze", "ein Haus", "Haus", "der Mann sieht"),
+    *("<img src=x onerror=alert(1)>", "ein Hund"),
 ]
 
 
@@ -53,14 +49,7 @@ def made_up_run(
         run.results.write_text(json.dumps(results | {"aer": 0.125}) + "\n")
     if sessions:
         machine = {"processor": "A processor, 7 cores", "devices": "1 × cpu"}
-        lines = [
-            {
-                "steps": 5,
-                "began": "2026-01-01",
-                "seconds": s,
-                "machine": machine,
-            }
-            for s in (3600.0, 120.0)
-        ]
+        session = {"steps": 5, "began": "2026-01-01", "machine": machine}
+        lines = [session | {"seconds": s} for s in (3600.0, 120.0)]
         run.sessions.write_text("".join(json.dumps(x) + "\n" for x in lines))
     return run

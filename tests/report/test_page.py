@@ -1,5 +1,3 @@
-"""Content of the page of one or two runs."""
-
 import dataclasses
 import html.parser
 import json
@@ -42,12 +40,22 @@ class Elements(html.parser.HTMLParser):
         return [attributes for tag, attributes in self.found if tag in tags]
 
 
+def html_of(runs, count=5):
+    """Write the page of runs without alignments; return its content."""
+    path = runs[0].parent / "page.html"
+    write_page(runs, path, count, alignments=False, samples=50)
+    return path.read_text(encoding="utf-8")
+
+
+def text_of(runs):
+    return Elements(html_of(runs)).text
+
+
 @pytest.fixture(scope="module")
 def one_run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("one") / "mine"
     made_up_run(folder, BAD, **{"model.units": 48})
-    path = write_page([folder], folder / "report.html", 2, alignments=False)
-    return path.read_text()
+    return html_of([folder], 2)
 
 
 @pytest.fixture(scope="module")
@@ -55,39 +63,28 @@ def two_runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("two")
     made_up_run(folder / "base", BAD)
     made_up_run(folder / "better", GOOD, epochs=2, seed=9)
-    path = write_page(
-        [folder / "base", folder / "better"],
-        folder / "report.html",
-        alignments=False,
-        samples=50,
-    )
-    return path.read_text()
+    return html_of([folder / "base", folder / "better"])
 
 
-def text_of(runs):
-    """Write the page of runs without alignments; return its text."""
-    path = write_page(
-        runs, runs[0].parent / "page.html", alignments=False, samples=50
-    )
-    return Elements(path.read_text(encoding="utf-8")).text
+@pytest.fixture
+def two_folders(tmp_path):
+    return [tmp_path / "a", tmp_path / "b"]
 
 
-def test_pages_load_no_other_resources(one_run, two_runs):
-    for text in (one_run, two_runs):
-        elements = Elements(text)
-        for attributes in (a for _, a in elements.found):
-            for name in ("src", "srcset", "data", "action", "poster"):
-                assert name not in attributes
-            for name in ("href", "xlink:href"):
-                assert attributes.get(name, "#")[0] == "#"
-        assert not elements.of("link", "iframe", "img", "object", "base")
-        assert not re.search(r"@import|url\((?!#)", text)
-        (policy,) = [
-            meta["content"]
-            for meta in elements.of("meta")
-            if meta.get("http-equiv") == "Content-Security-Policy"
-        ]
-        assert policy.startswith("default-src 'none'")
+@pytest.mark.parametrize("page", ["one_run", "two_runs"])
+def test_pages_load_no_other_resources(request, page):
+    text = request.getfixturevalue(page)
+    elements = Elements(text)
+    for _, attributes in elements.found:
+        loading = {"src", "srcset", "data", "action", "poster"}
+        assert not loading & attributes.keys()
+        for name in ("href", "xlink:href"):
+            assert attributes.get(name, "#")[0] == "#"
+    assert not elements.of("link", "iframe", "img", "object", "base")
+    assert not re.search(r"@import|url\((?!#)", text)
+    (policy,) = [a for a in elements.of("meta") if "http-equiv" in a]
+    assert policy["http-equiv"] == "Content-Security-Policy"
+    assert policy["content"].startswith("default-src 'none'")
 
 
 def test_translations_are_escaped_in_html(one_run):
@@ -126,15 +123,6 @@ def test_charts_have_titles_axes_and_values(one_run):
     assert len(ids) == len(set(ids))
 
 
-def test_pages_show_the_last_scores_of_the_test_set(tmp_path):
-    run = made_up_run(tmp_path / "mine", BAD)
-    before = run.results.read_text()
-    old = json.dumps({"set": "test", "perplexity": 9.5})
-    dev = json.dumps({"set": "dev", "perplexity": 7.75})
-    run.results.write_text(f"{old}\n{before}{dev}\n")
-    assert read_run(run.path).results["perplexity"] == 4.25
-
-
 @pytest.mark.slow
 def test_the_metric_that_chose_the_epoch_is_shown_first(tmp_path):
     settings = {"data.source_language": None, "data.target_language": None}
@@ -160,7 +148,7 @@ def test_pages_show_time_machine_and_settings(one_run):
 def test_texts_have_a_language_and_an_automatic_direction(one_run):
     texts = [a for a in Elements(one_run).of("dd") if "dir" in a]
     assert {a.get("lang") for a in texts} == {"en", "de"}
-    assert all(a["dir"] == "auto" for a in texts)
+    assert {a["dir"] for a in texts} == {"auto"}
 
 
 def test_two_runs_are_compared_side_by_side(two_runs):
@@ -178,65 +166,56 @@ def test_names_of_runs_are_not_drawn_as_formulas(tmp_path):
     folders = [tmp_path / name for name in names]
     for folder in folders:
         made_up_run(folder, GOOD)
-    path = write_page(
-        folders, tmp_path / "x.html", alignments=False, samples=50
-    )
-    drawings = re.findall(r"<svg.*?</svg>", path.read_text(), re.S)
-    legends = [
-        svg
-        for svg in (re.sub(r"<title>.*?</title>", "", d) for d in drawings)
-        if "legend_1" in svg
-    ]
+    html = re.sub(r"<title>.*?</title>", "", html_of(folders))
+    drawings = re.findall(r"<svg.*?</svg>", html, re.S)
+    legends = [svg for svg in drawings if "legend_1" in svg]
     assert legends
     for name in names:
         assert all(name in Elements(svg).text for svg in legends)
 
 
 @pytest.mark.slow
-def test_lowercased_runs_are_compared_without_case(tmp_path):
-    lowered = {"data.lowercase": True}
-    made_up_run(tmp_path / "a", [t.lower() for t in GOOD], **lowered)
-    made_up_run(tmp_path / "b", [t.lower() for t in BAD], **lowered)
-    text = text_of([tmp_path / "a", tmp_path / "b"])
-    _, compared = text.split("Is the difference more than chance?")
-    bleu, chrf = (
-        re.search(rf"{name}\s*([\d.]+) ± .*?(case:\w+)", compared)
-        for name in ("BLEU", "chrF2")
-    )
-    assert bleu.groups() == chrf.groups() == ("100.00", "case:lc")
+def test_lowercased_runs_are_compared_without_case(two_folders):
+    for run, lines in zip(two_folders, (GOOD, BAD), strict=True):
+        made_up_run(run, map(str.lower, lines), **{"data.lowercase": True})
+    _, compared = text_of(two_folders).split("Is the difference more than")
+    for name in ("BLEU", "chrF2"):
+        found = re.search(rf"{name}\s*([\d.]+) ± .*?(case:\w+)", compared)
+        assert found.groups() == ("100.00", "case:lc")
 
 
-def test_pretokenised_runs_are_compared_by_their_tokens(tmp_path):
-    runs = [tmp_path / "a", tmp_path / "b"]
-    for run, lines in zip(runs, (GOOD, BAD), strict=True):
+def test_pretokenised_runs_are_compared_by_their_tokens(two_folders):
+    for run, lines in zip(two_folders, (GOOD, BAD), strict=True):
         made_up_run(run, lines, **{"data.pretokenized": True})
-    text = text_of(runs)
+    text = text_of(two_folders)
     assert "tok:13a" not in text
     table, compared = text.split("Is the difference more than chance?")
     assert "tok:none" in table and "tok:none" in compared
 
 
-def test_words_of_all_runs_are_counted_alike(tmp_path):
+def test_words_of_all_runs_are_counted_alike(two_folders):
     """Sources without spaces are one word each of a pretokenised run."""
     pairs = [("我" * count, "a b c d e") for count in (5, 30)]
-    runs = [tmp_path / "a", tmp_path / "b"]
-    for run, pretokenized in zip(runs, (False, True), strict=True):
-        settings = {
-            "data.pretokenized": pretokenized,
-            "data.tokenizer": "words",
-        }
+    for run, pretokenized in zip(two_folders, (False, True), strict=True):
+        settings = {"data.pretokenized": pretokenized}
+        settings["data.tokenizer"] = "words"
         made_up_run(run, ["a b c d", "a b d e"], pairs, **settings)
-    for order in (runs, runs[::-1]):
-        assert ("b, 21–30" in text_of(order)) == (order == runs)
+    assert "b, 21–30" in text_of(two_folders)
+    assert "b, 21–30" not in text_of(two_folders[::-1])
 
 
-def test_scores_of_other_evaluations_are_ignored(tmp_path):
-    made_up_run(tmp_path, GOOD)
-    for name in ("test", "wmt15"):
-        line = {"set": name, "weights": "last", "decoding": {}, "aer": 0.5}
-        with (tmp_path / "results.jsonl").open("a") as file:
-            file.write(json.dumps(line) + "\n")
-    assert read_run(tmp_path).results["aer"] == 0.125
+def test_the_last_scores_of_the_test_set_are_read(tmp_path):
+    run = made_up_run(tmp_path, GOOD)
+    evaluation = {"weights": "last", "decoding": {}, "perplexity": 5.5}
+    lines = [
+        {"set": "test", "perplexity": 9.5},
+        json.loads(run.results.read_text()),
+        {"set": "dev", "perplexity": 7.75},
+        # Later evaluations of the finished run.
+        *({"set": name, **evaluation} for name in ("test", "wmt15")),
+    ]
+    run.results.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert read_run(tmp_path).results["perplexity"] == 4.25
 
 
 def test_incomplete_last_lines_are_left_out(tmp_path):
@@ -253,23 +232,22 @@ def test_incomplete_last_lines_are_left_out(tmp_path):
         read_run(tmp_path)
 
 
-def test_two_runs_need_the_same_test_pairs(tmp_path):
-    made_up_run(tmp_path / "a", GOOD)
-    made_up_run(tmp_path / "b", GOOD[::-1], pairs=PAIRS[::-1])
+def test_two_runs_need_the_same_test_pairs(two_folders):
+    made_up_run(two_folders[0], GOOD)
+    made_up_run(two_folders[1], GOOD[::-1], pairs=PAIRS[::-1])
     with pytest.raises(ValueError, match="same test pairs. Expected: 6 pairs"):
-        write_page([tmp_path / "a", tmp_path / "b"], tmp_path / "x.html")
+        html_of(two_folders)
 
 
 def test_unfinished_runs_have_a_page(tmp_path):
-    made_up_run(tmp_path / "a", epochs=0, sessions=False)
-    text = text_of([tmp_path / "a"])
+    run = made_up_run(tmp_path / "a", epochs=0, sessions=False)
+    text = text_of([run.path])
     for part in ("not been translated yet", "No epoch", "not recorded"):
         assert part in text
 
 
 def test_examples_have_the_best_and_worst_scores(tmp_path):
-    made_up_run(tmp_path / "a", BAD)
-    run = read_run(tmp_path / "a")
+    run = read_run(made_up_run(tmp_path / "a", BAD).path)
     best, worst = examples([run], 2)
     assert best["examples"][0]["reference"] == "ein Haus"
     chosen = [*best["examples"], *worst["examples"]]
@@ -282,9 +260,9 @@ def test_examples_have_the_best_and_worst_scores(tmp_path):
 
 
 def test_examples_of_two_runs_differ_most_in_score(tmp_path):
-    made_up_run(tmp_path / "a", [*BAD[:5], GOOD[5]])
-    made_up_run(tmp_path / "b", [*GOOD[:5], BAD[5]])
-    second, first = examples([read_run(tmp_path / n) for n in "ab"], 3)
+    texts = {"a": [*BAD[:5], GOOD[5]], "b": [*GOOD[:5], BAD[5]]}
+    runs = [made_up_run(tmp_path / name, texts[name]) for name in texts]
+    second, first = examples([read_run(run.path) for run in runs], 3)
     assert second["title"] == "Better in b" and first["title"] == "Better in a"
     assert [example["number"] for example in first["examples"]] == [6]
     pairs = [example["translations"] for example in second["examples"]]
@@ -293,7 +271,7 @@ def test_examples_of_two_runs_differ_most_in_score(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "translation, reference, differing",
+    "translation, reference, differs",
     [
         ("ein Hund", "ein Hund", []),
         ("ein alter Hund", "ein Hund", ["alter "]),
@@ -303,50 +281,38 @@ def test_examples_of_two_runs_differ_most_in_score(tmp_path):
         ("", "ein Hund", []),
         ("ein Hund 日", "ein Hund", [" 日"]),
         ("དེ་ནི་", "དེ་", ["ནི་"]),
+        pytest.param("a" + " b" * 300, "b " * 300, ["a "], id="frequent words"),
     ],
 )
-def test_words_missing_from_the_reference_are_marked(
-    translation, reference, differing
-):
+def test_words_not_in_the_reference_are_marked(translation, reference, differs):
     found = pieces(translation, reference)
     assert "".join(text for text, _ in found).strip() == translation
-    assert [text for text, differs in found if differs] == differing
+    assert [text for text, differ in found if differ] == differs
 
 
 def test_case_is_ignored_in_examples_of_lower_cased_runs(tmp_path):
-    lower = [text.lower() for text in GOOD]
-    made_up_run(tmp_path / "a", lower, **{"data.lowercase": True})
-    best, worst = examples([read_run(tmp_path / "a")], 50)
+    lower, settings = map(str.lower, GOOD), {"data.lowercase": True}
+    run = made_up_run(tmp_path / "a", lower, **settings)
+    best, worst = examples([read_run(run.path)], 50)
     for example in best["examples"] + worst["examples"]:
         (found,) = example["translations"]
         assert found["chrf"] == 100
         assert not any(differs for _, differs in found["pieces"])
 
 
-def test_frequent_words_are_compared():
-    repeated = "der " * 300
-    found = pieces(f"Hund {repeated}", repeated)
-    assert [text for text, differs in found if differs] == ["Hund "]
-
-
 def test_alignments_are_tables(tmp_path, monkeypatch):
     made_up_run(tmp_path / "a", GOOD)
 
     def add_alignments(groups, runs):
-        groups[0]["examples"][0]["translations"][0]["alignment"] = {
-            "source": ["قطة", "dog"],
-            "target": ["Hund"],
-            "percent": [[7, 93]],
-        }
+        words = {"source": ["قطة", "dog"], "target": ["Hund"]}
+        translation = groups[0]["examples"][0]["translations"][0]
+        translation["alignment"] = words | {"percent": [[7, 93]]}
 
     monkeypatch.setattr(page_module, "add_alignments", add_alignments)
     path = write_page([tmp_path / "a"], tmp_path / "x.html", 1)
-    text = path.read_text()
-    elements = Elements(text)
-    assert [td["style"] for td in elements.of("td") if "style" in td] == [
-        "--w:7%",
-        "--w:93%",
-    ]
+    elements = Elements(path.read_text())
+    styles = [td["style"] for td in elements.of("td") if "style" in td]
+    assert styles == ["--w:7%", "--w:93%"]
     headings = [a for a in elements.of("th") if a.get("dir") == "auto"]
     assert [a["lang"] for a in headings] == ["en", "en", "de"]
     assert "قطة" in elements.text
@@ -354,14 +320,10 @@ def test_alignments_are_tables(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("eager")
 def test_alignments_are_of_each_run_and_its_weights(tmp_path):
-    translators = [
-        tiny_translator(beam_size=1),
-        tiny_translator(beam_size=1, unknown_logit=9.0),
-    ]
-    for name, translations, translator in zip(
-        "ab", (BAD, GOOD), translators, strict=True
-    ):
-        run = made_up_run(tmp_path / name, translations)
+    options = {"beam_size": 1}, {"beam_size": 1, "unknown_logit": 9.0}
+    translators = [tiny_translator(**each) for each in options]
+    for name, translator in zip("ab", translators, strict=True):
+        run = made_up_run(tmp_path / name, GOOD)
         run.config.unlink()
         write_run(run.path, translator)
         run.best_weights.rename(run.last_weights)
@@ -373,17 +335,13 @@ def test_alignments_are_of_each_run_and_its_weights(tmp_path):
     groups = examples(runs, 1)
     add_alignments(groups, runs)
     (example,) = groups[0]["examples"]
-    targets = []
-    for shown, translator in zip(
-        example["translations"], translators, strict=True
-    ):
+    found = [shown["alignment"] for shown in example["translations"]]
+    for alignment, translator in zip(found, translators, strict=True):
         ((best, *_),) = translator.nbest([example["source"]])
-        targets.append(shown["alignment"]["target"])
-        assert targets[-1] == best.tokens
-        np.testing.assert_allclose(
-            shown["alignment"]["percent"], 100 * best.alignments, atol=0.51
-        )
-    assert targets[0] != targets[1]
+        assert alignment["target"] == best.tokens
+        percent = 100 * best.alignments
+        np.testing.assert_allclose(alignment["percent"], percent, atol=0.51)
+    assert found[0]["target"] != found[1]["target"]
     add_alignments(groups, runs, longest=0)
     assert "more than 0 tokens" in example["translations"][0]["unaligned"]
     # A run that continued no longer translates as it did.
@@ -402,27 +360,22 @@ def test_wrong_arguments_are_refused_before_any_work(folders, options):
 
 
 def test_settings_mark_changes_and_differences(tmp_path):
-    made_up_run(tmp_path / "a")
-    made_up_run(tmp_path / "b", seed=7)
-    rows = setting_rows([read_run(tmp_path / n) for n in "ab"])
+    runs = made_up_run(tmp_path / "a"), made_up_run(tmp_path / "b", seed=7)
+    rows = setting_rows([read_run(run.path) for run in runs])
     rows = {row["name"]: row for row in rows}
-    assert rows["training.seed"]["values"] == ["1", "7"]
-    assert rows["training.seed"]["differs"]
-    assert rows["data.dataset"]["values"] == ["phrasebook"] * 2
-    assert rows["data.dataset"]["changed"]
-    assert not rows["data.dataset"]["differs"]
+    seed, dataset = rows["training.seed"], rows["data.dataset"]
+    assert seed["values"] == ["1", "7"] and seed["differs"]
+    assert dataset["values"] == ["phrasebook"] * 2
+    assert dataset["changed"] and not dataset["differs"]
 
 
-def test_a_wrong_number_of_translations_is_refused(tmp_path):
+def test_each_line_feed_ends_one_translation(tmp_path):
+    translations = ["die\rKatze", *GOOD[1:]]
+    made_up_run(tmp_path / "a", translations)
+    assert read_run(tmp_path / "a").translations == translations
     made_up_run(tmp_path / "a", GOOD[1:])
     with pytest.raises(ValueError, match="Received: 5 and 6"):
         read_run(tmp_path / "a")
-
-
-def test_carriage_returns_do_not_end_a_translation(tmp_path):
-    made_up_run(tmp_path / "a", ["die\rKatze", *GOOD[1:]])
-    translations = read_run(tmp_path / "a").translations
-    assert translations == ["die\rKatze", *GOOD[1:]]
 
 
 def test_the_command_writes_the_page(tmp_path, capsys):
@@ -447,19 +400,14 @@ def test_the_command_passes_its_flags(tmp_path, monkeypatch, flags, output):
 @pytest.mark.parametrize(
     "argv, part",
     [
-        (["nowhere"], "nowhere, which does not exist"),
-        (["a", "b", "c"], "Received: 3"),
-        (
-            ["a", "--examples", "0"],
-            "--examples must be at least 1. Received: --examples=0",
-        ),
-        (["a", "--samples", "0"], "--samples must be at least 1"),
+        ("nowhere", "nowhere, which does not exist"),
+        ("a b c", "Received: 3"),
+        ("a --examples 0", "must be at least 1. Received: --examples=0"),
+        ("a --samples 0", "--samples must be at least 1"),
     ],
 )
-def test_errors_of_the_command_are_one_line(
-    tmp_path, monkeypatch, capsys, argv, part
-):
+def test_errors_of_the_command(tmp_path, monkeypatch, capsys, argv, part):
     monkeypatch.chdir(tmp_path)
-    assert main(["report", *argv]) == 2
+    assert main(["report", *argv.split()]) == 2
     error = capsys.readouterr().err
     assert part in error and error.count("\n") == 1

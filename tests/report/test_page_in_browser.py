@@ -1,5 +1,3 @@
-"""Accessibility of the page of a run, in a real browser."""
-
 import pytest
 
 from luong_keras.report import page as page_module
@@ -16,7 +14,6 @@ def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     made_up_run(folder / NAME, BAD)
     made_up_run(folder / "b", GOOD)
-    patch = pytest.MonkeyPatch()
 
     def add_alignments(groups, runs):
         for translation in groups[0]["examples"][0]["translations"]:
@@ -26,10 +23,11 @@ def pages(tmp_path_factory):
                 "percent": [[7, 93, 0], [1, 2, 97]],
             }
 
-    patch.setattr(page_module, "add_alignments", add_alignments)
-    write_page([folder / NAME], folder / "one.html")
-    write_page([folder / NAME, folder / "b"], folder / "two.html", samples=20)
-    patch.undo()
+    runs = [folder / NAME, folder / "b"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(page_module, "add_alignments", add_alignments)
+        write_page(runs[:1], folder / "one.html")
+        write_page(runs, folder / "two.html", samples=20)
     return folder
 
 
