@@ -1,5 +1,6 @@
 """Made-up records of rows, without training."""
 
+import dataclasses
 import functools
 
 import numpy as np
@@ -46,7 +47,9 @@ def builtin_plan():
     return read_plan("builtin")
 
 
-def record(row, seed=1, share=0.5, likelihood=2.0, aer=None, plan=None):
+def record(
+    row, seed=1, share=0.5, likelihood=2.0, aer=None, plan=None, **changes
+):
     """Make up the record of a row.
 
     Args:
@@ -56,6 +59,7 @@ def record(row, seed=1, share=0.5, likelihood=2.0, aer=None, plan=None):
         likelihood: The negative log-probability of a token.
         aer: The alignment error rate; no alignments when None.
         plan: The plan of the row; the built-in one when None.
+        **changes: Other values of the record's attributes.
     """
     plan = plan or builtin_plan()
     random = np.random.default_rng([seed, *row.encode()])
@@ -81,30 +85,21 @@ def record(row, seed=1, share=0.5, likelihood=2.0, aer=None, plan=None):
         sentences["alignment_hits"] = hits
         scores["aer"] = {"score": aer}
     tokens = ["a", "<b>"]
-    return Record(
+    sample = {"text": f"{row} says <b>", "percent": [[90, 10], [0, 100]]}
+    sample |= {"source_tokens": tokens, "tokens": tokens}
+    made = {"training_seconds": 90, "machine": {"processor": "made up"}}
+    found = Record(
         row,
         (seed,),
         comparable_settings(plan.rows[row].config),
         scores,
         sentences,
         {"val_bleu": [10.0, 20.0], "val_perplexity": [9.0, 4.0]},
-        [
-            {
-                "text": f"{row} says <b>",
-                "source_tokens": tokens,
-                "tokens": tokens,
-                "percent": [[90, 10], [0, 100]],
-            }
-            for _ in plan.file.samples
-        ],
+        [dict(sample) for _ in plan.file.samples],
         {"test": "s", "pairs": SENTENCES},
-        {
-            "training_seconds": 90,
-            "machine": {"processor": "made up"},
-            "version": "0",
-            "revision": None,
-        },
+        made | {"version": "0", "revision": None},
     )
+    return dataclasses.replace(found, **changes)
 
 
 def write_rows(folder, *records):

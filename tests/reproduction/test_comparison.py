@@ -1,5 +1,3 @@
-"""Verdicts on claims, and confidence intervals of differences."""
-
 import dataclasses
 
 import numpy as np
@@ -15,34 +13,36 @@ from reproduction.comparison import (
 )
 from tests.reproduction.made_up_records import TABLE_1, builtin_plan, record
 
+REVERSING = [(1, "reverse"), (-1, "base")]
+
 
 def rows(**shares):
-    return {
-        name.replace("_", "-"): [
-            record(name.replace("_", "-"), seed, share)
-            for seed, share in enumerate(
-                given if isinstance(given, list) else [given], start=1
-            )
-        ]
-        for name, given in shares.items()
-    }
-
-
-def verdict_of(resampling, start):
-    plan = builtin_plan()
-    resampling.samples = min(resampling.samples, 200)
-    (found,) = [
-        v for v in verdicts(plan, resampling) if v.claim.claim.startswith(start)
-    ]
+    """Make up records by the shares of right words of a row's trials."""
+    found = {}
+    for name, given in shares.items():
+        row = name.replace("_", "-")
+        trials = enumerate(given if isinstance(given, list) else [given], 1)
+        found[row] = [record(row, seed, share) for seed, share in trials]
     return found
+
+
+def with_settings(one, row=None, **settings):
+    """Return the record with other settings, as one of another row."""
+    settings = dict(one.settings) | settings
+    return dataclasses.replace(one, row=row or one.row, settings=settings)
+
+
+def verdict_of(found, start="Reversing"):
+    each = verdicts(builtin_plan(), Resampling(found, 200))
+    (verdict,) = [v for v in each if v.claim.claim.startswith(start)]
+    return verdict
 
 
 def completed(found, table="table1"):
     """Add the missing rows of a table, of the same training run as a row."""
     (one,) = next(iter(found.values()))
-    names = [line.row for line in builtin_plan().file.tables[table].lines]
-    twins = {name: [dataclasses.replace(one, row=name)] for name in names}
-    return twins | found
+    lines = builtin_plan().file.tables[table].lines
+    return {x.row: [dataclasses.replace(one, row=x.row)] for x in lines} | found
 
 
 def scores(resampling, row, of):
@@ -57,39 +57,39 @@ def scores(resampling, row, of):
 )
 def test_claims_hold_if_the_interval_is_above_zero(base, reverse, expected):
     found = rows(base=[base] * 3, reverse=[reverse] * 3)
-    found = verdict_of(Resampling(found), "Revers")
+    found = verdict_of(found)
     assert found.verdict.startswith(expected)
     assert found.value.low <= found.value.value <= found.value.high
 
 
 def test_missing_rows_are_listed():
-    found = verdict_of(Resampling(rows(base=0.5)), "Reversing")
+    found = verdict_of(rows(base=0.5))
     assert (found.verdict, found.missing) == ("not tried", ("reverse",))
 
 
 def test_disagreeing_trials_do_not_decide():
     found = rows(base=[0.4, 0.7, 0.5], reverse=[0.5, 0.65, 0.9])
-    assert verdict_of(Resampling(found), "Revers").verdict == "not decided"
+    assert verdict_of(found).verdict == "not decided"
     # The same mean difference, paired by seed.
     found = rows(base=[0.4, 0.7, 0.5], reverse=[0.55, 0.85, 0.65])
-    assert verdict_of(Resampling(found), "Revers").verdict == "holds"
+    assert verdict_of(found).verdict == "holds"
 
 
 def test_a_single_trial_does_not_decide():
     found = rows(base=0.1, reverse=0.9)
-    verdict = verdict_of(Resampling(found), "Revers")
+    verdict = verdict_of(found)
     assert verdict.verdict == "not decided" and verdict.trials == 1
     assert verdict.value.value > 70 and verdict.value[1:] == (None, None, "")
     # The deviation of a single other row is not used: pooling needs two.
     found |= rows(dropout=[0.5, 0.52, 0.54])
-    assert verdict_of(Resampling(found), "Revers").verdict == "not decided"
+    assert verdict_of(found).verdict == "not decided"
 
 
 def test_single_trials_use_the_pooled_deviation_of_other_rows():
     found = rows(
         base=0.1, reverse=0.9, dropout=[0.5, 0.52, 0.48], feed=[0.7, 0.71, 0.67]
     )
-    verdict = verdict_of(Resampling(found), "Revers")
+    verdict = verdict_of(found)
     assert verdict.verdict == "holds"
     assert verdict.value.basis == "pooled deviation of dropout, feed"
     lowercase = {"data.lowercase": True}
@@ -97,16 +97,11 @@ def test_single_trials_use_the_pooled_deviation_of_other_rows():
         # Unequal deviations are not pooled.
         rows(feed=[0.1, 0.5, 0.9, 0.2], dropout=[0.5] * 4),
         # Nor are those of rows with other references.
-        {
-            "feed": [
-                dataclasses.replace(one, settings=one.settings | lowercase)
-                for one in found["feed"]
-            ]
-        },
+        {"feed": [with_settings(one, **lowercase) for one in found["feed"]]},
         # Rows of the same training runs do not use that of other rows.
         {"reverse": better(found["base"], "reverse")},
     ):
-        verdict = verdict_of(Resampling(found | changed), "Revers")
+        verdict = verdict_of(found | changed)
         assert verdict.verdict == "not decided" and verdict.value.low is None
 
 
@@ -124,14 +119,13 @@ def test_rows_without_common_seeds_have_their_own_variances(base, reverse):
     # All trials have the same sentences: only the seed makes a difference.
     found = {
         row: [
-            dataclasses.replace(record(row, 1, likelihood=cost), seeds=(seed,))
+            record(row, likelihood=cost, seeds=(seed,))
             for seed, cost in enumerate(x, start=3 if row == "reverse" else 1)
         ]
         for row, x in (costs | others).items()
     }
-    value = Resampling(found, 50).difference(
-        [(1, "base"), (-1, "reverse")], "perplexity"
-    )
+    terms = [(1, "base"), (-1, "reverse")]
+    value = Resampling(found, 50).difference(terms, "perplexity")
     pooled = np.mean([np.exp(x).var(ddof=1) for x in others.values()])
     # A single trial has the pooled deviation, of 4 degrees of freedom.
     parts = [
@@ -148,21 +142,13 @@ def test_rows_without_common_seeds_have_their_own_variances(base, reverse):
 
 
 def test_a_gain_is_a_difference_of_differences():
-    found = rows(
-        feed=[0.5] * 3,
-        feed_unk=[0.52] * 3,
-        global_dot=[0.5] * 3,
-        global_dot_unk=[0.7] * 3,
-    )
-    verdict = verdict_of(Resampling(found), "Location-based")
+    found = rows(feed=[0.5] * 3, feed_unk=[0.52] * 3, global_dot=[0.5] * 3)
+    found |= rows(global_dot_unk=[0.7] * 3)
+    verdict = verdict_of(found, "Location-based")
     assert verdict.verdict == "holds"
-    parts = [
-        Resampling(found).score(name, "bleu")
-        for name in ("global-dot-unk", "global-dot", "feed-unk", "feed")
-    ]
-    assert verdict.value.value == pytest.approx(
-        parts[0] - parts[1] - parts[2] + parts[3]
-    )
+    score = {row: Resampling(found).score(row, "bleu") for row in found}
+    gains = [score[f"{row}-unk"] - score[row] for row in ("global-dot", "feed")]
+    assert verdict.value.value == pytest.approx(gains[0] - gains[1])
 
 
 def test_claims_give_the_sign_of_error_rates():
@@ -171,8 +157,8 @@ def test_claims_give_the_sign_of_error_rates():
         for name, errors in (("feed", 0.4), ("local-p", 0.3))
     }
     start = "Local attention aligns better than global (location) does: local-"
-    assert verdict_of(Resampling(found), start + "p").verdict == "holds"
-    assert verdict_of(Resampling(found), start + "m").verdict == "not tried"
+    assert verdict_of(found, start + "p").verdict == "holds"
+    assert verdict_of(found, start + "m").verdict == "not tried"
     value = Resampling(found).difference([(1, "feed"), (-1, "local-p")], "aer")
     assert value.value == pytest.approx(0.1)
 
@@ -184,30 +170,28 @@ def test_rows_are_compared_on_the_same_resampled_sentences():
     twins = [dataclasses.replace(one, row="reverse") for one in ones]
     found = Resampling({"base": ones, "reverse": twins}, 50)
     assert scores(found, "base", "bleu").std() > 0
-    value = found.difference([(1, "reverse"), (-1, "base")], "bleu")
-    assert value == (0, 0, 0, "")
+    assert found.difference(REVERSING, "bleu") == (0, 0, 0, "")
 
 
 def test_long_sentences_are_scored_separately():
-    resampling = Resampling({"base": [record("base")]})
-    lengths = np.array(record("base").sentences["source_lengths"])
-    assert is_long(lengths).sum() == len(lengths) // 3
-    assert lengths[is_long(lengths)].min() >= lengths[~is_long(lengths)].max()
-    tokens = np.array(record("base").sentences["tokens"])[is_long(lengths)]
-    mean = resampling.score("base", "perplexity", "long")
+    one = record("base")
+    lengths = np.array(one.sentences["source_lengths"])
+    is_in = is_long(lengths)
+    assert is_in.sum() == len(lengths) // 3
+    assert lengths[is_in].min() >= lengths[~is_in].max()
+    tokens = np.array(one.sentences["tokens"])[is_in]
+    mean = Resampling({"base": [one]}).score("base", "perplexity", "long")
     assert mean == pytest.approx(np.exp((2 * tokens).sum() / tokens.sum()))
 
 
 def test_resampled_scores_have_the_normal_standard_error():
     # The standard error of the mean of 60 numbers.
     made = record("base")
-    made.sentences["negative_log_likelihood"] = np.random.default_rng(3).normal(
-        2, 0.5, len(made.sentences["tokens"])
-    )
-    made.sentences["tokens"] = [1] * len(made.sentences["tokens"])
+    values = np.random.default_rng(3).normal(2, 0.5, 60)
+    made.sentences["negative_log_likelihood"] = values
+    made.sentences["tokens"] = [1] * 60
     found = scores(Resampling({"base": [made]}, 4000), "base", "perplexity")
     spread = np.log(found).std()
-    values = made.sentences["negative_log_likelihood"]
     assert spread == pytest.approx(values.std() / 60**0.5, rel=0.05)
 
 
@@ -217,19 +201,12 @@ def test_resampled_scores_have_the_normal_standard_error():
 )
 def test_correlation_claims(slope, noise, expected):
     random = np.random.default_rng(5)
-    found = {
-        name: [
-            record(
-                name,
-                share=0.3 + 0.1 * place,
-                likelihood=2 + slope * 0.2 * place + noise * random.normal(),
-            )
-        ]
-        for place, name in enumerate(TABLE_1)
-    }
-    verdict = verdict_of(Resampling(completed(found)), "Progress").verdict
-    assert verdict == expected
-    verdict = verdict_of(Resampling(found), "Progress")
+    found = {}
+    for place, row in enumerate(TABLE_1):
+        loss = 2 + slope * 0.2 * place + noise * random.normal()
+        found[row] = [record(row, 1, 0.3 + 0.1 * place, loss)]
+    assert verdict_of(completed(found), "Progress").verdict == expected
+    verdict = verdict_of(found, "Progress")
     assert verdict.verdict == "not tried"
     assert verdict.missing == ("local-p-unk", "ensemble")
 
@@ -250,8 +227,7 @@ def test_uncorrelated_scores_need_a_narrow_interval(errors, expected):
         name: [record(name, share=0.3 + 0.05 * place, aer=error / 10)]
         for place, (name, error) in enumerate(zip(names, errors, strict=False))
     }
-    found = Resampling(completed(found, "table4"))
-    verdict = verdict_of(found, "Alignment errors")
+    verdict = verdict_of(completed(found, "table4"), "Alignment errors")
     assert verdict.verdict == expected
 
 
@@ -270,15 +246,11 @@ def better(records, row):
     """Return records of the same training runs with a better search."""
     found = []
     for one in records:
-        sentences = dict(one.sentences)
-        pairs = zip(sentences["matches_1"], sentences["length"], strict=True)
-        sentences["matches_1"] = [min(n + 1, length) for n, length in pairs]
-        settings = dict(one.settings) | {"decoding.replace_unknown": True}
-        found.append(
-            dataclasses.replace(
-                one, row=row, sentences=sentences, settings=settings
-            )
-        )
+        one = with_settings(one, row, **{"decoding.replace_unknown": True})
+        names = ("matches_1", "length")
+        pairs = zip(*map(one.sentences.get, names), strict=True)
+        more = {"matches_1": [min(n + 1, length) for n, length in pairs]}
+        found.append(dataclasses.replace(one, sentences=one.sentences | more))
     return found
 
 
@@ -303,75 +275,60 @@ def test_rows_of_the_same_training_runs_are_paired_by_seed():
 def test_intervals_of_two_seeds_use_students_t():
     # The mean of two trials that differ by d has the standard error d / 2, and
     # Student's t of one degree of freedom is 12.71.
-    trials = [
-        record("base", 1, likelihood=1.0),
-        record("base", 2, likelihood=2),
-    ]
+    trials = [record("base", seed, likelihood=seed) for seed in (1, 2)]
     value = Resampling({"base": trials}).difference([(1, "base")], "perplexity")
     half = 12.706 * (np.exp(2) - np.e) / 2
-    assert value.high - value.value == pytest.approx(half, rel=1e-4)
-    assert value.value - value.low == pytest.approx(half, rel=1e-4)
+    halves = value.high - value.value, value.value - value.low
+    assert halves == pytest.approx((half, half), rel=1e-4)
 
 
 def test_sentence_variance_is_counted_once():
     # Trials differ only by their sentences, whose resampling varies as much.
     random = np.random.default_rng(4)
-    trials = []
-    for seed in range(1, 41):
-        made = record("base", seed)
-        count = len(made.sentences["tokens"])
-        made.sentences["tokens"] = [1] * count
-        costs = random.normal(1, 0.1, count)
-        made.sentences["negative_log_likelihood"] = costs.tolist()
-        trials.append(made)
+    trials = [record("base", seed) for seed in range(1, 41)]
+    for made in trials:
+        costs = random.normal(1, 0.1, 60).tolist()
+        made.sentences.update(tokens=[1] * 60, negative_log_likelihood=costs)
     value = Resampling({"base": trials}).difference([(1, "base")], "perplexity")
-    half = 1.96 * np.e * 0.1 / (40 * count) ** 0.5
+    half = 1.96 * np.e * 0.1 / (40 * 60) ** 0.5
     assert value.high - value.value == pytest.approx(half, rel=0.15)
 
 
 def test_rows_are_paired_by_seed():
     # Effects of a seed on all rows cancel in differences.
     found = rows(base=[0.3, 0.5, 0.7], reverse=[0.4, 0.6, 0.8])
-    terms = [(1, "reverse"), (-1, "base")]
-    value = Resampling(found).difference(terms, "bleu")
+    value = Resampling(found).difference(REVERSING, "bleu")
     assert value.low > 0 and value.high < 20
     # Neither the order of the records nor an additional seed matters.
     turned = found | {"base": found["base"][::-1]}
-    assert Resampling(turned).difference(terms, "bleu") == value
+    assert Resampling(turned).difference(REVERSING, "bleu") == value
     found["base"].append(record("base", 0, 0.1))
-    assert Resampling(found).difference(terms, "bleu") == value
+    assert Resampling(found).difference(REVERSING, "bleu") == value
 
 
 def test_verdicts_report_the_least_number_of_trials():
     found = rows(base=[0.5, 0.5], reverse=0.7)
-    assert verdict_of(Resampling(found), "Revers").trials == 1
+    assert verdict_of(found).trials == 1
     found = rows(base=[0.5, 0.5], reverse=[0.7, 0.7, 0.7])
-    assert verdict_of(Resampling(found), "Revers").trials == 2
-
-
-def on_other_test_text(one, row):
-    """Return the record of the same training run on another test text."""
-    settings = dict(one.settings) | {"data.test_set": "wmt15"}
-    return dataclasses.replace(one, row=row, settings=settings)
+    assert verdict_of(found).trials == 2
 
 
 def test_another_test_text_is_the_same_training_run():
     found = rows(dropout=[0.5, 0.52, 0.48], feed=[0.7, 0.71, 0.67], base=0.3)
-    twin = on_other_test_text(found["base"][0], "reverse")
-    terms = [(1, "reverse"), (-1, "base")]
+    other = {"data.test_set": "wmt15"}
+    found["reverse"] = [with_settings(found["base"][0], "reverse", **other)]
     # The same training run twice: deviations of other rows do not apply.
-    value = Resampling(found | {"reverse": [twin]}).difference(terms, "bleu")
+    value = Resampling(found).difference(REVERSING, "bleu")
     assert (value.low, value.high) == (None, None)
     # Seeds of only one of the rows are left out of the difference.
     found["base"].append(record("base", 2, 0.9))
-    value = Resampling(found | {"reverse": [twin]}).difference(terms, "bleu")
-    assert value.value == 0
-    names = ("base", "reverse", "dropout")
-    found = {name: [record(name)] for name in names}
-    twin = on_other_test_text(record("dropout"), "local-p")
-    found = completed(found | {"local-p": [twin]})
-    verdict = verdict_of(Resampling(found), "Progress")
-    assert verdict.verdict == "not tried" and not verdict.missing
+    assert Resampling(found).difference(REVERSING, "bleu").value == 0
+    # It counts once in a correlation, with one name or several.
+    found = rows(base=0.5, reverse=0.5, dropout=0.5)
+    twin = with_settings(found["dropout"][0], "local-p", **other)
+    for rows_of_runs in (found, found | {"local-p": [twin]}):
+        verdict = verdict_of(completed(rows_of_runs), "Progress")
+        assert verdict.verdict == "not tried" and not verdict.missing
 
 
 def test_rows_with_different_references_are_not_compared():
@@ -379,15 +336,8 @@ def test_rows_with_different_references_are_not_compared():
     for one in found["reverse"]:
         one.settings["data.lowercase"] = True
     with pytest.raises(ValueError, match="rows with the same references"):
-        Resampling(found).difference([(1, "reverse"), (-1, "base")], "bleu")
-    assert verdict_of(Resampling(found), "Revers").verdict == "not decided"
-
-
-def test_a_training_run_counts_once_in_a_correlation():
-    names = ("base", "reverse", "dropout")
-    found = {name: [record(name)] for name in names}
-    verdict = verdict_of(Resampling(completed(found)), "Progress")
-    assert verdict.verdict == "not tried" and not verdict.missing
+        Resampling(found).difference(REVERSING, "bleu")
+    assert verdict_of(found).verdict == "not decided"
 
 
 @pytest.mark.parametrize("trials", [2, 3, 5, 10])
@@ -401,9 +351,8 @@ def test_intervals_of_few_trials_cover_95_percent(trials, sentences):
     covered = np.mean(np.abs(means) <= half)
     assert 0.945 < covered < 0.9725
     # Much wider intervals would be useless.
-    assert np.median(half) < 1.1 * TABLE[trials - 1] * np.sqrt(
-        (1 + sentences) / trials
-    )
+    normal = TABLE[trials - 1] * np.sqrt((1 + sentences) / trials)
+    assert np.median(half) < 1.1 * normal
 
 
 def test_what_trials_share_is_no_part_of_the_spread_of_their_sentences():
@@ -418,12 +367,12 @@ def drawn_trials(row, trials, deviation, sentences, random):
     count = len(sentences)
     own = sentences + random.normal(scale=0.02, size=count)
     found = []
+    columns = {"source_lengths": [5] * count, "tokens": [1] * count}
     for seed in range(1, trials + 1):
         costs = 1 + own + random.normal(scale=0.02, size=count)
-        costs += random.normal(scale=deviation)
-        columns = {"source_lengths": [5] * count, "tokens": [1] * count}
-        columns["negative_log_likelihood"] = costs.tolist()
-        one = dataclasses.replace(made, seeds=(seed,), sentences=columns)
+        costs = costs + random.normal(scale=deviation)
+        changed = columns | {"negative_log_likelihood": costs.tolist()}
+        one = dataclasses.replace(made, seeds=(seed,), sentences=changed)
         found.append(one)
     return found
 
@@ -438,21 +387,16 @@ def drawn_trials(row, trials, deviation, sentences, random):
 )
 def test_intervals_of_rows_cover_95_percent(trials, deviations):
     random = np.random.default_rng(3)
-    terms = {"base": 1, "reverse": -1}
-    covered = {"difference": 0, "row": 0}
-    experiments = 800
-    for _ in range(experiments):
+    covered = np.zeros(2)
+    names = ("base", "reverse")
+    for _ in range(800):
         sentences = random.normal(scale=0.1, size=60)
         rows = {
             row: drawn_trials(row, n, deviation, sentences, random)
-            for row, n, deviation in zip(terms, trials, deviations, strict=True)
+            for row, n, deviation in zip(names, trials, deviations, strict=True)
         }
         resampling = Resampling(rows, 60)
-        found = resampling.difference(
-            [(sign, row) for row, sign in terms.items()], "perplexity"
-        )
-        covered["difference"] += found.low <= 0 <= found.high
-        found = resampling.difference([(1, "base")], "perplexity")
-        covered["row"] += found.low <= np.e <= found.high
-    for times in covered.values():
-        assert 0.93 <= times / experiments <= 0.975
+        change = resampling.difference(REVERSING, "perplexity")
+        base = resampling.difference([(1, "base")], "perplexity")
+        covered += change.low <= 0 <= change.high, base.low <= np.e <= base.high
+    assert covered.min() >= 0.93 * 800 and covered.max() <= 0.975 * 800

@@ -1,5 +1,3 @@
-"""Columns that a job makes of translations."""
-
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,9 +14,8 @@ def test_perplexity_is_averaged_over_reference_tokens():
         ScoredTranslation(-6.0, ["a", "b", "</s>"], None, [], None),
         ScoredTranslation(-1.0, ["</s>"], None, [], None),
     ]
-    evaluation = SimpleNamespace(
-        forced=lambda pairs: scored, data=RunConfig().data
-    )
+    data = RunConfig().data
+    evaluation = SimpleNamespace(forced=lambda pairs: scored, data=data)
     datasets = SimpleNamespace(test=[("x", "y")] * 2, test_links=None)
     columns = _reference_statistics(evaluation, datasets)
     (perplexity,) = scores_of("perplexity", columns, np.ones((1, 2)))

@@ -1,5 +1,3 @@
-"""Pages of reproductions in a real browser."""
-
 from pathlib import Path
 
 import pytest

@@ -1,20 +1,9 @@
-"""Plans: rows, inheritance and errors in plan files."""
-
 import pytest
 
 from luong_keras import PRESETS, config_to_dict, override
 from luong_keras.config.values import leaf_values
 from reproduction.plan import Claim, read_plan, with_folders
 from tests.reproduction.made_up_records import OWN_PLAN, own_plan
-
-INHERITING_PLAN = """
-inherits: builtin
-rows:
-  cosine:
-    after: feed
-    settings: {model.attention.score_mode: cosine}
-"""
-
 
 CLAIM = OWN_PLAN + 'claims: [{claim: c, section: "5", positive: %s}]'
 CORRELATION = OWN_PLAN + (
@@ -35,11 +24,8 @@ def settings(row):
         attention.kind,
         attention.score_mode if attention.kind != "none" else "-",
         attention.alignment if attention.kind == "local" else "-",
-        model.input_feeding,
-        model.reverse_source,
-        model.dropout,
-        row.config.decoding.replace_unknown,
-        data.source_language,
+        *(model.input_feeding, model.reverse_source, model.dropout),
+        *(row.config.decoding.replace_unknown, data.source_language),
     )
     return " ".join(map(str, values))
 
@@ -108,7 +94,9 @@ def test_plans_override_inherited_rows():
 @pytest.mark.slow
 def test_user_defined_rows_inherit_a_plan(tmp_path):
     path = tmp_path / "mine.yaml"
-    path.write_text(INHERITING_PLAN + "settings: {training.epochs: 1}\n")
+    cosine = "{after: feed, settings: {model.attention.score_mode: cosine}}"
+    rows = f"inherits: builtin\nrows: {{cosine: {cosine}}}\n"
+    path.write_text(rows + "settings: {training.epochs: 1}\n")
     plan = read_plan(path)
     (row,) = plan.select_rows()
     assert row.config.model.attention.score_mode == "cosine"
@@ -191,9 +179,8 @@ def test_rows_are_chosen_by_name(plan):
     assert names[:2] == ["local-m-dot", "base"] and names[-1] == "gru"
     assert len(names) == len(set(names)) == 10
     # A table takes precedence over a row of the same name.
-    small = read_plan("multi30k_small")
-    names = [row.name for row in small.select_rows(["small"])]
-    assert names == ["small", "ensemble"]
+    chosen = read_plan("multi30k_small").select_rows(["small"])
+    assert [row.name for row in chosen] == ["small", "ensemble"]
 
 
 def test_trials_share_training_runs(plan):
@@ -210,20 +197,16 @@ def test_trials_share_training_runs(plan):
     assert wmt14.runs("newstest2015-1to8") == wmt14.runs("ensemble-1to8")
 
 
-def test_folders_are_filled_in():
-    plan = read_plan("multi30k_small")
-    config = plan.rows["taught"].config
+def test_folders_and_distilled_texts_are_filled_in(plan):
+    small = read_plan("multi30k_small")
+    assert small.distilled("taught-2") == ["ensemble.tsv"]
+    assert small.distilled("small-2") == []
+    config = small.rows["taught"].config
     filled = with_folders(config, '/te"xts', "/out").data
     assert filled.train == ('/te"xts/train', "/out/ensemble.tsv")
     assert filled.dev == '/te"xts/val'
-    builtin = read_plan("builtin").rows["base"].config
+    builtin = plan.rows["base"].config
     assert with_folders(builtin, None, "/out") == builtin
-
-
-def test_distilled_texts_of_trials():
-    plan = read_plan("multi30k_small")
-    assert plan.distilled("taught-2") == ["ensemble.tsv"]
-    assert plan.distilled("small-2") == []
 
 
 def test_claims_are_parsed_into_signed_terms():

@@ -16,34 +16,24 @@ def test_bleu_of_resampled_sentences_equals_sacrebleu():
     weights = np.array([[1, 1, 1, 1], [0, 2, 1, 0], [1, 0, 0, 3], [0, 0, 0, 1]])
     found = scores_of("bleu", counts, weights)
     for row, score in zip(weights, found, strict=True):
-        chosen = np.repeat(np.arange(4), row)
-        expected = corpus_bleu(
-            [HYPOTHESES[i] for i in chosen],
-            [REFERENCES[i] for i in chosen],
-            tokenize="none",
-        )
-        assert score == pytest.approx(expected.score, abs=1e-9)
+        texts = np.repeat(HYPOTHESES, row), np.repeat(REFERENCES, row)
+        expected = corpus_bleu(*texts, tokenize="none").score
+        assert score == pytest.approx(expected, abs=1e-9)
 
 
 def test_perplexity_is_averaged_over_all_tokens():
     columns = {"negative_log_likelihood": [6.0, 1.0], "tokens": [3, 1]}
     found = scores_of("perplexity", columns, np.array([[1, 1], [0, 5]]))
-    np.testing.assert_allclose(found, [np.exp(7 / 4), np.exp(1.0)])
+    np.testing.assert_allclose(found, np.exp([7 / 4, 1]))
 
 
 def test_alignment_error_rate_equals_that_of_the_corpus():
     gold = parse_alignments(["0-0 1-1 2p1", "0-0", "1-0 0p0"])
-    links = [
-        frozenset({(0, 0), (2, 1)}),
-        frozenset({(1, 1)}),
-        frozenset({(1, 0), (0, 0)}),
-    ]
-    counts = alignment_counts(links, gold)
-    for chosen in ([0, 1, 2], [0, 2], [1]):
-        weights = np.zeros((1, 3))
-        weights[0, chosen] = 1
-        (found,) = scores_of("aer", counts, weights)
-        expected = alignment_error_rate(
-            [links[i] for i in chosen], [gold[i] for i in chosen]
-        )
-        assert found == pytest.approx(expected, abs=1e-12)
+    links = [{(0, 0), (2, 1)}, {(1, 1)}, {(1, 0), (0, 0)}]
+    counts = alignment_counts([*map(frozenset, links)], gold)
+    weights = np.array([[1, 1, 1], [1, 0, 1], [0, 1, 0]])
+    found = scores_of("aer", counts, weights)
+    for row, score in zip(weights, found, strict=True):
+        chosen = [[x[i] for i in np.flatnonzero(row)] for x in (links, gold)]
+        expected = alignment_error_rate(*chosen)
+        assert score == pytest.approx(expected, abs=1e-12)

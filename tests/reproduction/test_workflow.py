@@ -1,5 +1,3 @@
-"""Workflow from a plan to its page."""
-
 import json
 import os
 import signal
@@ -57,18 +55,17 @@ def snakemake(tmp_path):
         command += ["-s", str(ROOT / "examples/reproduction/Snakefile")]
         command += ["--config", f"plan={plan}", *config]
         path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-        processes.append(
-            subprocess.Popen(
-                command,
-                cwd=tmp_path,
-                env={**os.environ, "PYTHONPATH": path},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                start_new_session=True,
-            )
+        process = subprocess.Popen(
+            command,
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": path},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
         )
-        return processes[-1]
+        processes.append(process)
+        return process
 
     yield start
     for process in processes:
@@ -94,9 +91,7 @@ def epochs(run):
     return [json.loads(line)["epoch"] for line in lines]
 
 
-def test_workflow_survives_interruptions_and_makes_the_page(
-    snakemake, tmp_path
-):
+def test_interrupted_workflows_resume_and_make_the_page(snakemake, tmp_path):
     (tmp_path / "trial.yaml").write_text(PLAN)
     output = tmp_path / "runs" / "reproduction" / "trial"
     runs = [output / "runs" / f"feed-{seed}" for seed in (1, 2)]
@@ -128,9 +123,8 @@ def test_workflow_survives_interruptions_and_makes_the_page(
     # The perplexity is that of the references' words.
     lines = (runs[0] / "test.jsonl").read_text().splitlines()
     pairs = [json.loads(line)[:2] for line in lines]
-    scored = Translator.from_run(runs[0]).score(
-        *map(list, zip(*pairs, strict=True))
-    )
+    sides = map(list, zip(*pairs, strict=True))
+    scored = Translator.from_run(runs[0]).score(*sides)
     logarithms = np.concatenate([x.word_log_probabilities for x in scored])
     assert feed["scores"]["perplexity"]["score"] == pytest.approx(
         np.exp(-logarithms.mean()), rel=1e-3
