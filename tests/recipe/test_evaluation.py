@@ -1,4 +1,3 @@
-import dataclasses
 import errno
 import io
 import json
@@ -10,7 +9,6 @@ from luong_keras.config import DataConfig
 from luong_keras.files.atomic_file import read_json_lines
 from luong_keras.recipe.evaluation import (
     Evaluation,
-    preprocessor,
     text_scores,
     with_progress,
     write_results,
@@ -44,23 +42,12 @@ def test_bleu_by_length_counts_characters_without_spaces(long, short, means):
     assert 50 < found[-1]["bleu"] < 90
 
 
-def test_the_preprocessor_follows_the_settings():
-    assert preprocessor(PLAIN, "en") is None
-    found = preprocessor(dataclasses.replace(PLAIN, lowercase=True), "en")
-    assert found("It’s A Cat") == "it’s a cat"
-    data = dataclasses.replace(PLAIN, normalize_punctuation=True)
-    assert preprocessor(data, "en")("It’s") == "It's"
-
-
 def test_results_are_appended_as_lines(tmp_path):
     path = tmp_path / "results.jsonl"
     for results in ({"bleu": 1.5}, {"text": "ä"}):
         write_results(path, results)
     lines = path.read_text(encoding="utf-8").splitlines()
-    assert [json.loads(line) for line in lines] == [
-        {"bleu": 1.5},
-        {"text": "ä"},
-    ]
+    assert [*map(json.loads, lines)] == [{"bleu": 1.5}, {"text": "ä"}]
     assert "ä" in lines[1]
     # The incomplete line of a killed process is replaced.
     path.write_bytes(path.read_bytes()[:-3])

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -32,10 +33,8 @@ class Answers:
     def best_by_place(self, sources, advance):
         self.inputs.append(list(sources))
         for place, (text, words) in enumerate(self.translations):
-            yield (
-                place,
-                Translation(text, 0.0, words.split(), [], np.eye(1), []),
-            )
+            tokens = words.split()
+            yield place, Translation(text, 0.0, tokens, [], np.eye(1), [])
 
     def join(self, tokens):
         return [" ".join(words) for words in tokens]
@@ -156,37 +155,26 @@ FINE, FINE_TOKENS = "it's fine, no doubt.", "it 's fine , no doubt ."
 def test_all_forms_of_bleu(
     settings, target, text, words, reference, expected, group
 ):
-    answers = Answers([(text, words)] * 2)
     sources = ["one two three", " ".join(["word"] * 11)]
-    measured = evaluation(
-        answers,
-        source_language=target and "en",
-        target_language=target,
-        **preprocessing(settings),
-    )
+    languages = {"source_language": target and "en", "target_language": target}
+    answers = Answers([(text, words)] * 2)
+    measured = evaluation(answers, **languages, **preprocessing(settings))
     scores, translations = measured.scores(sources, [reference] * 2)
     assert translations == [text] * 2
-    for (name, found), value in zip(
-        bleus(scores).items(), expected, strict=True
-    ):
-        assert found == value if value else found < 70, name
+    found = bleus(scores)
+    for (name, bleu), value in zip(found.items(), expected, strict=True):
+        assert bleu == value if value else bleu < 70, name
     groups = scores["bleu_by_length"]
-    assert [(g["low"], g["high"], g["sentences"]) for g in groups] == [
-        (0, 10, 1),
-        (11, 20, 1),
-    ]
+    sizes = [(g["low"], g["high"], g["sentences"]) for g in groups]
+    assert sizes == [(0, 10, 1), (11, 20, 1)]
     for found in groups:
         bleu = found["bleu"]
         assert bleu == pytest.approx(100) if group else bleu < 70
     assert [g["mean_length"] for g in groups] == [3, 11]
     assert scores["sentences"] == 2
-    signatures = [scores[name]["signature"] for name in bleus(scores)]
-    for signature, parts in zip(
-        signatures,
-        (("case:mixed", "tok:13a"), ("case:lc", "tok:13a"), ("tok:none",)),
-        strict=True,
-    ):
-        assert all(part in signature for part in parts)
+    parts = r"case:mixed.*tok:13a", r"case:lc.*tok:13a", "tok:none"
+    for name, part in zip(bleus(scores), parts, strict=True):
+        assert re.search(part, scores[name]["signature"])
 
 
 def test_pretokenised_text_is_scored_without_tokenisation():
@@ -214,9 +202,8 @@ def test_perplexity_counts_all_tokens_and_the_end():
             log_probability, tokens, rows, ["a"] * 9, np.zeros((len(rows), 9))
         )
 
-    answers = Answers(
-        scores=[scored(-6.0, ["x", "y", "</s>"]), scored(-1.0, ["</s>"])]
-    )
+    scores = [scored(-6.0, ["x", "y", "</s>"]), scored(-1.0, ["</s>"])]
+    answers = Answers(scores=scores)
     measured = evaluation(answers)
     found = measured.perplexity(measured.forced([("a b", "x y"), ("c", "")]))
     assert found == pytest.approx(math.exp(7 / 4), rel=1e-12)
@@ -242,12 +229,11 @@ def test_alignment_error_rate_for_both_alignment_steps(step, links, rate):
     scored = ScoredTranslation(
         -1.0, ["x", "y", "</s>"], np.zeros(3), ["a", "b", "c"], np.eye(3)
     )
-    found = evaluation(Answers(scores=[scored], step=step))
+    measured = evaluation(Answers(scores=[scored], step=step))
     pairs = [("a b c", "x y")]
-    forced = found.forced(pairs)
-    assert found.alignment_error_rate(forced, pairs, [links]) == (
-        pytest.approx(rate)
-    )
+    forced = measured.forced(pairs)
+    found = measured.alignment_error_rate(forced, pairs, [links])
+    assert found == pytest.approx(rate)
 
 
 @pytest.mark.parametrize("has_attention", [True, False])
