@@ -1,6 +1,5 @@
 """Files named by the settings of a run, which must be in its folder."""
 
-import dataclasses
 import gzip
 import json
 import shutil
@@ -21,10 +20,8 @@ from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
 
 # Settings of version 0.3.0: a value without effect, and another one.
-REMOVED = [
-    ("training.average_epochs", None, 3),
-    ("training.max_skipped", 0, 100),
-]
+REMOVED = [("training.average_epochs", None, 3)]
+REMOVED += [("training.max_skipped", 0, 100)]
 LINES = "door Tor 0.2\ndoor Tür 0.7\n"
 
 
@@ -52,11 +49,8 @@ def test_runs_continue_with_the_original_or_the_saved_settings(
     mark_finished(first, run)
     monkeypatch.chdir(tmp_path)
     # the same call, config.json as `--config`, and the result of `run_config`
-    for config in (
-        settings(elsewhere),
-        settings("dictionary.txt"),
-        run_config(run.path),
-    ):
+    original, saved = settings(elsewhere), settings("dictionary.txt")
+    for config in (original, saved, run_config(run.path)):
         resumed_settings(config, run)
         again = copy_word_lists(config, run)
         assert again == first
@@ -90,40 +84,23 @@ def test_runs_of_older_versions_have_removed_settings(run, name, value, other):
         read_values(run.config)
 
 
-def test_word_lists_may_be_compressed(run, tmp_path):
-    path = tmp_path / "en-de.txt.gz"
-    path.write_bytes(gzip.compress(LINES.encode()))
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_training_copies_the_word_lists(run, tmp_path, suffix):
+    path = tmp_path / f"en-de.txt{suffix}"
+    with (gzip.open if suffix else open)(path, "wt", encoding="utf-8") as file:
+        file.write(LINES)
     decoding = DecodingConfig(dictionary=str(path), shortlist=str(path))
-    copy_word_lists(RunConfig(decoding=decoding), run)
-    assert run.dictionary.read_text(encoding="utf-8") == LINES
-    assert run.shortlist.read_text(encoding="utf-8") == LINES
-
-
-def test_training_copies_the_word_lists(run, elsewhere, tmp_path):
-    decoding = DecodingConfig(
-        dictionary=str(elsewhere), shortlist=str(elsewhere)
-    )
     config = copy_word_lists(RunConfig(decoding=decoding), run)
-    assert config.decoding.shortlist == "shortlist.txt"
-    assert config.decoding.dictionary == "dictionary.txt"
     run.write_config(config_to_dict(config))
     saved = json.loads(run.config.read_text())["decoding"]
-    assert saved["dictionary"] == "dictionary.txt"
-    assert saved["shortlist"] == "shortlist.txt"
-    for path in (run.dictionary, run.shortlist):
-        assert path.read_text(encoding="utf-8") == LINES
+    for name in ("dictionary", "shortlist"):
+        assert getattr(config.decoding, name) == saved[name] == f"{name}.txt"
+        assert getattr(run, name).read_text(encoding="utf-8") == LINES
     assert run_config(run.path, resolve_paths=False) == config
-    elsewhere.unlink()
+    path.unlink()
     moved = shutil.move(run.path, tmp_path / "moved")
     found = run_config(moved).decoding.dictionary
     assert found == str(tmp_path / "moved" / "dictionary.txt")
-
-
-def test_a_new_dictionary_replaces_the_old_one(run, elsewhere):
-    copy_word_lists(settings(elsewhere), run)
-    elsewhere.write_text("door Pforte 1\n")
-    copy_word_lists(settings(elsewhere), run)
-    assert run.dictionary.read_text() == "door Pforte 1\n"
 
 
 def test_a_file_with_the_name_of_the_dictionary_does_not_replace_it(
@@ -157,11 +134,8 @@ def test_invalid_dictionaries_are_refused_before_training(run, elsewhere):
 @pytest.mark.parametrize(
     "path",
     [
-        "../../../../../../etc/passwd",
-        "../theirs/dictionary.txt",
-        "/etc/passwd",
-        "samples/../../x",
-        "..",
+        *("../../../../../../etc/passwd", "../theirs/dictionary.txt"),
+        *("/etc/passwd", "samples/../../x", ".."),
     ],
 )
 def test_runs_cannot_name_files_outside_their_folder(run, path):
@@ -238,8 +212,7 @@ def test_given_decoding_settings_need_no_files_of_the_folder(
         raise InterruptedError
 
     monkeypatch.setattr(loading, "_load_single_run", stop)
-    given = dataclasses.replace(DecodingConfig(), dictionary=str(elsewhere))
-    for decoding in (given, None):
+    for decoding in (settings(elsewhere).decoding, None):
         with pytest.raises(InterruptedError):
             loading.load_run(run.path, decoding=decoding)
     assert calls == [False, True]
