@@ -20,12 +20,8 @@ from luong_keras.recipe.user_text import text_settings
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
 
-TOKENIZED = {
-    "lowercase": True,
-    "tokenize": True,
-    "source_language": "en",
-    "target_language": "de",
-}
+TOKENIZED = {"lowercase": True, "tokenize": True}
+TOKENIZED |= {"source_language": "en", "target_language": "de"}
 LINES = ["a b\tx y\n", "c\tz\n", "d e\tw\n"]
 
 
@@ -41,10 +37,7 @@ def config(tmp_path):
 
 @pytest.fixture
 def run(tmp_path, config):
-    return start(config, RunFolder(tmp_path / "run"))
-
-
-def start(config, run):
+    run = RunFolder(tmp_path / "run")
     prepare_text(config, run)
     run.write_data("the fingerprint of the batches")
     return run
@@ -65,10 +58,8 @@ def file_states(folder):
 
 def test_runs_keep_a_copy_of_their_text(tmp_path, config, run, capsys):
     first = texts(*prepare_text(config, run))
-    assert first[0] == [
-        ["train a b", "train c", "train d e"],
-        ["x y", "z", "w"],
-    ]
+    source = ["train a b", "train c", "train d e"]
+    assert first[0] == [source, ["x y", "z", "w"]]
     assert first[1] == [("dev a b", "x y"), ("dev c", "z"), ("dev d e", "w")]
     assert "changed" not in capsys.readouterr().out
     (tmp_path / "train.tsv").unlink()
@@ -106,20 +97,15 @@ def test_pairs_that_version_0_3_0_held_out_stay_in_a_begun_run(
     stat = path.stat()
     stamps = [[[str(path), stat.st_size, stat.st_mtime_ns]]]
     names = ["lowercase", "normalize_punctuation", "tokenize"]
-    filters = {
-        "length_ratio": None,
-        "length_unit": "words",
-        "identical": False,
-        "duplicates": False,
-        "scripts": None,
-    }
+    filters = {"length_ratio": None, "length_unit": "words"}
+    filters |= {"identical": False, "duplicates": False, "scripts": None}
     key = [
         json.dumps([stamps, None, ["dev", "test"]]),
         {name: name in settings for name in names} | {"filters": filters},
     ]
-    description = json.loads((run.corpus / "corpus.json").read_text())
-    description["key"] = json.dumps(key)
-    (run.corpus / "corpus.json").write_text(json.dumps(description))
+    description = run.corpus / "corpus.json"
+    values = json.loads(description.read_text()) | {"key": json.dumps(key)}
+    description.write_text(json.dumps(values))
     if has_begun:
         run.write_data("begun")
     second = texts(*prepare_text(config, run))
@@ -258,16 +244,14 @@ def test_validation_targets_are_prepared_by_their_language():
     data = DataConfig(source_language="de", target_language="fr", tokenize=True)
     words = WordTokenizer.from_words(["l'", "homme"])
     pairs = [("x", "l'homme")]
-    ((_, targets),) = validation_batches(
-        [words] * 2, pairs, RunConfig(data=data)
-    )
+    config = RunConfig(data=data)
+    ((_, targets),) = validation_batches([words] * 2, pairs, config)
     assert words.decode(targets["word"]).numpy().tolist() == [b"l' homme"]
 
 
 def test_a_batch_is_described_by_its_lines_and_longest_pair(tmp_path):
     corpus = write_corpus([("a", "x"), ("a b c", "y"), ("a b", "z")], tmp_path)
-    batches = training_batches(
-        corpus, [WordTokenizer.from_words(["a"])] * 2, RunConfig()
-    )
+    tokenizers = [WordTokenizer.from_words(["a"])] * 2
+    batches = training_batches(corpus, tokenizers, RunConfig())
     found = describe_batch(batches, 0)
     assert "the lines 1, 2, 3 of" in found and "'a b c ||| y'" in found
