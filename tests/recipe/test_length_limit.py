@@ -10,15 +10,11 @@ from luong_keras.recipe import stages as recipe
 from luong_keras.recipe.stored_settings import run_config
 from luong_keras.text.loading import load_tokenizer
 from luong_keras.text.word_tokenizer import WordTokenizer
+from tests.recipe.quick_runs import write_tsv
 
 pytestmark = pytest.mark.tensorflow
 
-TINY = [
-    "model.units=4",
-    "model.embedding_size=4",
-    "model.source_vocabulary_size=60",
-    "model.target_vocabulary_size=60",
-]
+TINY = ["units=4", "embedding_size=4", "vocabulary_size=60"]
 RATIO, OFFSET = "decoding.max_length_ratio", "decoding.max_length_offset"
 
 
@@ -28,12 +24,9 @@ def prepared(tmp_path, monkeypatch):
     monkeypatch.setattr(recipe, "train", lambda *_, **__: False)
 
     def prepare(pairs, *settings, run="run"):
-        text = "".join(f"{s}\t{t}\n" for s, t in pairs)
-        (tmp_path / "text.tsv").write_text(text)
-        path, run = str(tmp_path / "text.tsv"), tmp_path / run
-        sets = [x for each in (*TINY, *settings) for x in ("--set", each)]
-        parts = ["--dev", path, "--test", path]
-        main(["train", path, *parts, "--run-dir", str(run), *sets])
+        path, run = write_tsv(tmp_path / "text.tsv", pairs), tmp_path / run
+        parts = ["--dev", path, "--test", path, "--run-dir", str(run)]
+        main(["train", path, *parts, "--set", *TINY, *settings])
         return run_config(run).decoding
 
     prepare.run = tmp_path / "run"
@@ -52,33 +45,44 @@ def slope_of(source, target):
 def test_the_limit_follows_the_slope_of_the_lengths(prepared, capsys):
     source = [1 + n % 17 for n in range(300)]
     target = [3 * s + n % 5 for n, s in enumerate(source)]
-    pairs = [
-        (repeat(s, "a"), repeat(t)) for s, t in zip(source, target, strict=True)
-    ]
+    lengths = list(zip(source, target, strict=True))
+    pairs = [(repeat(s, "a"), repeat(t)) for s, t in lengths]
     found = prepared(pairs)
     ratio = 1.5 * slope_of(source, target)
     assert found.max_length_ratio == pytest.approx(ratio, abs=1e-4)
-    over = max(t - ratio * s for s, t in zip(source, target, strict=True))
+    over = max(t - ratio * s for s, t in lengths)
     assert found.max_length_offset == pytest.approx(max(over, 0) + 10, abs=0.01)
     assert found.min_length_ratio == 0
     line = f"{found.max_length_ratio} x source tokens + "
     assert line in capsys.readouterr().out
-    again = ["decoding.max_length_ratio=3"], ["decoding.max_length_ratio=null"]
-    assert [prepared(pairs, *call) == found for call in ((), *again)] == [
-        *(True, False, True)
-    ]
+    assert prepared(pairs) == found
+    assert prepared(pairs, f"{RATIO}=3") != found
+    assert prepared(pairs, f"{RATIO}=null") == found
 
 
-def test_sources_of_one_length_use_the_longest_target(prepared):
-    pairs = [(f"{n}", repeat(20 + n)) for n in range(25)]
-    found = prepared(pairs)
-    for tokens in (1, 200):
-        assert found.max_symbols(tokens) == 44 + 10
+LONGEST = [("a b", repeat(30))] * 15 + [("a b", repeat(45))]
+CUT = "data.max_length=20", "data.over_long=truncate"
+LIMITS = {
+    "sources of one length": ([(f"{n}", repeat(n)) for n in range(20, 45)], 44),
+    "all but one pair in a thousand": ([("a b", "x")] * 2000 + LONGEST, 30),
+    "pairs cut in training": ([("a", repeat(30))] * 9, 20, *CUT),
+    "every pair of a small text": (
+        [("a", repeat(30))] + [(repeat(8, "a"), "x")] * 40,
+        30,
+    ),
+    "targets that do not grow": (
+        [(repeat(1 + n % 30, "a"), repeat(30 - n % 30)) for n in range(90)],
+        30,
+    ),
+}
 
 
-def test_the_limit_covers_all_but_one_pair_in_a_thousand(prepared):
-    longest = [("a b", repeat(30))] * 15 + [("a b", repeat(45))]
-    assert prepared([("a b", "x")] * 2000 + longest).max_symbols(2) == 30 + 10
+@pytest.mark.parametrize("case", LIMITS)
+def test_the_limit_follows_the_longest_targets(prepared, case):
+    pairs, longest, *settings = LIMITS[case]
+    found = prepared(pairs, *settings)
+    limit = found.max_length_ratio, found.max_length_offset
+    assert limit == (0, longest + 10)
 
 
 def test_two_lengths_give_a_slope(prepared):
@@ -86,33 +90,13 @@ def test_two_lengths_give_a_slope(prepared):
     assert prepared(pairs).max_length_ratio == 1.5 * 2
 
 
-def test_targets_that_do_not_grow_have_a_constant_limit(prepared):
-    pairs = [(repeat(1 + n % 30, "a"), repeat(30 - n % 30)) for n in range(90)]
-    found = prepared(pairs)
-    assert (found.max_length_ratio, found.max_length_offset) == (0, 40)
-
-
 @pytest.mark.slow
 def test_pairs_excluded_from_training_are_ignored(prepared):
     pairs = [(repeat(n % 7 + 1, "a"), repeat(n % 7 + 1)) for n in range(70)]
     more = [*pairs, ("a", repeat(500)), ("a a", repeat(21))]
-    limit = "data.max_length=20"
-    found = [
-        prepared(each, limit, run=f"{len(each)}") for each in (pairs, more)
-    ]
-    assert found[0] == found[1]
-    assert found[0].max_symbols(7) < 21
-
-
-def test_pairs_cut_in_training_count_with_their_cut_length(prepared):
-    settings = "data.max_length=20", "data.over_long=truncate"
-    found = prepared([("a", repeat(30))] * 9, *settings)
-    assert found.max_symbols(1) == 20 + 10
-
-
-def test_the_limit_allows_every_pair_of_a_small_text(prepared):
-    pairs = [("a", repeat(30))] + [(repeat(8, "a"), "x")] * 40
-    assert prepared(pairs).max_symbols(1) == 40
+    found = prepared(pairs, "data.max_length=20")
+    assert prepared(more, "data.max_length=20", run="more") == found
+    assert found.max_symbols(7) < 21
 
 
 def test_lengths_are_counted_in_subwords(prepared):
