@@ -1,7 +1,6 @@
 """Text of a user, and the languages that a run takes from it."""
 
 import collections
-import json
 import types
 
 import numpy as np
@@ -10,6 +9,7 @@ import pytest
 from luong_keras.config import DataConfig, RunConfig
 from luong_keras.config.values import with_values
 from luong_keras.data.datasets import load_datasets
+from luong_keras.files.atomic_file import json_lines
 from luong_keras.recipe.user_text import decide_languages, text_settings
 from luong_keras.training.run_folder import RunFolder
 
@@ -32,25 +32,16 @@ def test_pairs_in_memory_are_written_once(tmp_path):
     assert text_settings(run, PAIRS, PAIRS[:1], PAIRS) == settings
     assert (run.pairs / "train.jsonl").stat().st_mtime_ns == before
     text_settings(run, PAIRS[1:])
-    assert (run.pairs / "train.jsonl").read_text() == (
-        '["a dog", "ein Hund"]\n'
-    )
+    written = (run.pairs / "train.jsonl").read_text()
+    assert written == '["a dog", "ein Hund"]\n'
 
 
 @pytest.mark.parametrize(
     "pair",
     [
-        ("source", "target"),
-        ("en", "de"),
-        ('"a" b', '"c"'),
-        ('"', '""'),
-        ('"Yes""No"', '"Ja"'),
-        ('"Yes"', '"Ja" "'),
-        ('"a', '"b'),
-        ("c", 'd"e"'),
-        ("[1]", '{"a": 1}'),
-        ("a\\tb", "\\"),
-        ("1", "2"),
+        *(("source", "target"), ("en", "de"), ("1", "2"), ("[1]", '{"a": 1}')),
+        *(('"a" b', '"c"'), ('"', '""'), ('"a', '"b'), ("c", 'd"e"')),
+        *(('"Yes""No"', '"Ja"'), ('"Yes"', '"Ja" "'), ("a\\tb", "\\")),
         (" a ", "ß 猫 \U0001f600"),
     ],
 )
@@ -78,11 +69,8 @@ def test_sources_in_memory_may_have_one_pair(tmp_path):
         (("a.txt", "b.txt"), {"train": ("a.txt", "b.txt")}),
         (
             ("a.fr", "b.de.gz"),
-            {
-                "train": ("a.fr", "b.de.gz"),
-                "source_language": "fr",
-                "target_language": "de",
-            },
+            {"train": ("a.fr", "b.de.gz")}
+            | {"source_language": "fr", "target_language": "de"},
         ),
     ],
 )
@@ -97,50 +85,41 @@ def test_file_names_are_passed_on_unchanged(tmp_path, train, expected):
 def test_run_that_has_begun_keeps_its_languages(tmp_path):
     (tmp_path / "config.json").touch()
     settings = text_settings(RunFolder(tmp_path), ("a.cz", "a.de"))
-    assert not settings.keys() & {
-        "data.source_language",
-        "data.target_language",
-    }
+    assert not [name for name in settings if name.endswith("language")]
+
+
+TWO = [("a0", "b0"), ("a1", "b1")]
+RECORDS = [{"en": source, "de": target} for source, target in TWO]
 
 
 @pytest.mark.parametrize(
-    "kind", [collections.OrderedDict, types.MappingProxyType]
+    "pairs",
+    [
+        [collections.OrderedDict(record) for record in RECORDS],
+        [types.MappingProxyType(record) for record in RECORDS],
+        *(np.array(TWO, "U2"), np.array(TWO, "S2")),
+    ],
+    ids=["ordered", "proxies", "text", "bytes"],
 )
-def test_records_may_be_any_mappings(tmp_path, kind):
-    records = [kind({"en": f"a{i}", "de": f"b{i}"}) for i in range(3)]
-    settings = text_settings(RunFolder(tmp_path), records, records, records)
-    assert sorted(load_datasets(data_of(settings)).train()) == [
-        (f"a{i}", f"b{i}") for i in range(3)
-    ]
-
-
-@pytest.mark.parametrize("dtype", ["U2", "S2"])
-def test_pairs_may_be_rows_of_an_array(tmp_path, dtype):
-    pairs = np.array([[f"a{i}", f"b{i}"] for i in range(3)], dtype)
+def test_pairs_may_be_mappings_or_rows_of_an_array(tmp_path, pairs):
     settings = text_settings(RunFolder(tmp_path), pairs, pairs, pairs)
-    found = list(load_datasets(data_of(settings)).train())
-    assert found == [(f"a{i}", f"b{i}") for i in range(3)]
+    assert list(load_datasets(data_of(settings)).train()) == TWO
 
 
-@pytest.mark.parametrize("cell", [np.array(["a", "b"]), [1]])
-def test_cells_that_are_no_text_are_refused(tmp_path, cell):
-    records = [{"src": "a", "tgt": "b"}, {"src": cell, "tgt": "d"}]
-    with pytest.raises(ValueError, match="sentences, as text.* in pair 2"):
-        text_settings(RunFolder(tmp_path), records)
+NO_TEXT = "sentences, as text.* in pair 2"
 
 
 @pytest.mark.parametrize(
     "pairs, message",
     [
+        ([*RECORDS[:1], {"en": np.array(["a", "b"]), "de": "d"}], NO_TEXT),
+        ([*RECORDS[:1], {"en": [1], "de": "d"}], NO_TEXT),
         ([("a", "b"), ("c",)], r"Received: \('c',\) as pair 2"),
         ([("a", "b"), "cd", "ef"], "Received: 'cd' as pair 2"),
         ([("a", 3)], "str or bytes"),
         ([{"a", "b"}], "str or bytes"),
         ([("a", "b"), {"en": "c", "de": "d"}], "Received: {.* as pair 2"),
-        (
-            [{"en": "c", "de": "d"}, ("a", "b")],
-            r"Received: \('a'.* as record 2",
-        ),
+        ([*RECORDS[:1], ("a", "b")], r"Received: \('a'.* as record 2"),
         ([("a", "\udcff")], "Pair 1 cannot be written as UTF-8"),
         ([["a.tsv", "b.en"], "c.tsv"], "Received: a.tsv and b.en"),
         (3, "Received: int"),
@@ -162,9 +141,7 @@ def csv(names, pairs):
 
 
 def jsonl(names, pairs):
-    return "".join(
-        json.dumps(dict(zip(names, p, strict=True))) + "\n" for p in pairs
-    )
+    return json_lines(dict(zip(names, pair, strict=True)) for pair in pairs)
 
 
 def decided(**settings):
@@ -173,27 +150,27 @@ def decided(**settings):
     return decide_languages(config).data
 
 
+def check_french(data):
+    assert (data.source_language, data.target_language) == ("fr", "en")
+    found = load_datasets(data)
+    assert found.dev == found.test == FRENCH
+    assert [(pair[0], pair[1]) for pair in found.train()] == FRENCH * 2
+
+
 @pytest.mark.parametrize(("kind", "write"), [("csv", csv), ("jsonl", jsonl)])
 def test_later_files_are_read_in_the_direction_of_the_first(
     kind, write, tmp_path
 ):
     reverse = [(b, a) for a, b in FRENCH]
     paths = {}
-    for name, columns, pairs in (
-        ("train", ("French", "English"), FRENCH),
-        ("more", ("English", "French"), reverse),
-        ("dev", ("English", "French"), reverse),
-        ("test", ("English", "French"), reverse),
-    ):
+    for name in ("train", "more", "dev", "test"):
         path = tmp_path / f"{name}.{kind}"
-        path.write_text(write(columns, pairs))
+        path.write_text(write(("English", "French"), reverse))
         paths[name] = str(path)
+    first = tmp_path / f"train.{kind}"
+    first.write_text(write(("French", "English"), FRENCH))
     train = (paths["train"], paths["more"])
-    data = decided(train=train, dev=paths["dev"], test=paths["test"])
-    assert (data.source_language, data.target_language) == ("fr", "en")
-    found = load_datasets(data)
-    assert found.dev == found.test == FRENCH
-    assert [(pair[0], pair[1]) for pair in found.train()] == FRENCH * 2
+    check_french(decided(train=train, dev=paths["dev"], test=paths["test"]))
 
 
 @pytest.mark.parametrize("frames", [False, True])
@@ -204,11 +181,7 @@ def test_later_objects_are_read_in_the_direction_of_the_first(frames, tmp_path):
     run = RunFolder(tmp_path)
     train = [kind(records), kind(others)]
     settings = text_settings(run, train, kind(others), kind(others))
-    data = with_values(RunConfig(), settings).data
-    assert (data.source_language, data.target_language) == ("fr", "en")
-    found = load_datasets(data)
-    assert found.dev == found.test == FRENCH
-    assert [(pair[0], pair[1]) for pair in found.train()] == FRENCH * 2
+    check_french(with_values(RunConfig(), settings).data)
 
 
 @pytest.mark.parametrize(
