@@ -21,6 +21,7 @@ from luong_keras.recipe.vocabularies import (
 from luong_keras.text.loading import load_tokenizer
 from luong_keras.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from luong_keras.training.run_folder import RunFolder
+from tests.recipe.quick_runs import write_tsv
 
 pytestmark = pytest.mark.tensorflow
 # the special tokens and the word-boundary mark
@@ -30,19 +31,12 @@ MORE = 5
 @pytest.fixture
 def tokenizers(tmp_path):
     def train(lines, size, **options):
-        text = "".join(f"{line}\t{line}\n" for line in lines)
-        path = tmp_path / "text.tsv"
-        path.write_text(text, encoding="utf-8")
-        parts = dict.fromkeys(("train", "dev", "test"), str(path))
-        config = RunConfig(
-            ModelConfig(size, size),
-            DataConfig(
-                "files",
-                tokenizer="sentencepiece",
-                sentencepiece=SentencePieceConfig(**options),
-                **parts,
-            ),
-        )
+        path = write_tsv(tmp_path / "text.tsv", zip(lines, lines, strict=True))
+        subwords = {"tokenizer": "sentencepiece"}
+        subwords["sentencepiece"] = SentencePieceConfig(**options)
+        parts = dict.fromkeys(("train", "dev", "test"), path)
+        data = DataConfig("files", **parts, **subwords)
+        config = RunConfig(ModelConfig(size, size), data)
         run = RunFolder(tmp_path / "run")
         _, corpus = prepare_text(config, run)
         return prepare_tokenizers(corpus, config, run)
@@ -65,8 +59,7 @@ def test_a_linked_record_of_vocabularies_is_refused(tokenizers, tmp_path):
         ({}, 0, "has many characters: 305 subwords"),
         ({"model_type": "char"}, 0, "has many characters: 305 subwords"),
         (
-            {"byte_fallback": True},
-            256,
+            *({"byte_fallback": True}, 256),
             "has many characters, and there are 256 bytes: 561 subwords",
         ),
     ],
@@ -91,12 +84,12 @@ def test_vocabularies_of_a_stopped_call_are_not_reused_for_others(
     sizes = [each.vocabulary_size for each in tokenizers(lines, 8)]
     # Training has not started, so other settings or text change them.
     assert [x.vocabulary_size for x in tokenizers(lines, 7)] < sizes
-    for tokenizer in tokenizers(["xyz", "zyx"] * 3, 9):
-        assert tokenizer.decode(tokenizer.encode(["xyz"])).numpy() == [b"xyz"]
-    monkeypatch.setattr(SentencePieceTokenizer, "train", None)
-    # The same call reuses them.
-    for tokenizer in tokenizers(["xyz", "zyx"] * 3, 9):
-        assert tokenizer.decode(tokenizer.encode(["xyz"])).numpy() == [b"xyz"]
+    for _ in range(2):
+        for tokenizer in tokenizers(["xyz", "zyx"] * 3, 9):
+            ids = tokenizer.encode(["xyz"])
+            assert tokenizer.decode(ids).numpy() == [b"xyz"]
+        # The same call reuses them.
+        monkeypatch.setattr(SentencePieceTokenizer, "train", None)
 
 
 def test_vocabularies_shrink_for_small_texts(tokenizers, capsys):
@@ -126,19 +119,17 @@ WORDS = ["--data.tokenizer", "words", "--data.pretokenized"]
 def command(tmp_path, monkeypatch, capsys):
     """Return a function that runs `luong-keras train` without training."""
     monkeypatch.setattr(recipe, "train", lambda *_, **__: False)
-    path = tmp_path / "pairs.tsv"
-    text = "".join(f"{s}\t{t}\n" for s, t in PAIRS * 3)
-    path.write_text(text, encoding="utf-8")
+    path = write_tsv(tmp_path / "pairs.tsv", PAIRS * 3)
     sizes = ["vocabulary_size=900", "units=4", "embedding_size=4"]
 
     def call(*flags, status=None):
-        flags = [*flags, "--dev", str(path), "--test", str(path)]
-        argv = ["train", str(path), "--run-dir", str(command_run), *flags]
-        found = main([*argv, "--set", *sizes, "data.processes=1"])
+        flags = [*flags, "--dev", path, "--test", path, "--set", *sizes]
+        argv = ["train", path, "--run-dir", str(call.run), *flags]
+        found = main([*argv, "data.processes=1"])
         assert status is None or found == status
         return capsys.readouterr().err
 
-    command_run = call.run = tmp_path / "run"
+    call.run = tmp_path / "run"
     return call
 
 
@@ -161,10 +152,8 @@ def test_runs_keep_the_subword_settings_of_the_flags(command):
     assert decoded == b"<unk> </s> <s>"
     kept = json.loads((command.run / "config.json").read_text())
     assert kept["data"]["sentencepiece"] == {
-        "model_type": "unigram",
-        "normalization": "identity",
-        "character_coverage": 0.99,
-        "byte_fallback": True,
+        **{"model_type": "unigram", "normalization": "identity"},
+        **{"character_coverage": 0.99, "byte_fallback": True},
         "user_defined_symbols": ["<x>", "小猫"],
     }
     fingerprint = target.fingerprint
@@ -222,18 +211,12 @@ def test_contradictory_settings_are_refused(command, flags, message):
 
 
 @pytest.mark.parametrize(
-    ("references", "rule"),
-    [
-        (["\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "a"], "nfkc"),
-        (
-            ["\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "\uff1f"],
-            "identity",
-        ),
-    ],
+    ("other", "rule"), [("a", "nfkc"), ("\uff1f", "identity")]
 )
-def test_a_rule_that_keeps_all_references_is_offered(references, rule, capsys):
+def test_a_rule_that_keeps_all_references_is_offered(other, rule, capsys):
+    persian = "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
     data = DataConfig("files", tokenizer="sentencepiece")
-    print_rewritten_references(references, RunConfig(data=data))
+    print_rewritten_references([persian, other], RunConfig(data=data))
     printed = capsys.readouterr().out
     assert printed.endswith(f"data.sentencepiece.normalization={rule}\n")
 
