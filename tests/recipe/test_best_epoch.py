@@ -1,7 +1,6 @@
 """Choice of the best epoch and its metric for any target language."""
 
 import dataclasses
-import json
 import random
 
 import keras
@@ -12,6 +11,7 @@ from luong_keras.cli.main import main
 from luong_keras.evaluation import Metric
 from luong_keras.evaluation.metrics import registry
 from luong_keras.evaluation.plots import plot_alignment
+from luong_keras.files.atomic_file import read_json_lines
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.inference.translation import best_of
 from luong_keras.recipe import stages
@@ -19,19 +19,10 @@ from luong_keras.recipe.stored_settings import run_config
 from luong_keras.report.page import write_page
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator
-from tests.recipe.quick_runs import arrays, quick_runs
+from tests.recipe import quick_runs
+from tests.recipe.quick_runs import same, write_tsv
 
 pytestmark = pytest.mark.tensorflow
-TINY = {
-    "units": 8,
-    "embedding_size": 6,
-    "batch_size": 64,
-    "beam_size": 1,
-    "training.samples": 0,
-    # Untrained models write translations of the maximum length.
-    "decoding.max_length_ratio": 0.0,
-    "decoding.max_length_offset": 3,
-}
 
 
 def inflected(count):
@@ -68,15 +59,20 @@ def chinese(count):
 
 
 @pytest.fixture
-def quick(monkeypatch):
-    """Train quickly, and restore the registered metrics."""
+def fit(tmp_path, monkeypatch):
+    """Train a run of one epoch quickly, and restore the registered metrics."""
+
+    def train(pairs=None, **settings):
+        settings = quick_runs.TINY | {"batch_size": 64, "epochs": 1} | settings
+        Translator.fit(pairs or inflected(60), run_dir=tmp_path, **settings)
+
     monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
-    with quick_runs():
-        yield
+    with quick_runs.quick_runs():
+        yield train
 
 
 @pytest.mark.parametrize("case", ["a word", "no word", "no translation"])
-def test_runs_end_without_a_word_to_plot(tmp_path, quick, monkeypatch, case):
+def test_runs_end_without_a_word_to_plot(tmp_path, fit, monkeypatch, case):
     def nbest(translator, *arguments, **options):
         found = original(translator, *arguments, **options)
         if case == "no translation":
@@ -93,48 +89,39 @@ def test_runs_end_without_a_word_to_plot(tmp_path, quick, monkeypatch, case):
     monkeypatch.setattr(TextTranslator, "nbest", nbest)
     monkeypatch.setattr(TextTranslator, "best_by_place", best_by_place)
     monkeypatch.setattr(stages, "plot_alignment", plot_alignment)
-    folder = tmp_path / "run"
-    Translator.fit(inflected(60), run_dir=folder, **TINY, epochs=1)
-    run = RunFolder(folder)
+    fit()
+    run = RunFolder(tmp_path)
     first, *_ = run.translations.read_text().split("\n")
     assert (first == "") == is_empty
     assert (run.plots / "alignment.png").exists() != is_empty
-    assert results(folder)["set"] == "test"
+    assert results(tmp_path)["set"] == "test"
 
 
-def test_runs_and_the_rest_of_the_process_are_independent(tmp_path, quick):
+def test_runs_and_the_rest_of_the_process_are_independent(tmp_path, fit):
     keras.config.set_dtype_policy("mixed_float16")
     try:
-        Translator.fit(inflected(60), run_dir=tmp_path, **TINY, epochs=1)
+        fit()
     finally:
         keras.config.set_dtype_policy("float32")
     drawn = random.random()
     # The snapshot has no variables of a loss scale.
-    Translator.fit(inflected(60), run_dir=tmp_path, **TINY, epochs=2)
+    fit(epochs=2)
     assert len(logs(tmp_path)) == 2
     assert random.random() != drawn  # The seed of the run is not the caller's.
 
 
 def logs(folder):
-    lines = RunFolder(folder).log.read_text().splitlines()
-    return [json.loads(line) for line in lines]
+    return read_json_lines(RunFolder(folder).log)
 
 
 def results(folder):
-    return json.loads(RunFolder(folder).results.read_text().splitlines()[-1])
-
-
-def same(first, second):
-    first, second = arrays(first), arrays(second)
-    return all(np.array_equal(first[name], second[name]) for name in first)
+    return read_json_lines(RunFolder(folder).results)[-1]
 
 
 @pytest.mark.slow
-def test_the_loss_decides_between_equal_scores(tmp_path, quick, capsys):
+def test_the_loss_decides_between_equal_scores(tmp_path, fit, capsys):
     """Train on one-word targets, whose BLEU is 0 in every epoch."""
-    pairs = inflected(60)
-    keep = {"training.keep": 3, "metric": "bleu"}
-    Translator.fit(pairs, run_dir=tmp_path, epochs=3, **TINY, **keep)
+    fit(epochs=3, metric="bleu", **{"training.keep": 3})
     found = logs(tmp_path)
     assert [line["val_bleu"] for line in found] == [0, 0, 0]
     losses = [line["val_word_perplexity"] for line in found]
@@ -147,9 +134,8 @@ def test_the_loss_decides_between_equal_scores(tmp_path, quick, capsys):
 
 
 @pytest.mark.slow
-def test_one_word_targets_are_scored_by_exact_match(tmp_path, quick, capsys):
-    pairs = inflected(60)
-    Translator.fit(pairs, run_dir=tmp_path, epochs=1, **TINY)
+def test_one_word_targets_are_scored_by_exact_match(tmp_path, fit, capsys):
+    fit()
     printed = capsys.readouterr().out
     (line,) = [x for x in printed.splitlines() if "best epoch is chosen" in x]
     assert "by exact_match: 6 of 6 references have fewer than four" in line
@@ -160,25 +146,23 @@ def test_one_word_targets_are_scored_by_exact_match(tmp_path, quick, capsys):
     assert "val_exact_match" in logs(tmp_path)[0]
     assert results(tmp_path)["exact_match"] == {"score": 0.0}
     # The same call continues with the metric that the run has chosen.
-    Translator.fit(pairs, run_dir=tmp_path, epochs=2, **TINY)
+    fit(epochs=2)
     assert "best epoch is chosen" not in capsys.readouterr().out
     assert run_config(tmp_path).training.metric == "exact_match"
     with pytest.raises(ValueError, match="metric: 'exact_match' → 'chrf'"):
-        Translator.fit(pairs, run_dir=tmp_path, epochs=2, metric="chrf", **TINY)
+        fit(epochs=2, metric="chrf")
 
 
 @pytest.mark.slow
 def test_chinese_targets_are_scored_with_the_chinese_tokenizer(
-    tmp_path, quick, capsys
+    tmp_path, fit, capsys
 ):
-    pairs = chinese(60)
-    Translator.fit(pairs, run_dir=tmp_path, epochs=1, **TINY)
+    fit(chinese(60))
     printed = capsys.readouterr().out
     assert "data.target_language is zh, by the text's script" in printed
     assert "data.source_language" not in printed
-    assert (
-        "best epoch is chosen by bleu:zh: the target language is zh" in printed
-    )
+    chosen = "best epoch is chosen by bleu:zh: the target language is zh"
+    assert chosen in printed
     config = run_config(tmp_path)
     assert config.training.metric == "bleu:zh"
     assert config.data.languages == ("en", "zh")
@@ -193,23 +177,19 @@ def test_chinese_targets_are_scored_with_the_chinese_tokenizer(
 
 
 @pytest.mark.slow
-def test_given_languages_are_not_detected(tmp_path, quick, capsys):
+def test_given_languages_are_not_detected(tmp_path, fit, capsys):
     given = {"data.source_language": "en", "data.target_language": "yue"}
-    Translator.fit(
-        chinese(60), run_dir=tmp_path, preset="small", epochs=1, **TINY, **given
-    )
+    fit(chinese(60), preset="small", **given)
     assert "script" not in capsys.readouterr().out
     config = run_config(tmp_path)
     assert config.data.target_language == "yue"
     assert config.training.metric == "bleu:zh"
 
 
-def test_a_custom_metric_chooses_the_best_epoch(tmp_path, quick, capsys):
+def test_a_custom_metric_chooses_the_best_epoch(tmp_path, fit, capsys):
     scores = iter([5.0, 3.0, 4.0, 2.5])  # three epochs, and the test
     mine = Metric("mine", lambda ours, theirs: next(scores), "min", "my score")
-    keep = {"training.keep": 3, "metric": mine}
-    pairs = inflected(60)
-    Translator.fit(pairs, run_dir=tmp_path, epochs=3, **TINY, **keep)
+    fit(epochs=3, metric=mine, **{"training.keep": 3})
     assert [line["val_mine"] for line in logs(tmp_path)] == [5, 3, 4]
     run = RunFolder(tmp_path)
     assert same(run.best_weights, run.weights("epoch-2"))
@@ -226,9 +206,9 @@ def test_a_custom_metric_chooses_the_best_epoch(tmp_path, quick, capsys):
     assert "mine" not in results(tmp_path)
 
 
-def test_unknown_metrics_are_refused_before_the_text_is_read(tmp_path, quick):
+def test_unknown_metrics_are_refused_before_the_text_is_read(tmp_path, fit):
     with pytest.raises(ValueError, match="Did you mean chrf"):
-        Translator.fit(inflected(60), run_dir=tmp_path, metric="chfr", **TINY)
+        fit(metric="chfr")
     assert not RunFolder(tmp_path).corpus.exists()
 
 
@@ -237,9 +217,8 @@ def test_unknown_metrics_are_refused_before_the_text_is_read(tmp_path, quick):
 @pytest.mark.parametrize("text", [chinese, inflected])
 def test_the_command_exports_the_best_epoch(tmp_path, text):
     """Check that the exported model scores as in the best epoch."""
-    pairs = text(720)  # of which 144 are held out
-    path = tmp_path / "pairs.tsv"
-    path.write_text("".join(f"{s}\t{t}\n" for s, t in pairs))
+    # of which 144 are held out
+    path = write_tsv(tmp_path / "pairs.tsv", text(720))
     command = f"train {path} --run-dir {tmp_path}/run --preset small-fast"
     command += " --units 64 --embedding-size 64 --dropout 0 --batch-size 16"
     command += " --learning-rate 0.004 --vocabulary-size 200 --epochs 12"
@@ -252,10 +231,7 @@ def test_the_command_exports_the_best_epoch(tmp_path, text):
     assert max(scores) > max(scores[0], 5)
     greedy = config.decoding.with_(beam_size=1)
     translator = Translator.from_run(folder, decoding=greedy)
-    dev = [
-        json.loads(line)
-        for line in RunFolder(folder).dev.read_text().splitlines()
-    ]
+    dev = read_json_lines(RunFolder(folder).dev)
     translations = translator.translate([source for source, _ in dev])
     found = metric.scored(translations, [target for _, target in dev])
     assert abs(found["score"] - max(scores)) < 2
@@ -291,11 +267,10 @@ def test_the_default_command_learns_a_small_text(tmp_path, reverse):
     pairs = [(f"{n}", in_words(n)) for n in numbers]
     if reverse:
         pairs = [(f"it is {text} today", n) for n, text in pairs]
-    path = tmp_path / "pairs.tsv"
-    path.write_text("".join(f"{s}\t{t}\n" for s, t in pairs))
+    path = write_tsv(tmp_path / "pairs.tsv", pairs)
     run = RunFolder(tmp_path / "run")
-    assert main(["train", str(path), "--run-dir", str(run.path)]) == 0
-    test = [json.loads(line) for line in run.test.read_text().splitlines()]
+    assert main(["train", path, "--run-dir", str(run.path)]) == 0
+    test = read_json_lines(run.test)
     assert len(test) == len(pairs) // 10
     found = run.translations.read_text().splitlines()
     right = sum(text == pair[1] for text, pair in zip(found, test, strict=True))

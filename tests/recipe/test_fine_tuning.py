@@ -1,5 +1,6 @@
 """Fine-tuning: runs that start with the weights of a parent run."""
 
+import functools
 import json
 import logging
 import re
@@ -19,6 +20,7 @@ from luong_keras.config.values import (
     with_values,
 )
 from luong_keras.data.corpus_writer import write_corpus
+from luong_keras.files.atomic_file import read_json_lines
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.presets import PRESETS
 from luong_keras.recipe.fine_tuning import (
@@ -35,22 +37,16 @@ from luong_keras.special_tokens import SPECIAL_TOKENS
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator
-from tests.recipe.quick_runs import arrays, quick_runs
+from tests.recipe.quick_runs import (
+    TINY,
+    quick_runs,
+    same,
+    weights,
+    write_tsv,
+)
 
 pytestmark = pytest.mark.tensorflow
-SETTINGS = {
-    "units": 8,
-    "embedding_size": 6,
-    "model.encoder_layers": 1,
-    "model.decoder_layers": 1,
-    "batch_size": 32,
-    "beam_size": 1,
-    "epochs": 2,
-    "training.samples": 0,
-    # Untrained models write translations of the maximum length.
-    "decoding.max_length_ratio": 0.0,
-    "decoding.max_length_offset": 3,
-}
+SETTINGS = TINY | {"batch_size": 32, "epochs": 2}
 PAIRS = [
     (f"a{i} b{i % 7} c{i % 5}", f"x{i % 5} y{i % 7} z{i}") for i in range(60)
 ]
@@ -77,20 +73,14 @@ def quick():
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """Return a function that trains one run per tokenizer."""
-    runs = {}
 
+    @functools.cache
     def run(tokenizer):
-        if tokenizer not in runs:
-            runs[tokenizer] = tmp_path_factory.mktemp(tokenizer)
-            Translator.fit(
-                PAIRS,
-                run_dir=runs[tokenizer],
-                preset="small",
-                **{"data.tokenizer": tokenizer},
-                **SETTINGS,
-                **TOKENIZERS[tokenizer],
-            )
-        return runs[tokenizer]
+        settings = SETTINGS | TOKENIZERS[tokenizer]
+        settings |= {"data.tokenizer": tokenizer}
+        folder = tmp_path_factory.mktemp(tokenizer)
+        Translator.fit(PAIRS, run_dir=folder, preset="small", **settings)
+        return folder
 
     return run
 
@@ -102,10 +92,6 @@ def base(request, tmp_path, trained):
     return shutil.copytree(source, tmp_path / "base")
 
 
-def weights(path):
-    return {n: a for n, a in arrays(path).items() if a.dtype.kind == "f"}
-
-
 def change(base, values):
     """Change the written settings of a run, and return them."""
     config = with_values(run_config(base, resolve_paths=False), values)
@@ -113,16 +99,12 @@ def change(base, values):
     return config
 
 
-def same(first, second):
-    first, second = weights(first), weights(second)
-    return all(np.array_equal(first[name], second[name]) for name in first)
-
-
-def tune(base, **settings):
+def tune(base, pairs=OTHER, folder="tuned", **settings):
     """Fine-tune the base run on the other text."""
-    folder = base.parent / "tuned"
-    Translator.fit(OTHER, run_dir=folder, init_from=str(base), **settings)
-    return RunFolder(folder)
+    run = RunFolder(base.parent / folder)
+    settings = {"init_from": str(base), **settings}
+    Translator.fit(pairs, run_dir=run.path, **settings)
+    return run
 
 
 @pytest.mark.slow
@@ -131,27 +113,25 @@ def test_runs_start_with_the_weights_of_the_parent(base, capsys):
     """Keep model and vocabularies unchanged with a learning rate of 0."""
     (base / "LICENSE.txt").write_text("by the parent's terms")
     (base / "LICENSES").mkdir(exist_ok=True)
-    run = tune(base, learning_rate=0.0, epochs=1)
-    old = RunFolder(base)
+    run, old = tune(base, learning_rate=0.0, epochs=1), RunFolder(base)
     assert same(run.last_weights, old.best_weights)
-    assert run.source_vocabulary.read_bytes() == (
-        old.source_vocabulary.read_bytes()
+    vocabulary = run.source_vocabulary.read_bytes()
+    assert vocabulary == old.source_vocabulary.read_bytes()
+    line = [PAIRS[0][0]]
+    found, expected = (
+        Translator.from_run(each.path).score(line, line)[0].log_probability
+        for each in (run, old)
     )
-    lines = [source for source, _ in PAIRS[:5]]
-    assert (
-        Translator.from_run(run.path).score(lines, lines)[0].log_probability
-        == Translator.from_run(base).score(lines, lines)[0].log_probability
-    )
-    before = run_config(base)
+    assert found == expected
     after = run_config(run.path)
-    assert after.model == before.model
+    assert after.model == run_config(base).model
     # The printed score before the first step equals the score of epoch 1.
-    printed = capsys.readouterr().out
-    log = [json.loads(line) for line in run.log.read_text().splitlines()]
+    log = read_json_lines(run.log)
     key = f"val_{after.training.metric.split(':')[0]}"
+    printed = capsys.readouterr().out
     assert f"{key} after epoch 0: {log[0][key]:.2f}" in printed
-    licence = run.path / "LICENSE.txt"
-    assert licence.read_text() == "by the parent's terms"
+    licence = (run.path / "LICENSE.txt").read_text()
+    assert licence == "by the parent's terms"
     parent = json.loads(run.parent.read_text())
     assert parent["run"] == str(base) and len(parent["sha256"]) == 64
 
@@ -200,19 +180,15 @@ def test_subwords_of_a_preset_do_not_replace_those_of_the_parent(base):
 
 
 def test_settings_that_weights_do_not_need_are_those_of_the_preset(base):
-    parent = with_values(
-        run_config(base, resolve_paths=False), {"model.dropout": 0.9}
-    )
-    RunFolder(base).config.write_text(json.dumps(config_to_dict(parent)))
+    change(base, {"model.dropout": 0.9})
     model = inherited_settings(base, PRESETS["small"]).model
     assert (model.dropout, model.units) == (PRESETS["small"].model.dropout, 8)
 
 
 def test_later_calls_do_not_reuse_the_parent_of_a_stopped_call(base):
     run = RunFolder(base.parent / "stopped")
-    config = with_values(
-        inherited_settings(base), {"training.init_from": str(base)}
-    )
+    values = {"training.init_from": str(base)}
+    config = with_values(inherited_settings(base), values)
     prepare_initial_weights(config, run)
     assert run.initial_weights.exists() and run.source_vocabulary.exists()
     prepare_initial_weights(with_values(config, {"init_from": None}), run)
@@ -221,17 +197,13 @@ def test_later_calls_do_not_reuse_the_parent_of_a_stopped_call(base):
 
 
 @pytest.mark.slow
-def test_resumed_runs_do_not_read_the_parent_again(base, tmp_path):
+def test_resumed_runs_do_not_read_the_parent_again(base):
     whole = tune(base)
-    again = {
-        "run_dir": tmp_path / "again",
-        "init_from": str(base),
-    }
-    Translator.fit(OTHER, **again, epochs=1)
+    tune(base, folder="again", epochs=1)
     for file in base.glob("*.weights.h5"):
         file.unlink()
-    Translator.fit(OTHER, **again, epochs=2)
-    assert same(whole.last_weights, RunFolder(tmp_path / "again").last_weights)
+    again = tune(base, folder="again", epochs=2)
+    assert same(whole.last_weights, again.last_weights)
     assert not same(whole.last_weights, whole.initial_weights)
 
 
@@ -248,10 +220,7 @@ def test_frozen_weights_do_not_change(base):
     "settings, pattern",
     [
         ([], "decoder/input_feeding_lstm_cell/local_attention"),
-        (
-            ["attention.kind=global"],
-            "*lstm_cell/luong_attention",
-        ),
+        (["attention.kind=global"], "*lstm_cell/luong_attention"),
         (["recurrence=gru"], "decoder/input_feeding_gru_cell"),
         (["decoder=bahdanau", "attention.kind=global"], "*/bahdanau_lstm_cell"),
     ],
@@ -295,34 +264,27 @@ def test_settings_that_conflict_with_the_parent_are_refused(
 def test_the_metric_is_chosen_for_the_new_text(base):
     """The parent's references have three words, too few for BLEU."""
     assert run_config(base).training.metric == "chrf"
-    sentences = [(s, f"{t} neu .") for s, t in PAIRS]
-    Translator.fit(
-        sentences, run_dir=base.parent / "tuned", init_from=base, epochs=1
-    )
-    tuned = run_config(base.parent / "tuned")
-    assert tuned.training.metric == "bleu:13a"
+    pairs = [(s, f"{t} neu .") for s, t in PAIRS]
+    tuned = tune(base, pairs, init_from=base, epochs=1)
+    assert run_config(tuned.path).training.metric == "bleu:13a"
 
 
 def test_languages_that_the_parent_lacks_are_refused_only_for_rules(base):
     paths = [str(base.parent / f"text.{code}") for code in ("en", "de")]
     for path, lines in zip(paths, zip(*OTHER, strict=True), strict=True):
         Path(path).write_text("\n".join(lines))
-    call = {"init_from": str(base), "epochs": 1}
-    Translator.fit(paths, run_dir=base.parent / "tuned", **call)
-    data = run_config(base.parent / "tuned").data
+    data = run_config(tune(base, paths, epochs=1).path).data
     assert (data.source_language, data.target_language) == ("en", "de")
     change(base, {"data.tokenize": True})
     with pytest.raises(ValueError, match="target_language: None → 'de'"):
-        Translator.fit(paths, run_dir=base.parent / "rules", **call)
+        tune(base, paths, "rules", epochs=1)
 
 
 @pytest.mark.slow
 @both_tokenizers
 def test_unknown_tokens_are_reported(base, capsys):
     """Report words, or the letters that the parent's subwords lack."""
-    pairs = [(f"{source} ÄÖ", target) for source, target in OTHER]
-    folder = base.parent / "tuned"
-    Translator.fit(pairs, run_dir=folder, init_from=str(base), epochs=1)
+    tune(base, [(f"{s} ÄÖ", target) for s, target in OTHER], epochs=1)
     printed = capsys.readouterr().out
     if run_config(base).data.tokenizer == "words":
         # 2 of 5 words are unknown, and so are words that the parent held out.
@@ -356,30 +318,24 @@ def test_new_words_are_appended_to_the_vocabulary(base):
             tune(base, **{"data.new_words": 2})
         return
     run = tune(base, learning_rate=0.0, epochs=1, **{"data.new_words": 2})
-    old, new = (
-        (RunFolder(folder).path / "source_vocabulary.vocab").read_text()
-        for folder in (base, run.path)
-    )
-    assert new.startswith(old)
-    assert set(new[len(old) :].split()) < {"new0", "new1", "new2"}
-    assert run_config(run.path).model.source_vocabulary_size == (
-        run_config(base).model.source_vocabulary_size + 2
-    )
+    old = RunFolder(base).source_words.read_text()
+    new = run.source_words.read_text()
+    added = new.removeprefix(old).split()
+    assert new.startswith(old) and set(added) < {"new0", "new1", "new2"}
+    size = run_config(base).model.source_vocabulary_size
+    assert run_config(run.path).model.source_vocabulary_size == size + 2
     before, after = weights(run.initial_weights), weights(run.last_weights)
     for name, array in before.items():
         inside = tuple(map(slice, array.shape))
         np.testing.assert_array_equal(after[name][inside], array)
     # The tokenizer of the run knows the new words.
     tokenizer = Translator.from_run(run.path).source_tokenizer
-    added = new[len(old) :].split()
-    size = run_config(base).model.source_vocabulary_size
     assert tokenizer.encode(added).to_list() == [[size], [size + 1]]
 
 
 def test_the_command_fine_tunes_a_run(base, tmp_path, capsys):
-    text = tmp_path / "other.tsv"
-    text.write_text("".join(f"{s}\t{t}\n" for s, t in OTHER))
-    call = ["train", str(text), "--run-dir", str(tmp_path / "tuned")]
+    text = write_tsv(tmp_path / "other.tsv", OTHER)
+    call = ["train", text, "--run-dir", str(tmp_path / "tuned")]
     call += ["--init-from", str(base / "last.weights.h5"), "--epochs", "1"]
     assert main(call) == 0
     run = RunFolder(tmp_path / "tuned")
@@ -433,19 +389,10 @@ def test_exports_replace_a_deleted_parent_run(
     tf.config.run_functions_eagerly(True)
     kept = export / "assets.extra" / "parent"
     assert str(tmp_path) not in (kept / "config.json").read_text()
-    before = RunFolder(base).best_weights
-    expected = weights(before)
+    expected = weights(RunFolder(base).best_weights)
     vocabulary = RunFolder(base).source_vocabulary.read_bytes()
     shutil.rmtree(base)
-    folder = tmp_path / "tuned"
-    Translator.fit(
-        OTHER,
-        run_dir=folder,
-        init_from=str(export),
-        learning_rate=0.0,
-        epochs=1,
-    )
-    run = RunFolder(folder)
+    run = tune(export, learning_rate=0.0, epochs=1)
     found = weights(run.initial_weights)
     for name, array in expected.items():
         np.testing.assert_array_equal(found[name], array)
@@ -456,26 +403,20 @@ def test_exports_replace_a_deleted_parent_run(
     names = json.loads((kept / "weights.json").read_text())["paths"]
     for wrong in (names[1:], names[::-1], [*names, names[0]]):
         (kept / "weights.json").write_text(json.dumps({"paths": wrong}))
-        with pytest.raises(
-            ValueError,
-            match=r"Expected: (no more|\S+ \(.*\))\. "
-            r"Received: (no more|\S+ \(.*\))\.",
-        ):
-            Translator.fit(
-                OTHER, run_dir=tmp_path / "wrong", init_from=str(export)
-            )
+        weight = r"(no more|\S+ \(.*\))\."
+        message = f"Expected: {weight} Received: {weight}"
+        with pytest.raises(ValueError, match=message):
+            tune(export, folder="wrong")
 
 
-def test_exports_of_several_runs_cannot_be_parents(base, tmp_path):
+def test_exports_of_several_runs_cannot_be_parents(base, tmp_path, monkeypatch):
     change(base, {"training.init_from": "/home/me", "data.train": "/home/me"})
-    translator = Translator.from_run([base, base])
-    with pytest.MonkeyPatch.context() as patch:
-        parents = []
-        patch.setattr(
-            "luong_keras.translator.export_saved_model",
-            lambda *arguments: parents.append(arguments[-1]),
-        )
-        translator.export(tmp_path / "1")
-        Translator.from_run([base]).export(tmp_path / "2")
+    parents = []
+    monkeypatch.setattr(
+        "luong_keras.translator.export_saved_model",
+        lambda *arguments: parents.append(arguments[-1]),
+    )
+    Translator.from_run([base, base]).export(tmp_path / "1")
+    Translator.from_run([base]).export(tmp_path / "2")
     assert parents[0] is None
     assert b"/home/me" not in parents[1]["parent/config.json"]
