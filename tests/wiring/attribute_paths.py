@@ -5,9 +5,19 @@ import keras
 ABSENT = None  # The model has no such part, or its value is None.
 
 
+def at(path, **values):
+    """Return values by the paths of attributes of one thing."""
+    return {f"{path}.{name}": value for name, value in values.items()}
+
+
+def row(field, value, changes):
+    """Return the row of a field: its value, and the changed attributes."""
+    return {field: ({field: value}, changes)}
+
+
 def changed(field, value, *paths):
     """Return the row of a field whose value these attributes get."""
-    return {field: ({field: value}, dict.fromkeys(paths, value))}
+    return row(field, value, dict.fromkeys(paths, value))
 
 
 def values_at(thing, paths):

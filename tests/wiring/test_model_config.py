@@ -8,7 +8,7 @@ import pytest
 from luong_keras.config import AttentionConfig, ModelConfig
 from luong_keras.models.translation_model import TranslationModel
 from tests.layer_checks import to_numpy
-from tests.wiring.attribute_paths import ABSENT, changed, values_at
+from tests.wiring.attribute_paths import ABSENT, at, changed, row, values_at
 
 BASE = {
     "source_vocabulary_size": 11,
@@ -22,118 +22,74 @@ BASE = {
 }
 UNIFORM = ("uniform", -0.7, 0.7)
 
+NUMBERS = {"output_dim": 5, "embeddings_initializer": UNIFORM}
+CELL = {"units": 6, "use_bias": True}
+UNCLIPPED = {"cell_clip": None, "gradient_clip": None}
+DROPOUT = {"dropout": 0.0, "dropout_style": "zaremba"}
+
+
+def attention(**values):
+    return at("decoder.cell.attention", **values)
+
+
 # Attributes of the layers of that model, by their paths.
 EXPECTED = {
-    "source_embedding.name": "source_embedding",
-    "target_embedding.name": "target_embedding",
-    "source_embedding.input_dim": 11,
-    "source_embedding.output_dim": 5,
-    "source_embedding.embeddings_initializer": UNIFORM,
-    "source_embedding.dtype_policy": "float32",
-    "target_embedding.input_dim": 9,
-    "target_embedding.output_dim": 5,
-    "target_embedding.embeddings_initializer": UNIFORM,
-    "target_embedding.dtype_policy": "float32",
-    "encoder.units": 6,
-    "encoder.num_layers": 1,
-    "encoder.recurrence": "lstm",
-    "encoder.bidirectional": False,
-    "encoder.reverse": True,
-    "encoder.dropout": 0.0,
-    "encoder.dropout_style": "zaremba",
-    "encoder.use_bias": True,
-    "encoder.cell_clip": None,
-    "encoder.gradient_clip": None,
-    "encoder.kernel_initializer": UNIFORM,
-    "encoder.dtype_policy": "float32",
-    "encoder.stacks.0.0": "LSTM",
-    "encoder.stacks.0.0.cell.units": 6,
-    "encoder.stacks.0.0.cell.use_bias": True,
-    "encoder.stacks.0.0.cell.cell_clip": ABSENT,
-    "encoder.stacks.0.0.cell.gradient_clip": ABSENT,
-    "encoder.stacks.0.0.dtype_policy": "float32",
-    "encoder.stacks.0.1": ABSENT,
+    **at("source_embedding", name="source_embedding", input_dim=11, **NUMBERS),
+    **at("target_embedding", name="target_embedding", input_dim=9, **NUMBERS),
+    **at("encoder", num_layers=1, recurrence="lstm", bidirectional=False),
+    **at("encoder", reverse=True, **CELL, **DROPOUT, **UNCLIPPED),
+    **{"encoder.stacks.0.0": "LSTM", "encoder.stacks.0.1": ABSENT},
+    **at("encoder.stacks.0.0.cell", **CELL, **UNCLIPPED),
     "encoder.stacks.1.0": ABSENT,
-    "decoder.dropout": 0.0,
-    "decoder.dropout_style": "zaremba",
-    "decoder.return_sequences": True,
-    "decoder.return_state": False,
-    "decoder.deferred_gradients": "auto",
-    "decoder.dtype_policy": "float32",
-    "decoder.cell": "InputFeedingLSTMCell",
-    "decoder.cell.units": 6,
-    "decoder.cell.num_layers": 2,
-    "decoder.cell.input_feeding": True,
-    "decoder.cell.use_bias": True,
-    "decoder.cell.attentional_bias": False,
-    "decoder.cell.attentional_activation": "tanh",
-    "decoder.cell.cell_clip": None,
-    "decoder.cell.gradient_clip": None,
-    "decoder.cell.kernel_initializer": UNIFORM,
-    "decoder.cell.recurrent_initializer": UNIFORM,
-    "decoder.cell.bias_initializer": "Zeros",
-    "decoder.cell.dtype_policy": "float32",
-    "decoder.cell.attention": "LocalAttention",
-    "decoder.cell.attention.score_mode": "general",
-    "decoder.cell.attention.concat_form": None,
-    "decoder.cell.attention.alignment": "predictive",
-    "decoder.cell.attention.half_width": 10,
-    "decoder.cell.attention.gaussian": "auto",
-    "decoder.cell.attention.sigma": None,
-    "decoder.cell.attention.clamp_position": True,
-    "decoder.cell.attention.max_length": None,
-    "decoder.cell.attention.mask_location": True,
-    "decoder.cell.attention.use_scale": False,
-    "decoder.cell.attention.dropout": 0.0,
-    "decoder.cell.attention.units": None,
-    "decoder.cell.attention.kernel_initializer": UNIFORM,
-    "decoder.cell.attention.dtype_policy": "float32",
-    "bridge.units": 6,
-    "bridge.num_states": 4,
-    "bridge.kernel_initializer": UNIFORM,
-    "bridge.dtype_policy": "float32",
-    "projection.name": "output_projection",
-    "projection.vocabulary_size": 9,
-    "projection.embedding": None,
-    "projection.use_bias": False,
-    "projection.kernel_initializer": UNIFORM,
-    "projection.dtype_policy": "float32",
-    "losses.label_smoothing": 0.0,
-    "losses.sampled": None,
-    "losses.seed": None,
-    "losses.pad_id": 0,
+    **at("decoder", return_sequences=True, return_state=False, **DROPOUT),
+    **at("decoder", deferred_gradients="auto", cell="InputFeedingLSTMCell"),
+    **at("decoder.cell", num_layers=2, input_feeding=True, **CELL, **UNCLIPPED),
+    **at("decoder.cell", attentional_bias=False, attentional_activation="tanh"),
+    **at("decoder.cell", recurrent_initializer=UNIFORM),
+    **at("decoder.cell", bias_initializer="Zeros", attention="LocalAttention"),
+    **attention(score_mode="general", concat_form=None, half_width=10),
+    **attention(alignment="predictive", gaussian="auto", sigma=None),
+    **attention(clamp_position=True, max_length=None, mask_location=True),
+    **attention(use_scale=False, dropout=0.0, units=None),
+    **at("bridge", units=6, num_states=4),
+    **at("projection", name="output_projection", vocabulary_size=9),
+    **at("projection", embedding=None, use_bias=False),
+    **at("losses", label_smoothing=0.0, sampled=None, seed=None, pad_id=0),
     "losses.projection": "OutputProjection",
-    "losses.dtype_policy": "float32",
 }
+WITH_KERNEL = "encoder", "decoder.cell", "decoder.cell.attention"
+WITH_KERNEL += "bridge", "projection"
+WITH_DTYPE = *WITH_KERNEL, "source_embedding", "target_embedding"
+WITH_DTYPE += "encoder.stacks.0.0", "decoder", "losses"
+EXPECTED |= {f"{part}.kernel_initializer": UNIFORM for part in WITH_KERNEL}
+EXPECTED |= {f"{part}.dtype_policy": "float32" for part in WITH_DTYPE}
 
 
-def paths_with_prefix(prefix, value):
+def by_prefix(prefix, value):
     return {path: value for path in EXPECTED if path.startswith(prefix)}
 
 
-def paths_with_suffix(ending, value):
+def by_suffix(ending, value):
     return {path: value for path in EXPECTED if path.endswith(ending)}
 
 
+ONLY_LOCAL = "alignment", "half_width", "gaussian", "sigma", "clamp_position"
 GLOBAL = {
     "decoder.cell.attention": "LuongAttention",
-    **{
-        f"decoder.cell.attention.{name}": ABSENT
-        for name in (
-            "alignment",
-            "half_width",
-            "gaussian",
-            "sigma",
-            "clamp_position",
-        )
-    },
+    **attention(**dict.fromkeys(ONLY_LOCAL, ABSENT)),
 }
+LOCATION = {"kind": "global", "score_mode": "location"}
+BOTH_DIRECTIONS = {"bidirectional": True, "reverse_source": False}
 # Layers of Keras cannot clip.
 CLIPPING = {"encoder.stacks.0.0": "AttentionRNN"}
+GRU = {"encoder.recurrence": "gru", "encoder.stacks.0.0": "GRU"}
+GRU |= {"decoder.cell": "InputFeedingGRUCell", "bridge.num_states": 2}
+USE_BIAS = "encoder.use_bias", "decoder.cell.use_bias"
+USE_BIAS += ("encoder.stacks.0.0.cell.use_bias",)
 
 
 def changed_attention(field, value):
-    return changed(field, value, f"decoder.cell.attention.{field}")
+    return row(field, value, attention(**{field: value}))
 
 
 # Field: its value with other necessary settings, and the changed attributes.
@@ -143,104 +99,63 @@ MODEL_ROWS = {
         *("target_vocabulary_size", 14),
         *("target_embedding.input_dim", "projection.vocabulary_size"),
     ),
-    "source_features": (
-        {"source_features": 3},
-        paths_with_prefix("source_embedding", ABSENT),
-    ),
-    "embedding_size": (
-        {"embedding_size": 4},
-        {"source_embedding.output_dim": 4, "target_embedding.output_dim": 4},
-    ),
+    **row("source_features", 3, by_prefix("source_embedding", ABSENT)),
+    **row("embedding_size", 4, by_suffix(".output_dim", 4)),
     **changed(
         *("units", 8, "encoder.units", "encoder.stacks.0.0.cell.units"),
         *("decoder.cell.units", "bridge.units"),
     ),
-    "encoder_layers": (
-        {"encoder_layers": 2},
-        {
-            "encoder.num_layers": 2,
-            "encoder.stacks.1.0": "LSTM",
-            **paths_with_prefix("bridge", ABSENT),
-        },
+    **row(
+        *("encoder_layers", 2),
+        {"encoder.num_layers": 2, "encoder.stacks.1.0": "LSTM"}
+        | by_prefix("bridge", ABSENT),
     ),
-    "decoder_layers": (
-        {"decoder_layers": 3},
+    **row(
+        *("decoder_layers", 3),
         {"decoder.cell.num_layers": 3, "bridge.num_states": 6},
     ),
-    "recurrence": (
-        {"recurrence": "gru"},
-        {
-            "encoder.recurrence": "gru",
-            "encoder.stacks.0.0": "GRU",
-            "decoder.cell": "InputFeedingGRUCell",
-            "bridge.num_states": 2,
-        },
-    ),
+    **row("recurrence", "gru", GRU),
     "bidirectional": (
-        {"bidirectional": True, "reverse_source": False},
-        {
-            "encoder.bidirectional": True,
-            "encoder.reverse": False,
-            "encoder.stacks.0.0.cell.units": 3,
-            "encoder.stacks.0.1": "LSTM",
-        },
+        BOTH_DIRECTIONS,
+        at("encoder", bidirectional=True, reverse=False)
+        | {"encoder.stacks.0.0.cell.units": 3, "encoder.stacks.0.1": "LSTM"},
     ),
     **changed("reverse_source", False, "encoder.reverse"),
-    "decoder": (
-        {"decoder": "bahdanau"},
-        {
-            "decoder.cell": "BahdanauLSTMCell",
-            "decoder.cell.input_feeding": False,
-        },
+    **row(
+        *("decoder", "bahdanau"),
+        at("decoder", cell="BahdanauLSTMCell")
+        | {"decoder.cell.input_feeding": False},
     ),
-    "attention": (
-        {"attention": AttentionConfig(kind="none")},
-        paths_with_prefix("decoder.cell.attention.", ABSENT)
+    **row(
+        *("attention", AttentionConfig(kind="none")),
+        by_prefix("decoder.cell.attention.", ABSENT)
         | {"decoder.cell.attention": ABSENT},
     ),
     **changed("input_feeding", False, "decoder.cell.input_feeding"),
     **changed("dropout", 0.3, "encoder.dropout", "decoder.dropout"),
-    "dropout_style": (
-        {"dropout_style": "sequence"},
-        paths_with_suffix(".dropout_style", "sequence"),
-    ),
-    **changed(
-        *("use_bias", False, "encoder.use_bias"),
-        *("encoder.stacks.0.0.cell.use_bias", "decoder.cell.use_bias"),
-    ),
+    **row("dropout_style", "sequence", by_suffix("dropout_style", "sequence")),
+    **changed("use_bias", False, *USE_BIAS),
     **changed("attentional_bias", True, "decoder.cell.attentional_bias"),
     **changed("output_bias", True, "projection.use_bias"),
-    "cell_clip": (
-        {"cell_clip": 0.25},
-        CLIPPING | paths_with_suffix(".cell_clip", 0.25),
-    ),
-    "gradient_clip": (
-        {"gradient_clip": 0.125},
-        CLIPPING | paths_with_suffix(".gradient_clip", 0.125),
-    ),
+    **row("cell_clip", 0.25, CLIPPING | by_suffix("cell_clip", 0.25)),
+    **row("gradient_clip", 0.125, CLIPPING | by_suffix("gradient_clip", 0.125)),
     "shared_embeddings": (
         {"shared_embeddings": True, "source_vocabulary_size": 9},
-        {
-            "source_embedding.name": "shared_embedding",
-            "target_embedding.name": "shared_embedding",
-            "source_embedding.input_dim": 9,
-        },
+        by_suffix("embedding.name", "shared_embedding")
+        | {"source_embedding.input_dim": 9},
     ),
-    "tied_embeddings": (
-        {"tied_embeddings": True},
-        {"projection.embedding": "Embedding"},
-    ),
-    "initial_range": (
-        {"initial_range": 0.3},
+    **row("tied_embeddings", True, {"projection.embedding": "Embedding"}),
+    **row(
+        *("initial_range", 0.3),
         {
             k: ("uniform", -0.3, 0.3)
             for k, v in EXPECTED.items()
             if v == UNIFORM
         },
     ),
-    "precision": (
-        {"precision": "mixed_bfloat16"},
-        paths_with_suffix(".dtype_policy", "mixed_bfloat16"),
+    **row(
+        *("precision", "mixed_bfloat16"),
+        by_suffix(".dtype_policy", "mixed_bfloat16"),
     ),
     # Masks are tested below, ids of the search in test_decoding_config.
     **changed("source_pad_id", 7),
@@ -250,104 +165,60 @@ MODEL_ROWS = {
 }
 
 ATTENTION_ROWS = {
-    "kind": ({"kind": "global"}, GLOBAL),
+    **row("kind", "global", GLOBAL),
     **changed_attention("score_mode", "cosine"),
     "concat_form": (
         {"score_mode": "concat", "concat_form": "separate"},
-        {
-            "decoder.cell.attention.score_mode": "concat",
-            "decoder.cell.attention.concat_form": "separate",
-        },
+        attention(score_mode="concat", concat_form="separate"),
     ),
     **changed_attention("alignment", "monotonic"),
     **changed_attention("half_width", 3),
     **changed_attention("gaussian", "renormalized"),
     **changed_attention("clamp_position", False),
     "max_length": (
-        {"kind": "global", "score_mode": "location", "max_length": 7},
-        {
-            **GLOBAL,
-            "decoder.cell.attention.score_mode": "location",
-            "decoder.cell.attention.max_length": 7,
-        },
+        LOCATION | {"max_length": 7},
+        GLOBAL | attention(score_mode="location", max_length=7),
     ),
     "mask_location": (
-        {"kind": "global", "score_mode": "location", "mask_location": False},
-        {
-            **GLOBAL,
-            "decoder.cell.attention.score_mode": "location",
-            "decoder.cell.attention.max_length": 50,
-            "decoder.cell.attention.mask_location": False,
-        },
+        LOCATION | {"mask_location": False},
+        GLOBAL
+        | attention(score_mode="location", max_length=50, mask_location=False),
     ),
     **changed_attention("use_scale", True),
 }
 
 # Combinations of several fields.
+CONCAT = {"score_mode": "concat", "concat_form": "query_only"}
+CONCAT |= {"use_scale": True}
 COMBINED_ROWS = {
     "gated Bahdanau": (
-        {
-            "decoder": "bahdanau",
-            "recurrence": "gru",
-            "use_bias": False,
-            "attentional_bias": True,
-        },
-        {
-            "encoder.recurrence": "gru",
-            "encoder.stacks.0.0": "GRU",
-            "decoder.cell": "BahdanauGRUCell",
-            "decoder.cell.input_feeding": False,
-            "decoder.cell.attentional_bias": True,
-            "bridge.num_states": 2,
-            "encoder.use_bias": False,
-            "encoder.stacks.0.0.cell.use_bias": False,
-            "decoder.cell.use_bias": False,
-        },
+        {"decoder": "bahdanau", "recurrence": "gru"}
+        | {"use_bias": False, "attentional_bias": True},
+        GRU
+        | {"decoder.cell": "BahdanauGRUCell"}
+        | at("decoder.cell", input_feeding=False, attentional_bias=True)
+        | dict.fromkeys(USE_BIAS, False),
     ),
     "global concat": (
-        {
-            "attention": AttentionConfig(
-                kind="global",
-                score_mode="concat",
-                concat_form="query_only",
-                use_scale=True,
-            ),
-            "precision": "mixed_float16",
-        },
-        {
-            **GLOBAL,
-            **paths_with_suffix(".dtype_policy", "mixed_float16"),
-            "decoder.cell.attention.score_mode": "concat",
-            "decoder.cell.attention.concat_form": "query_only",
-            "decoder.cell.attention.use_scale": True,
-        },
+        {"attention": AttentionConfig(kind="global", **CONCAT)}
+        | {"precision": "mixed_float16"},
+        GLOBAL
+        | by_suffix(".dtype_policy", "mixed_float16")
+        | attention(**CONCAT),
     ),
     "Keras' own initializers": (
         {"initial_range": None},
-        {
-            **paths_with_suffix(
-                "embedding.embeddings_initializer", ("uniform", -0.05, 0.05)
-            ),
-            "encoder.kernel_initializer": None,
-            "decoder.cell.kernel_initializer": "GlorotUniform",
-            "decoder.cell.recurrent_initializer": "Orthogonal",
-            "decoder.cell.attention.kernel_initializer": "GlorotUniform",
-            "bridge.kernel_initializer": "GlorotUniform",
-            "projection.kernel_initializer": "GlorotUniform",
-        },
+        by_suffix(".embeddings_initializer", ("uniform", -0.05, 0.05))
+        | by_suffix(".kernel_initializer", "GlorotUniform")
+        | {"encoder.kernel_initializer": None}
+        | {"decoder.cell.recurrent_initializer": "Orthogonal"},
     ),
 }
 
-ROWS = {
-    **MODEL_ROWS,
-    **{
-        f"attention.{name}": (
-            {"attention": AttentionConfig(**values)},
-            differences,
-        )
-        for name, (values, differences) in ATTENTION_ROWS.items()
-    },
-    **COMBINED_ROWS,
+ROWS = MODEL_ROWS | COMBINED_ROWS
+ROWS |= {
+    f"attention.{name}": ({"attention": AttentionConfig(**values)}, changes)
+    for name, (values, changes) in ATTENTION_ROWS.items()
 }
 
 
@@ -366,10 +237,8 @@ def make(label_smoothing=0.0, sampled=None, **changes):
 
 
 def test_all_fields_are_tested():
-    for kind, rows in (
-        (ModelConfig, MODEL_ROWS),
-        (AttentionConfig, ATTENTION_ROWS),
-    ):
+    tables = (ModelConfig, MODEL_ROWS), (AttentionConfig, ATTENTION_ROWS)
+    for kind, rows in tables:
         usual = {field.name: field.default for field in fields(kind)}
         assert set(rows) == set(usual)
         usual |= BASE
@@ -392,13 +261,8 @@ def test_settings_change_only_these_attributes(row):
 
 
 def test_both_directions_are_clipped():
-    encoder = make(
-        bidirectional=True,
-        reverse_source=False,
-        cell_clip=0.25,
-        gradient_clip=0.125,
-        encoder_layers=2,
-    ).encoder
+    clips = {"cell_clip": 0.25, "gradient_clip": 0.125}
+    encoder = make(**BOTH_DIRECTIONS, **clips, encoder_layers=2).encoder
     cells = [layer.cell for stack in encoder.stacks for layer in stack]
     assert len(cells) == 4
     assert {(c.cell_clip, c.gradient_clip) for c in cells} == {(0.25, 0.125)}
