@@ -68,6 +68,18 @@ def searches(monkeypatch):
     return recorded
 
 
+@pytest.fixture
+def search(translators, searches):
+    """Return a function that returns the searches of a translation."""
+
+    def run(settings, options=None, lines=LINES, **ids):
+        translator = translators(DecodingConfig(**settings), **ids)
+        translator.translate_batch(tf.constant(lines), options)
+        return searches
+
+    return run
+
+
 def plain(value):
     if isinstance(value, PhraseProgress):
         value = value.words
@@ -80,15 +92,9 @@ def name_and_attributes(thing):
 
 
 NORMALISED = ("LengthPenalty", {"exponent": 0.0, "form": "power"})
-BEAM = {
-    "num_hypotheses": 10,
-    "stack_size": 10,
-    "stack_keeps": "best",
-    "sizes": 10,
-    "stack_sizes": 10,
-    "max_size": 10,
-    "num_return_sequences": None,
-}
+SIZES = ("num_hypotheses", "stack_size", "sizes", "stack_sizes", "max_size")
+BEAM = {"stack_keeps": "best", "num_return_sequences": None}
+BEAM |= dict.fromkeys(SIZES, 10)
 LENGTHS = {"min_length_ratio": 0.5, "max_length_ratio": 1.5}
 # Half of S + 1, and one and a half times; an empty sentence ends at once.
 EXPECTED = {
@@ -97,33 +103,18 @@ EXPECTED = {
     "max_lengths": [7, 3, 0, 4],
     "max_steps": 7,
     "min_lengths": [2, 1, -1, 1],
-    "bos_id": 2,
-    "eos_id": 3,
-    "pad_id": 0,
+    **{"bos_id": 2, "eos_id": 3, "pad_id": 0},
 }
-WORDS = [
-    [True] * 4,
-    [True, False, False, False],
-    [False] * 4,
-    [True, True, False, False],
-]
+WORDS = [[place < count for place in range(4)] for count in (4, 1, 0, 2)]
 # Seeds of the lines: hashes of their texts, shifted by the seed.
+HASHES = tf.strings.to_hash_bucket_fast(LINES, 2**31 - 1).numpy().tolist()
 SEEDS = {
-    seed: [
-        (number + 1_000_003 * seed + 2**31) % 2**32 - 2**31
-        for number in tf.strings.to_hash_bucket_fast(LINES, 2**31 - 1)
-        .numpy()
-        .tolist()
-    ]
+    seed: [(n + 1_000_003 * seed + 2**31) % 2**32 - 2**31 for n in HASHES]
     for seed in (0, 3000)
 }
 DRAWN = {
-    "num_hypotheses": 10,
-    "counts": 10,
-    "temperature": 1.0,
-    "top_k": None,
-    "top_p": 1.0,
-    "seeds": SEEDS[0],
+    **{"num_hypotheses": 10, "counts": 10, "seeds": SEEDS[0]},
+    **{"temperature": 1.0, "top_k": None, "top_p": 1.0},
 }
 SAMPLES = {"search": "sampling"}
 # Other ids than the usual ones.
@@ -153,13 +144,7 @@ def row(field, value, **changes):
 
 # Field: its settings, and the arguments that they change.
 ROWS = {
-    **row(
-        *("beam_size", 4),
-        strategy=(
-            "Beam",
-            {k: 4 if x == 10 else x for k, x in BEAM.items()},
-        ),
-    ),
+    **row("beam_size", 4, **beam(**dict.fromkeys(SIZES, 4))),
     **row("stack_size", 6, **beam(stack_size=6, stack_sizes=6)),
     **row("stack_keeps", "first", **beam(stack_keeps="first")),
     "search": (SAMPLES, drawn()),
@@ -185,27 +170,19 @@ ROWS = {
     **row("max_length_offset", 3.5, max_lengths=[9, 5, 0, 6], max_steps=9),
     "no length": (
         {"min_length_ratio": 0.0, "max_length_ratio": None},
-        {
-            "max_lengths": [28, 22, 0, 24],
-            "max_steps": 28,
-            "min_lengths": [0, 0, -1, 0],
-        },
+        {"max_lengths": [28, 22, 0, 24], "max_steps": 28}
+        | {"min_lengths": [0, 0, -1, 0]},
     ),
-    **row(
-        *("max_source_length", 2),
-        max_lengths=[4, 3, 0, 4],
-        max_steps=4,
-        min_lengths=[1, 1, -1, 1],
+    "max_source_length": (
+        {"max_source_length": 2},
+        {"max_lengths": [4, 3, 0, 4], "max_steps": 4}
+        | {"min_lengths": [1, 1, -1, 1]},
     ),
 }
 # Fields with their own tests.
 TESTED_ELSEWHERE = {
-    "max_beam_size",
-    "replace_unknown",
-    "alignment_step",
-    "batch_size",
-    "dictionary",
-    "shortlist",
+    *("max_beam_size", "replace_unknown", "alignment_step"),
+    *("batch_size", "dictionary", "shortlist"),
 }
 
 
@@ -216,11 +193,9 @@ def test_all_fields_are_tested():
 
 @pytest.mark.slow_after_first
 @pytest.mark.parametrize("row", ["defaults", *ROWS])
-def test_settings_change_only_these_arguments(translators, searches, row):
+def test_settings_change_only_these_arguments(search, row):
     settings, differences = ROWS.get(row, ({}, {}))
-    translator = translators(DecodingConfig(**(LENGTHS | settings)))
-    translator.translate_batch(tf.constant(LINES))
-    assert searches == [EXPECTED | differences]
+    assert search(LENGTHS | settings) == [EXPECTED | differences]
 
 
 @pytest.mark.slow_after_first
@@ -233,11 +208,8 @@ def test_settings_change_only_these_arguments(translators, searches, row):
         ({"beam_size": 2, "stack_size": 1}, "Beam"),
     ],
 )
-def test_beams_of_one_hypothesis_are_greedy(
-    translators, searches, settings, name
-):
-    translators(DecodingConfig(**settings)).translate_batch(tf.constant(["a"]))
-    (arguments,) = searches
+def test_beams_of_one_hypothesis_are_greedy(search, settings, name):
+    (arguments,) = search(settings, lines=["a"])
     found, settled = arguments["strategy"]
     assert found == name
     if name == "Beam":
@@ -245,10 +217,8 @@ def test_beams_of_one_hypothesis_are_greedy(
         assert settled["stack_size"] == settings["stack_size"]
 
 
-def test_search_uses_the_ids_of_the_model(translators, searches):
-    translator = translators(DecodingConfig(beam_size=2), **IDS)
-    translator.translate_batch(tf.constant(LINES))
-    (arguments,) = searches
+def test_search_uses_the_ids_of_the_model(search):
+    (arguments,) = search({"beam_size": 2}, **IDS)
     found = {k: arguments[k] for k in ("bos_id", "eos_id", "pad_id")}
     assert found == {"bos_id": 5, "eos_id": 4, "pad_id": 6}
 
@@ -282,14 +252,9 @@ def test_source_is_padded_with_the_source_pad_id(translators, monkeypatch):
     assert plain(found["lengths"]) == [2, 1]
 
 
-def test_options_per_sentence_reach_the_beam(translators, searches):
-    settings = DecodingConfig(
-        **LENGTHS,
-        beam_size=2,
-        max_beam_size=5,
-        length_penalty=0.75,
-        stack_keeps="first",
-    )
+def test_options_per_sentence_reach_the_beam(search):
+    settings = {**LENGTHS, "beam_size": 2, "length_penalty": 0.75}
+    settings |= {"max_beam_size": 5, "stack_keeps": "first"}
     options = option_tensors(
         4,
         beam_size=tf.constant([0, 1, 4, 9]),
@@ -299,36 +264,25 @@ def test_options_per_sentence_reach_the_beam(translators, searches):
     )
     # Like a signature with only these options.
     options = {name: options[name] for name in BEAM_OPTIONS}
-    translators(settings).translate_batch(tf.constant(LINES), options)
-    (arguments,) = searches
+    (arguments,) = search(settings, options)
     chosen_beam = {
-        "num_hypotheses": 5,
-        "stack_size": 5,
-        "stack_keeps": "first",
+        **{"num_hypotheses": 5, "stack_size": 5, "stack_keeps": "first"},
         # The third sentence has room for no word, so its beam has size 1.
-        "sizes": [2, 1, 1, 5],
-        "stack_sizes": [2, 1, 1, 5],
-        "max_size": 5,
+        **{"sizes": [2, 1, 1, 5], "stack_sizes": [2, 1, 1, 5], "max_size": 5},
         "num_return_sequences": [search_runner.ALL, 1, 3, 9],
     }
-    prefix = {
-        "words": [[0] * 4, [6] * 4, [0] * 4, [8, 0, 0, 0]],
-        "lengths": [0, 4, 0, 1],
-    }
+    words = [[0] * 4, [6] * 4, [0] * 4, [8, 0, 0, 0]]
+    exponents = {"exponent": [0.75, 0.0, 0.5, 1.0], "form": "power"}
     assert arguments == EXPECTED | {
         "max_lengths": [7, 5, 0, 4],
         "strategy": ("Beam", chosen_beam),
         "scorers": [
-            ("Prefix", prefix),
-            (
-                "LengthPenalty",
-                {"exponent": [0.75, 0.0, 0.5, 1.0], "form": "power"},
-            ),
+            ("Prefix", {"words": words, "lengths": [0, 4, 0, 1]}),
+            ("LengthPenalty", exponents),
         ],
     }
-    fixed = dataclasses.replace(settings, max_beam_size=None, stack_size=3)
-    translators(fixed).translate_batch(tf.constant(LINES), options)
-    _, found = searches[1]["strategy"]
+    fixed = settings | {"max_beam_size": None, "stack_size": 3}
+    _, found = search(fixed, options)[1]["strategy"]
     assert (found["num_hypotheses"], found["stack_size"]) == (2, 3)
     assert found["sizes"] == [2, 1, 1, 2]
     assert found["stack_sizes"] == 3
@@ -345,23 +299,17 @@ CONSTRAINED_OPTIONS = {
 
 @pytest.mark.slow_after_first
 @pytest.mark.parametrize("name", CONSTRAINED_OPTIONS)
-def test_options_per_sentence_reach_the_constrained_beam(
-    translators, searches, name
-):
-    settings = DecodingConfig(
-        **LENGTHS, beam_size=3, coverage_penalty=0.25, no_repeat_ngram=4
-    )
-    translators(settings).translate_batch(
-        tf.constant(LINES),
+def test_options_per_sentence_reach_the_constrained_beam(search, name):
+    (arguments,) = search(
+        {**LENGTHS, "beam_size": 3}
+        | {"coverage_penalty": 0.25, "no_repeat_ngram": 4},
         option_tensors(4, **{name: CONSTRAINED_OPTIONS[name]}),
     )
-    (arguments,) = searches
     kind, choice = arguments["strategy"]
     assert kind == "ConstrainedBeam"
     # Ids of `v w x y z` begin at 4; -1 pads phrases.
     none = [[-1, -1], [-1, -1]]
-    required = [[[-1]]] * 4
-    forbidden = [[[-1]]] * 4
+    required = forbidden = [[[-1]]] * 4
     if name == "required":
         required = [none, [[6, 7], [8, -1]], none, none]
     if name == "forbidden":
@@ -381,12 +329,9 @@ def test_options_per_sentence_reach_the_constrained_beam(
     assert arguments["max_lengths"] == longest
 
 
-def test_options_per_sentence_reach_sampling(translators, searches):
-    settings = DecodingConfig(
-        **LENGTHS, beam_size=3, top_k=7, top_p=0.75, seed=3000
-    )
-    translators(settings).translate_batch(
-        tf.constant(LINES),
+def test_options_per_sentence_reach_sampling(search):
+    beams, samples = search(
+        {**LENGTHS, "beam_size": 3, "top_k": 7, "top_p": 0.75, "seed": 3000},
         option_tensors(
             4,
             temperature=[0.0, 0.001, 99.0, -1.0],
@@ -397,7 +342,6 @@ def test_options_per_sentence_reach_sampling(translators, searches):
             seed=[-1, 0, 1, -1],
         ),
     )
-    beams, samples = searches
     assert beams["strategy"][0] == "ConstrainedBeam"
     assert beams["max_lengths"] == [7, 0, 0, 4]
     # The third sentence is empty, so nothing is drawn.
@@ -425,9 +369,8 @@ def test_lines_are_translated_in_batches_of_batch_size(
         sizes.append(len(lines))
         return translator.translate_batch(lines, num_return_sequences=count)
 
-    monkeypatch.setattr(
-        translator._line_search, "_configured_search", recording
-    )
+    search = translator._line_search
+    monkeypatch.setattr(search, "_configured_search", recording)
     assert len(translator.translate(["a"] * 7)) == 7
     # Threads translate the batches after the first.
     assert sorted(sizes) == [1, 3, 3]
