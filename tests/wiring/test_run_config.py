@@ -26,6 +26,7 @@ from luong_keras.config import (
     SentencePieceConfig,
     TrainingConfig,
 )
+from luong_keras.config.values import with_values
 from luong_keras.data import phrasebook
 from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.data.datasets import Datasets, load_datasets
@@ -36,7 +37,7 @@ from luong_keras.recipe.vocabularies import SentencePieceTokenizer
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
 from tests.layer_checks import small_config
-from tests.wiring.attribute_paths import changed, values_at
+from tests.wiring.attribute_paths import at, changed, row, values_at
 
 pytestmark = pytest.mark.tensorflow
 
@@ -48,9 +49,13 @@ BASE_CONFIG = RunConfig(model=MODEL, data=DataConfig(**ENGLISH_GERMAN))
 
 
 @pytest.fixture(scope="module")
-def run_of(tmp_path_factory):
+def corpus(tmp_path_factory):
+    return write_corpus(TRAIN, tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(scope="module")
+def run_of(tmp_path_factory, corpus):
     """Return a function that records what training gets of a configuration."""
-    corpus = write_corpus(TRAIN, tmp_path_factory.mktemp("corpus"))
     tokenizers = [
         WordTokenizer.from_words(["a", "b"]),
         WordTokenizer.from_words(["x", "y"]),
@@ -64,18 +69,13 @@ def run_of(tmp_path_factory):
         def record(model, batches, **options):
             recorded.update(options, model=model, batches=batches)
 
-        patch = pytest.MonkeyPatch()
-        patch.setattr(training_part, "fit", record)
         folder = RunFolder(tmp_path_factory.mktemp("run"))
         batches = training_part.training_batches(corpus, tokenizers, config)
-        prepared = training_part.PreparedRun(
-            config, datasets, tokenizers, batches
-        )
-        finished = training_part.train(
-            translation_model, prepared, folder, ONE_DEVICE
-        )
-        patch.undo()
-        assert finished
+        made = training_part.PreparedRun(config, datasets, tokenizers, batches)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(training_part, "fit", record)
+            train = training_part.train
+            assert train(translation_model, made, folder, ONE_DEVICE)
         return Run(recorded, folder, translation_model)
 
     return run
@@ -129,51 +129,37 @@ def prepared(lowercase, tokenize, source="en", target="de"):
     }
 
 
-EXPECTED = {
-    "data.batch_size": 128,
-    "data.seed": 1,
-    "data.max_length": 50,
-    "data.over_long": "drop",
-    "data.batching": "sorted_pools",
-    "data.pool_batches": 64,
-    "options.epochs": 12,
-    "options.snapshot_steps": 1000,
-    "optimizer": "ClippedSGD",
-    "optimizer.clip_norm": 5.0,
-    "optimizer.count_embeddings": True,
-    "optimizer.on_nonfinite": "note",
-    "loss.normalization": "sentence",
-    "loss.nominal_batch_size": None,
-    "jit_compile": False,
-    "microbatches": 1,
-    "parallel_microbatches": 1,
-    "multiple": 1,
-    "validation.samples": 5,
-    "tensorboard.histogram_freq": 0,
-    "validation.name": "val_bleu",
-    "scorer.lowercase": False,
-    **prepared(None, None, None, None),
-    "decoding.beam_size": 1,
-    "decoding.stack_size": None,
-    "decoding.search": "beam",
-    "decoding.length_penalty": 0.0,
-    "best.monitor": "val_bleu",
-    "best.mode": "max",
-    "epochs.keep": 0,
-    "plateau.patience": None,
-    "plateau.monitor": "val_bleu",
-    "plateau.mode": "max",
-    "progress.monitor": "val_bleu",
-    "progress.mode": "max",
-    "schedule": "LearningRateHalving",
-}
-
 MONITORS = ("best", "plateau", "progress")
 
 
+def monitored(key, mode):
+    """Return the metric of all parts that monitor it."""
+    found = {f"{part}.monitor": key for part in MONITORS}
+    return found | {f"{part}.mode": mode for part in MONITORS}
+
+
+EXPECTED = {
+    **at("data", batch_size=128, seed=1, max_length=50, over_long="drop"),
+    **at("data", batching="sorted_pools", pool_batches=64),
+    **at("options", epochs=12, snapshot_steps=1000),
+    **{"optimizer": "ClippedSGD", "schedule": "LearningRateHalving"},
+    **at("optimizer", clip_norm=5.0, count_embeddings=True),
+    **at("optimizer", on_nonfinite="note"),
+    **at("loss", normalization="sentence", nominal_batch_size=None),
+    **{"jit_compile": False, "multiple": 1},
+    **{"microbatches": 1, "parallel_microbatches": 1},
+    **at("validation", samples=5, name="val_bleu"),
+    **{"tensorboard.histogram_freq": 0, "scorer.lowercase": False},
+    **prepared(None, None, None, None),
+    **at("decoding", beam_size=1, stack_size=None, search="beam"),
+    **at("decoding", length_penalty=0.0),
+    **monitored("val_bleu", "max"),
+    **{"epochs.keep": 0, "plateau.patience": None},
+}
+
+
 def values_of_run(run):
-    paths = dict.fromkeys(EXPECTED)
-    found = values_at(run, paths)
+    found = values_at(run, EXPECTED)
     for name in ("optimizer", "schedule"):
         found[name] = type(getattr(run, name)).__name__
     return found
@@ -183,93 +169,78 @@ def values_of_run(run):
 # learning rate has its own table.
 TRAINING_ROWS = {
     # Both act before training: see tests/recipe/test_fine_tuning.py.
-    "init_from": ({"init_from": "runs/base"}, {}),
-    "frozen": ({"frozen": ("encoder",)}, {}),
-    "batch_size": ({"batch_size": 7}, {"data.batch_size": 7}),
-    "gradient_accumulation_steps": (
-        {"gradient_accumulation_steps": 3},
-        {"microbatches": 3, "multiple": 3},
-    ),
+    **changed("init_from", "runs/base"),
+    **changed("frozen", ("encoder",)),
+    **changed("batch_size", 7, "data.batch_size"),
+    **changed("gradient_accumulation_steps", 3, "microbatches", "multiple"),
     "parallel_microbatches": (
         {"parallel_microbatches": 2, "gradient_accumulation_steps": 3},
         {"parallel_microbatches": 2, "microbatches": 6, "multiple": 6},
     ),
-    "epochs": ({"epochs": 3}, {"options.epochs": 3}),
-    "optimizer": ({"optimizer": "adam"}, {"optimizer": "ClippedAdam"}),
-    "learning_rate": ({"learning_rate": 0.25}, {}),
-    "clip_norm": ({"clip_norm": 2.0}, {"optimizer.clip_norm": 2.0}),
+    **changed("epochs", 3, "options.epochs"),
+    **row("optimizer", "adam", {"optimizer": "ClippedAdam"}),
+    **changed("learning_rate", 0.25),
+    **changed("clip_norm", 2.0, "optimizer.clip_norm"),
     **changed("clip_counts_embeddings", False, "optimizer.count_embeddings"),
-    "halving": ({"halving": "plateau"}, {"schedule": "ReduceOnPlateau"}),
+    **row("halving", "plateau", {"schedule": "ReduceOnPlateau"}),
     "iterations_per_epoch": (
         {"halving": "by_iteration", "iterations_per_epoch": 3},
         {},
     ),
-    "first_halved_epoch": ({"first_halved_epoch": 2}, {}),
-    "halvings_per_epoch": ({"halvings_per_epoch": 2}, {}),
+    **changed("first_halved_epoch", 2),
+    **changed("halvings_per_epoch", 2),
     **changed("normalization", "word", "loss.normalization"),
     "nominal_batch_size": (
         {"nominal_batch_size": True, "batch_size": 9},
         {"loss.nominal_batch_size": 9, "data.batch_size": 9},
     ),
-    "label_smoothing": ({"label_smoothing": 0.1}, {}),
-    "sampled_softmax": ({"sampled_softmax": 4}, {}),
-    "seed": ({"seed": 5}, {"data.seed": 5}),
-    "snapshot_steps": ({"snapshot_steps": 17}, {"options.snapshot_steps": 17}),
-    "samples": ({"samples": 2}, {"validation.samples": 2}),
-    "keep": ({"keep": 3}, {"epochs.keep": 3}),
-    "metric": (
-        {"metric": "ter"},
-        {
-            "validation.name": "val_ter",
-            "scorer.lowercase": None,
-            **{f"{part}.monitor": "val_ter" for part in MONITORS},
-            **{f"{part}.mode": "min" for part in MONITORS},
-        },
+    **changed("label_smoothing", 0.1),
+    **changed("sampled_softmax", 4),
+    **changed("seed", 5, "data.seed"),
+    **changed("snapshot_steps", 17, "options.snapshot_steps"),
+    **changed("samples", 2, "validation.samples"),
+    **changed("keep", 3, "epochs.keep"),
+    **row(
+        *("metric", "ter"),
+        {"validation.name": "val_ter", "scorer.lowercase": None}
+        | monitored("val_ter", "min"),
     ),
-    "patience": ({"patience": 2}, {"plateau.patience": 2}),
+    **changed("patience", 2, "plateau.patience"),
     # Used after training.
-    "final_weights": ({"final_weights": "last"}, {}),
+    **changed("final_weights", "last"),
 }
 DATA_ROWS = {
-    "max_length": ({"max_length": 4}, {"data.max_length": 4}),
+    **changed("max_length", 4, "data.max_length"),
     **changed("over_long", "truncate_source_left", "data.over_long"),
-    "batching": (
-        {"batching": "authors"},
-        {"data.batching": "authors", "data.pool_batches": 100},
+    **row(
+        *("batching", "authors"),
+        at("data", batching="authors", pool_batches=100),
     ),
-    "lowercase": (
-        {"lowercase": True},
+    **row(
+        *("lowercase", True),
         {"scorer.lowercase": True, **prepared(True, False)},
     ),
-    "tokenize": ({"tokenize": True}, prepared(False, True)),
+    **row("tokenize", True, prepared(False, True)),
 }
 DECODING_ROWS = {
     "length_penalty": (
-        {"length_penalty": 0.5, "beam_size": 4, "stack_size": 9}
-        | {"search": "sampling"},
+        {"length_penalty": 0.5, "search": "sampling"}
+        | {"beam_size": 4, "stack_size": 9},
         {"decoding.length_penalty": 0.5},
-    ),
-}
-ROWS = [
-    pytest.param({section: dict(values)}, differences, id=f"{section}.{name}")
-    for section, rows in (
-        ("training", TRAINING_ROWS),
-        ("data", DATA_ROWS),
-        ("decoding", DECODING_ROWS),
     )
+}
+TABLES = {"training": TRAINING_ROWS, "data": DATA_ROWS}
+TABLES |= {"decoding": DECODING_ROWS}
+ROWS = [
+    pytest.param(
+        {f"{section}.{field}": value for field, value in values.items()},
+        differences,
+        id=f"{section}.{name}",
+    )
+    for section, rows in TABLES.items()
     for name, (values, differences) in rows.items()
     if differences
 ]
-
-
-def configured(changes):
-    return dataclasses.replace(
-        BASE_CONFIG,
-        **{
-            name: dataclasses.replace(getattr(BASE_CONFIG, name), **values)
-            for name, values in changes.items()
-        },
-    )
 
 
 def test_all_fields_of_training_are_tested():
@@ -284,24 +255,19 @@ def test_default_training(run_of):
     assert values_of_run(run) == EXPECTED
     assert run.kinds == [
         "LambdaCallback",  # compares the snapshots of all processes
-        "StopOnNonFinite",
-        "TokensPerSecond",
-        "TranslationValidation",
-        "LearningRateHalving",
-        "StopOnPlateau",
-        "BestWeights",
-        "EpochWeights",
-        "JsonLinesLog",
-        "TensorBoard",
-        "TrainingProgress",
+        *("StopOnNonFinite", "TokensPerSecond", "TranslationValidation"),
+        *("LearningRateHalving", "StopOnPlateau", "BestWeights"),
+        *("EpochWeights", "JsonLinesLog", "TensorBoard", "TrainingProgress"),
         "LambdaCallback",  # records this call in the sessions
         "StopOnSignal",
     ]
     assert run.options.snapshot_path == run.folder.snapshot
     assert run.validation.output_folder == run.folder.samples
     assert run.best.path == run.folder.best_weights
+    assert run.epochs.folder == run.folder.checkpoints
     # The saved weights are of the model that is served.
     assert run.best._saved_model.name == "translator"
+    assert run.epochs._saved_model.name == "translator"
     assert run.validation.sources == [source for source, _ in DEV]
     assert run.validation.references == [target for _, target in DEV]
     assert run.folder.last_weights.exists()
@@ -316,16 +282,8 @@ def test_default_training(run_of):
 )
 def test_validation_results_can_be_the_metric(run_of, metric, key, mode):
     """Check that BLEU is still computed."""
-    changed = {f"{part}.monitor": key for part in MONITORS}
-    changed |= {f"{part}.mode": mode for part in MONITORS}
-    run = run_of(configured({"training": {"metric": metric}}))
-    assert values_of_run(run) == EXPECTED | changed
-
-
-def test_the_kept_weights_are_those_of_the_served_model(run_of):
-    run = run_of(configured({"training": {"keep": 2}}))
-    assert run.epochs.folder == run.folder.checkpoints
-    assert run.epochs._saved_model.name == "translator"
+    run = run_of(with_values(BASE_CONFIG, {"training.metric": metric}))
+    assert values_of_run(run) == EXPECTED | monitored(key, mode)
 
 
 def test_final_weights_are_scored_with_the_gold_links(monkeypatch, tmp_path):
@@ -339,7 +297,7 @@ def test_final_weights_are_scored_with_the_gold_links(monkeypatch, tmp_path):
     monkeypatch.setattr(recipe, "load_run", lambda *given: given)
     monkeypatch.setattr(recipe, "TextTranslator", lambda *given: given)
     monkeypatch.setattr(recipe.Evaluation, "all_scores", score)
-    config = configured({"training": {"final_weights": "last"}})
+    config = with_values(BASE_CONFIG, {"training.final_weights": "last"})
     datasets = Datasets(list, "", [], DEV, links)
     with pytest.raises(InterruptedError):
         recipe.score_and_export(datasets, config, RunFolder(tmp_path))
@@ -350,22 +308,19 @@ def test_final_weights_are_scored_with_the_gold_links(monkeypatch, tmp_path):
 def test_settings_change_only_these_parts_of_a_run(
     run_of, changes, differences
 ):
-    assert values_of_run(run_of(configured(changes))) == EXPECTED | differences
+    run = run_of(with_values(BASE_CONFIG, changes))
+    assert values_of_run(run) == EXPECTED | differences
 
 
 def test_loss_has_the_dtype_of_the_model():
-    for precision, width in (("float32", "float32"), ("float64", "float64")):
-        config = dataclasses.replace(
-            BASE_CONFIG, model=ModelConfig(precision=precision)
-        )
-        assert training_part.translation_loss(config).dtype == width
+    for precision in ("float32", "float64"):
+        config = with_values(BASE_CONFIG, {"model.precision": precision})
+        assert training_part.translation_loss(config).dtype == precision
 
 
 @pytest.mark.parametrize("precision", ["mixed_float16", "mixed_bfloat16"])
 def test_loss_is_scaled_only_for_float16_gradients(precision):
-    config = dataclasses.replace(
-        BASE_CONFIG, model=ModelConfig(precision=precision)
-    )
+    config = with_values(BASE_CONFIG, {"model.precision": precision})
     made = training_part.build_optimizer(config)
     scaled = precision == "mixed_float16"
     assert isinstance(made, keras.optimizers.LossScaleOptimizer) == scaled
@@ -373,13 +328,12 @@ def test_loss_is_scaled_only_for_float16_gradients(precision):
     assert (inner.clip_norm, float(inner.learning_rate)) == (5.0, 1.0)
 
 
-def rates(training, epochs=4, steps=4):
+def rates(**settings):
     """Return the learning rate of each batch, as the callback sets it."""
-    config = RunConfig(model=MODEL, training=training)
+    training = TrainingConfig(learning_rate=8.0, **settings)
+    optimizer = training_part.build_optimizer(RunConfig(training=training))
     holder = types.SimpleNamespace(
-        learning_rate=float(
-            training_part.build_optimizer(config).learning_rate
-        ),
+        learning_rate=float(optimizer.learning_rate),
         get_config=lambda: {"learning_rate": holder.learning_rate},
     )
     schedule = training_part.learning_rate_schedule(
@@ -387,12 +341,12 @@ def rates(training, epochs=4, steps=4):
     )
     model = types.SimpleNamespace(optimizer=holder, steps_per_execution=1)
     schedule.set_model(model)
-    schedule.set_params({"steps": steps})
+    schedule.set_params({"steps": 4})
     schedule.on_train_begin()
     found = []
-    for epoch in range(epochs):
+    for epoch in range(4):
         schedule.on_epoch_begin(epoch)
-        for batch in range(steps):
+        for batch in range(4):
             schedule.on_train_batch_begin(batch)
             found.append(holder.learning_rate)
         # The scores are worse after each epoch.
@@ -412,10 +366,7 @@ def rates(training, epochs=4, steps=4):
         # Epochs of five updates: the second ends after ten.
         ("by_iteration", 5, 3, 1, [8] * 10 + [4] * 5 + [2]),
         (
-            "by_iteration",
-            6,
-            2,
-            2,
+            *("by_iteration", 6, 2, 2),
             [8] * 6 + [4] * 3 + [2] * 3 + [1] * 3 + [0.5],
         ),
     ],
@@ -423,56 +374,38 @@ def rates(training, epochs=4, steps=4):
 def test_learning_rate_follows_its_settings(
     halving, iterations, first, halvings, expected
 ):
-    training = TrainingConfig(
-        learning_rate=8.0,
-        halving=halving,
-        iterations_per_epoch=iterations,
-        first_halved_epoch=first,
-        halvings_per_epoch=halvings,
-    )
-    assert rates(training) == expected
+    settings = {"halving": halving, "iterations_per_epoch": iterations}
+    settings |= {"first_halved_epoch": first, "halvings_per_epoch": halvings}
+    assert rates(**settings) == expected
 
 
 @pytest.mark.parametrize("metric", ["auto", "ter"])
 def test_learning_rate_falls_on_a_plateau(metric):
-    training = TrainingConfig(
-        learning_rate=8.0, halving="plateau", metric=metric
-    )
-    assert rates(training) == [8] * 8 + [4] * 4 + [2] * 4
+    expected = [8] * 8 + [4] * 4 + [2] * 4
+    assert rates(halving="plateau", metric=metric) == expected
 
 
 # Validation data is preprocessed and cut like the input of the search.
 
 
 def test_validation_preprocesses_and_cuts_like_the_search(run_of):
-    config = configured(
-        {
-            "training": {"batch_size": 2},
-            "decoding": {"max_source_length": 2},
-            "data": {"lowercase": True},
-        }
-    )
-    run = run_of(config)
-    rows = {
-        (tuple(source), tuple(out))
-        for inputs, targets in run.validation_batches
-        for source, out in zip(
-            inputs["source"].numpy().tolist(),
-            targets["word"].numpy().tolist(),
-            strict=True,
-        )
-    }
+    changes = {"training.batch_size": 2, "data.lowercase": True}
+    changes |= {"decoding.max_source_length": 2}
+    run = run_of(with_values(BASE_CONFIG, changes))
     assert [len(x["source"]) for x, _ in run.validation_batches] == [2, 1]
+
+    def ids(batch):
+        return [tuple(i for i in row if i) for row in batch.numpy().tolist()]
+
     # a = 4, b = 5 and x = 4, y = 5; three words are cut to two.
-    assert {tuple(i for i in source if i) for source, _ in rows} == {
-        (4, 5),
-        (5,),
-    }
-    assert {tuple(i for i in target if i) for _, target in rows} == {
-        (4, 3),
-        (4, 5, 3),
-        (5, 4, 3),
-    }
+    rows = [
+        row
+        for inputs, targets in run.validation_batches
+        for row in zip(ids(inputs["source"]), ids(targets["word"]), strict=True)
+    ]
+    sources, targets = (set(side) for side in zip(*rows, strict=True))
+    assert sources == {(4, 5), (5,)}
+    assert targets == {(4, 3), (4, 5, 3), (5, 4, 3)}
 
 
 # Training text.
@@ -513,18 +446,16 @@ def test_columns_setting(tmp_path):
 
 
 def test_weights_reach_the_batches(run_of):
-    config = RunConfig(
-        model=MODEL, data=DataConfig("files", train=("a.tsv",), weights=(2.0,))
-    )
-    assert run_of(config).data._mixture.weights == (2.0,)
+    data = DataConfig("files", train=("a.tsv",), weights=(2.0,))
+    run = run_of(RunConfig(model=MODEL, data=data))
+    assert run.data._mixture.weights == (2.0,)
     assert run_of(BASE_CONFIG).data._mixture is None
 
 
 def test_filters_and_processes_reach_the_corpus(tmp_path, monkeypatch):
     calls = []
     monkeypatch.setattr(
-        preparation,
-        "open_or_write_corpus",
+        *(preparation, "open_or_write_corpus"),
         lambda *_, **options: calls.append(options),
     )
     filters = FilterConfig(length_ratio=2.0)
@@ -534,8 +465,9 @@ def test_filters_and_processes_reach_the_corpus(tmp_path, monkeypatch):
     assert (calls[0]["filters"], calls[0]["processes"]) == (filters, 3)
 
 
-def test_subwords_are_trained_on_a_limited_sample(tmp_path, monkeypatch):
-    corpus = write_corpus(TRAIN, tmp_path / "corpus")
+def test_subwords_are_trained_on_a_limited_sample(
+    corpus, tmp_path, monkeypatch
+):
     learned = []
 
     def train(lines, size, **options):
@@ -544,20 +476,13 @@ def test_subwords_are_trained_on_a_limited_sample(tmp_path, monkeypatch):
 
     monkeypatch.setattr(vocabularies.SentencePieceTokenizer, "train", train)
     for number, lines in enumerate((99, 48, 10, 10)):
-        data = DataConfig(
-            tokenizer="sentencepiece",
-            joint_vocabulary=True,
-        )
         monkeypatch.setattr(vocabularies, "SUBWORD_LINES", lines)
+        data = DataConfig(tokenizer="sentencepiece", joint_vocabulary=True)
         training = TrainingConfig(seed=number)
         config = RunConfig(model=MODEL, data=data, training=training)
         run = RunFolder(tmp_path / str(number))
         vocabularies.prepare_tokenizers(corpus, config, run)
-    text = [
-        line
-        for side in ("source", "target")
-        for line in (corpus.side_lines(side))
-    ]
+    text = [*corpus.side_lines("source"), *corpus.side_lines("target")]
     assert learned[0] == learned[1] == text
     # A sample of both sides in the text's order, independent of the seed.
     assert learned[2] == learned[3] and len(learned[2]) == 10
@@ -567,8 +492,7 @@ def test_subwords_are_trained_on_a_limited_sample(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("size", [30, 9999])
-def test_sentencepiece_settings(tmp_path, monkeypatch, size):
-    corpus = write_corpus(TRAIN, tmp_path / "corpus")
+def test_sentencepiece_settings(corpus, tmp_path, monkeypatch, size):
     calls = []
     original_train = vocabularies.SentencePieceTokenizer.train
 
@@ -579,13 +503,11 @@ def test_sentencepiece_settings(tmp_path, monkeypatch, size):
     monkeypatch.setattr(vocabularies.SentencePieceTokenizer, "train", train)
     subwords = SentencePieceConfig("unigram", "identity", 0.99, False, ("n",))
     data = DataConfig(tokenizer="sentencepiece", sentencepiece=subwords)
-    model = ModelConfig(size, size)
-    config = RunConfig(model=model, data=data)
+    config = RunConfig(model=ModelConfig(size, size), data=data)
     vocabularies.prepare_tokenizers(corpus, config, RunFolder(tmp_path))
     # Also after the size was adjusted.
     assert len(calls) > 2
-    for options in calls:
-        assert options == dataclasses.asdict(subwords)
+    assert calls == [dataclasses.asdict(subwords)] * len(calls)
 
 
 def test_phrasebook_size_setting():
@@ -608,10 +530,8 @@ def corpus_of(tmp_path, pairs, **changes):
     [
         ({}, [["A «b», c."], ["X «y», z."]]),
         ({"lowercase": True}, [["a «b», c."], ["x «y», z."]]),
-        (
-            {"normalize_punctuation": True},
-            [['A "b," c.'], ['X "y", z.']],  # the comma as in English
-        ),
+        # the comma as in English
+        ({"normalize_punctuation": True}, [['A "b," c.'], ['X "y", z.']]),
         # In German, a letter and a dot are an abbreviation.
         ({"tokenize": True}, [["A « b » , c ."], ["X « y » , z."]]),
     ],
@@ -642,8 +562,7 @@ def test_max_skipped_setting(tmp_path):
         ({"tokenizer": "sentencepiece"}, (22, 9), None),
     ],
 )
-def test_tokenizer_settings(tmp_path, data, sizes, pretokenized):
-    corpus = write_corpus(TRAIN, tmp_path / "corpus")
+def test_tokenizer_settings(corpus, tmp_path, data, sizes, pretokenized):
     config = RunConfig(data=DataConfig(**data), model=ModelConfig(*sizes))
     made = vocabularies.prepare_tokenizers(corpus, config, RunFolder(tmp_path))
     kind = SentencePieceTokenizer if "tokenizer" in data else WordTokenizer
@@ -656,20 +575,17 @@ def test_tokenizer_settings(tmp_path, data, sizes, pretokenized):
         assert known[0] == known[1]
     elif "tokenizer" not in data:
         assert known == [{b"a", b"b"}, {b"x", b"y"}]
-    sized = vocabularies.fit_vocabulary_sizes(BASE_CONFIG, *made).model
-    assert sized.source_vocabulary_size == sizes[0]
-    assert sized.target_vocabulary_size == sizes[1]
+    model = vocabularies.fit_vocabulary_sizes(BASE_CONFIG, *made).model
+    found = (model.source_vocabulary_size, model.target_vocabulary_size)
+    assert found == sizes
 
 
 @pytest.mark.parametrize("count", [1, 5])
-def test_new_words_setting(tmp_path, count):
+def test_new_words_setting(corpus, tmp_path, count):
     for name in ("source_vocabulary", "target_vocabulary"):
         WordTokenizer.from_words(["y"]).save(tmp_path, name)
-    corpus = write_corpus(TRAIN, tmp_path / "corpus")
-    config = RunConfig(
-        data=DataConfig(new_words=count),
-        training=TrainingConfig(init_from="runs/base"),
-    )
+    training = TrainingConfig(init_from="runs/base")
+    config = RunConfig(data=DataConfig(new_words=count), training=training)
     made = vocabularies.prepare_tokenizers(corpus, config, RunFolder(tmp_path))
     counts = [
         collections.Counter(w for line in side for w in line.split())
@@ -690,31 +606,17 @@ def test_command_line_settings_reach_the_model(
     for part in ("train", "dev", "test"):
         for language, lines in (("en", "a b\nb a\n"), ("fr", "x\ny x z\n")):
             (tmp_path / f"{part}.{language}").write_text(lines)
-    settings = {
-        "data.dataset": "files",
-        "data.tokenizer": "words",
-        "data.target_language": "fr",
-        f"training.{name}": value,
-        "model.dropout": 0.25,
-        "training.seed": 7,
-        "model.units": 4,
-        "model.embedding_size": 3,
-        **{
-            f"data.{part}": tmp_path / part for part in ("train", "dev", "test")
-        },
-    }
-    command = ["--preset", "demo", "--run-dir", str(tmp_path / "run")]
-    for setting in settings.items():
-        command += ["--set", "{}={}".format(*setting)]
+    command = ["--preset", "demo", "--run-dir", str(tmp_path / "run"), "--set"]
+    command += [f"data.{x}={tmp_path / x}" for x in ("train", "dev", "test")]
+    command += ["data.dataset=files", "data.tokenizer=words", "training.seed=7"]
+    command += ["data.target_language=fr", f"training.{name}={value}"]
+    command += ["model.dropout=0.25", "model.units=4", "model.embedding_size=3"]
     arguments, seeds = [], []
-    monkeypatch.setattr(
-        recipe, "train", lambda *given, **_: arguments.extend(given)
-    )
+    monkeypatch.setattr(recipe, "train", lambda *x, **_: arguments.extend(x))
     monkeypatch.setattr(random, "seed", seeds.append)
     command_line.run(command_line.parse(command))
-    translation_model, (config, datasets, tokenizers, batches), run, *_ = (
-        arguments
-    )
+    translation_model, prepared, run, *_ = arguments
+    config, datasets, tokenizers, batches = prepared
     assert seeds == [7]
     assert getattr(translation_model, name) == value
     assert translation_model.config == config.model
