@@ -7,6 +7,7 @@ differ from the defaults.
 import dataclasses
 import inspect
 import json
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -32,43 +33,22 @@ from tests.layer_checks import (
 pytestmark = pytest.mark.slow_on_jax
 
 # Names of initializers in configurations.
-WRITTEN = {
-    "he_normal": "HeNormal",
-    "he_uniform": "HeUniform",
-    "lecun_normal": "LecunNormal",
-    "ones": "Ones",
-}
+WRITTEN = {"he_normal": "HeNormal", "he_uniform": "HeUniform", "ones": "Ones"}
 # Arguments of every layer of Keras.
 COMMON = {"name": "other", "dtype": "mixed_bfloat16", "trainable": False}
-ATTENTION = {
-    "use_scale": True,
-    "dropout": 0.1,
-    "seed": 3,
-    "kernel_initializer": "he_normal",
-}
+ATTENTION = {"use_scale": True, "dropout": 0.1, "seed": 3}
+ATTENTION |= {"kernel_initializer": "he_normal"}
 CELL = {
-    "num_layers": 2,
-    "input_feeding": False,
-    "use_bias": False,
-    "attentional_bias": True,
-    "attentional_activation": "relu",
-    "kernel_initializer": "he_normal",
+    **{"num_layers": 2, "input_feeding": False, "use_bias": False},
+    **{"attentional_bias": True, "attentional_activation": "relu"},
+    **{"kernel_initializer": "he_normal", "bias_initializer": "ones"},
     "recurrent_initializer": "he_uniform",
-    "bias_initializer": "ones",
 }
-LSTM = {
-    **CELL,
-    "unit_forget_bias": False,
-    "cell_clip": 0.5,
-    "gradient_clip": 0.25,
-}
+CLIPS = {"cell_clip": 0.5, "gradient_clip": 0.25}
+LSTM = {**CELL, **CLIPS, "unit_forget_bias": False}
 DRIVER = {
-    "return_sequences": False,
-    "return_state": True,
-    "dropout": 0.2,
-    "dropout_style": "sequence",
-    "deferred_gradients": False,
-    "seed": 5,
+    **{"return_sequences": False, "return_state": True, "dropout": 0.2},
+    **{"dropout_style": "sequence", "deferred_gradients": False, "seed": 5},
 }
 
 
@@ -83,36 +63,25 @@ def local():
 DECODER = {"units": 4, "attention": local}
 BAHDANAU_LSTM = DECODER | without(LSTM, "input_feeding")
 BAHDANAU_GRU = DECODER | without(CELL, "input_feeding")
+CONCAT = {"units": 3, "concat_form": "separate"}
+LOCATION = {"max_length": 7, "mask_location": False}
 MEASURE = {"pad_id": 5, "name": "other", "dtype": "float16"}
 CLIPPED = {
-    "clip_norm": 4.0,
-    "count_embeddings": False,
-    "on_nonfinite": "note",
-    "learning_rate": 0.25,
+    **{"clip_norm": 4.0, "count_embeddings": False},
+    **{"on_nonfinite": "note", "learning_rate": 0.25},
 }
 
 # Sets of arguments for each class, which together cover all arguments.
 ARGUMENTS = {
     lk.LuongAttention: [
-        {
-            "score_mode": "location",
-            "max_length": 7,
-            "mask_location": False,
-            **ATTENTION,
-        },
-        {"score_mode": "concat", "units": 3, "concat_form": "separate"},
+        {"score_mode": "location", **LOCATION, **ATTENTION},
+        {"score_mode": "concat", **CONCAT},
     ],
     lk.LocalAttention: [
         {
-            "alignment": "monotonic",
-            "half_width": 3,
-            "score_mode": "concat",
-            "gaussian": "inside_softmax",
-            "sigma": 2.5,
-            "clamp_position": False,
-            "units": 3,
-            "concat_form": "separate",
-            **ATTENTION,
+            **{"alignment": "monotonic", "half_width": 3, "sigma": 2.5},
+            **{"gaussian": "inside_softmax", "clamp_position": False},
+            **{"score_mode": "concat", **CONCAT, **ATTENTION},
         }
     ],
     lk.BahdanauAttention: [
@@ -137,19 +106,12 @@ ARGUMENTS = {
     lk.BahdanauLSTM: [BAHDANAU_LSTM | DRIVER],
     lk.BahdanauGRU: [BAHDANAU_GRU | DRIVER],
     lk.OutputProjection: [
-        {
-            "vocabulary_size": 7,
-            "embedding": lambda: Embedding(7, 3),
-            "use_bias": True,
-            "kernel_initializer": "he_normal",
-        }
+        {"vocabulary_size": 7, "embedding": lambda: Embedding(7, 3)}
+        | {"use_bias": True, "kernel_initializer": "he_normal"}
     ],
     lk.WordLosses: [
-        {
-            "projection": lambda: lk.OutputProjection(7, use_bias=True),
-            "label_smoothing": 0.1,
-            "pad_id": 3,
-        },
+        {"projection": lambda: lk.OutputProjection(7, use_bias=True)}
+        | {"label_smoothing": 0.1, "pad_id": 3},
         {"projection": lambda: lk.OutputProjection(7), "sampled": 4, "seed": 3},
     ],
     lk.Bridge: [
@@ -157,23 +119,11 @@ ARGUMENTS = {
     ],
     lk.Encoder: [
         {
-            "units": 4,
-            "num_layers": 2,
-            "recurrence": "gru",
-            "reverse": True,
-            "dropout": 0.2,
-            "dropout_style": "sequence",
-            "use_bias": False,
-            "kernel_initializer": "he_normal",
-            "seed": 5,
+            **{"units": 4, "num_layers": 2, "recurrence": "gru"},
+            **{"reverse": True, "dropout": 0.2, "dropout_style": "sequence"},
+            **{"use_bias": False, "kernel_initializer": "he_normal", "seed": 5},
         },
-        {
-            "units": 4,
-            "bidirectional": True,
-            "cell_clip": 0.5,
-            "gradient_clip": 0.25,
-            "dropout_style": "authors",
-        },
+        {"units": 4, "bidirectional": True, "dropout_style": "authors"} | CLIPS,
     ],
     Embedding: [{"input_dim": 7, "output_dim": 3}],
     lk.losses.TranslationLoss: [
@@ -187,15 +137,10 @@ ARGUMENTS = {
     lk.metrics.TokenPerplexity: [{"from_logits": True, **MEASURE}],
     lk.metrics.TokenAccuracy: [{"from_logits": True, **MEASURE}],
     lk.metrics.TokenCount: [MEASURE],
-    **dict.fromkeys(
-        (
-            *(scores.DotScore, scores.ScaledDotScore, scores.CosineScore),
-            scores.GeneralScore,
-        ),
-        [{}],
-    ),
-    scores.ConcatScore: [{"units": 3, "concat_form": "separate"}],
-    scores.LocationScore: [{"max_length": 7, "mask_location": False}],
+    **dict.fromkeys((scores.DotScore, scores.ScaledDotScore), [{}]),
+    **dict.fromkeys((scores.CosineScore, scores.GeneralScore), [{}]),
+    scores.ConcatScore: [CONCAT],
+    scores.LocationScore: [LOCATION],
     ClippedSGD: [{**CLIPPED, "momentum": 0.5}],
     ClippedAdam: [{**CLIPPED, "beta_1": 0.5, "beta_2": 0.75, "epsilon": 0.125}],
 }
@@ -368,21 +313,12 @@ def test_public_names_have_the_documented_defaults():
     ],
 )
 def test_named_optimizers_have_these_values(name, kind, expected):
-    optimizer = make_optimizer(
-        name, 0.25, 4.0, weight_decay=0.125, count_embeddings=False
-    )
+    given = {"weight_decay": 0.125, "count_embeddings": False}
+    optimizer = make_optimizer(name, 0.25, 4.0, **given)
     assert type(optimizer) is kind
-    expected = {
-        **expected,
-        "learning_rate": 0.25,
-        "clip_norm": 4.0,
-        "count_embeddings": False,
-        "weight_decay": 0.125,
-        "clipnorm": None,
-        "global_clipnorm": None,
-        "clipvalue": None,
-        "use_ema": False,
-    }
+    expected = expected | given | {"learning_rate": 0.25, "clip_norm": 4.0}
+    expected |= {"clipnorm": None, "global_clipnorm": None, "clipvalue": None}
+    expected |= {"use_ema": False}
     assert {k: attribute(optimizer, k) for k in expected} == expected
     usual = make_optimizer(name)
     assert float(usual.learning_rate) == 1.0
@@ -408,33 +344,29 @@ def _decode(layer):
     return layer(random(2, 5, 4), memory=random(2, 6, 4, seed=1), training=True)
 
 
-def _drop(kind, **options):
-    return lambda seed: kind(seed=seed, **options)
+def _dot(**options):
+    return lk.LuongAttention("dot", **options)
+
+
+def _drop(kind, *arguments):
+    return lambda seed: kind(*arguments, dropout=0.5, seed=seed)
 
 
 def _decoder(kind):
-    def make(seed):
-        return kind(
-            4, attention=lk.LuongAttention("dot"), dropout=0.5, seed=seed
-        )
-
-    return make
+    return lambda seed: kind(4, attention=_dot(), dropout=0.5, seed=seed)
 
 
 SEEDED = {
-    "Encoder": (_drop(lk.Encoder, units=4, dropout=0.5), _encode),
-    "LuongAttention": (_drop(lk.LuongAttention, dropout=0.5), _attend),
-    "LocalAttention": (_drop(lk.LocalAttention, dropout=0.5), _attend),
-    "BahdanauAttention": (_drop(lk.BahdanauAttention, dropout=0.5), _attend),
+    "Encoder": (_drop(lk.Encoder, 4), _encode),
+    "LuongAttention": (_drop(lk.LuongAttention), _attend),
+    "LocalAttention": (_drop(lk.LocalAttention), _attend),
+    "BahdanauAttention": (_drop(lk.BahdanauAttention), _attend),
     "InputFeedingLSTM": (_decoder(lk.InputFeedingLSTM), _decode),
     "BahdanauGRU": (_decoder(lk.BahdanauGRU), _decode),
     # The weights of its attention layer.
     "AttentionRNN": (
         lambda seed: lk.AttentionRNN(
-            lk.InputFeedingLSTMCell(
-                4, attention=lk.LuongAttention("dot", dropout=0.5)
-            ),
-            seed=seed,
+            lk.InputFeedingLSTMCell(4, attention=_dot(dropout=0.5)), seed=seed
         ),
         _decode,
     ),
@@ -463,47 +395,22 @@ def test_equal_seeds_give_equal_dropout(name):
 
 # Callbacks: their arguments and the state that is saved with a run.
 
-CALLBACKS = [
-    (
-        lambda: lk.callbacks.BestWeights("x.weights.h5", "loss", "min"),
-        {"monitor": "loss", "mode": "min"},
-        {"best": 3.5},
-    ),
-    (
-        lambda: lk.LearningRateHalving(initial_rate=None, steps_per_epoch=4),
-        {"steps_per_epoch": 4},
-        {"initial_rate": 0.75},
-    ),
-    (
-        lambda: lk.callbacks.ReduceOnPlateau(
-            "loss", "max", 0.25, 3, 0.125, 0.0625
-        ),
-        {
-            "monitor": "loss",
-            "mode": "max",
-            "factor": 0.25,
-            "patience": 3,
-            "min_delta": 0.125,
-            "min_rate": 0.0625,
-        },
-        {"best": 3.5, "waited": 2},
-    ),
-    (
-        lambda: lk.callbacks.TokensPerSecond("count", "speed"),
-        {"count": "count", "name": "speed"},
-        {"seconds": 2.5},
-    ),
-]
+PLATEAU = {"monitor": "loss", "mode": "max", "factor": 0.25, "patience": 3}
+PLATEAU |= {"min_delta": 0.125, "min_rate": 0.0625}
+BEST = {"path": Path("x.weights.h5"), "monitor": "loss", "mode": "min"}
+CALLBACKS = {
+    "BestWeights": (BEST, {"best": 3.5}),
+    "LearningRateHalving": ({"steps_per_epoch": 4}, {"initial_rate": 0.75}),
+    "ReduceOnPlateau": (PLATEAU, {"best": 3.5, "waited": 2}),
+    "TokensPerSecond": ({"count": "words", "name": "speed"}, {"seconds": 2.5}),
+}
 
 
-@pytest.mark.parametrize(
-    "make, attributes, state",
-    CALLBACKS,
-    ids=lambda value: None,
-)
-def test_callbacks_keep_arguments_and_state(make, attributes, state):
-    callback = make()
-    assert {name: getattr(callback, name) for name in attributes} == attributes
+@pytest.mark.parametrize("name", CALLBACKS)
+def test_callbacks_keep_arguments_and_state(name):
+    given, state = CALLBACKS[name]
+    callback = getattr(lk.callbacks, name)(**given)
+    assert {name: getattr(callback, name) for name in given} == given
     assert callback.get_state() != state
     others = callback.get_state()
     callback.set_state(json.loads(json.dumps(state)))

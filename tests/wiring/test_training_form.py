@@ -101,17 +101,13 @@ def test_public_layers(name):
     query = variable(BATCH, STEPS, UNITS, seed=1)
     memory = variable(BATCH, SOURCE, UNITS, seed=2)
     masks = {"query_mask": STEP_MASK, "memory_mask": SOURCE_MASK}
+    real = {(BATCH, STEPS): STEP_MASK, (BATCH, SOURCE): SOURCE_MASK}
     apply(layer, query + 0, memory + 0, **masks)
     randomize(layer)
 
     def loss(training):
         output = apply(InMode(layer, training), query + 0, memory + 0, **masks)
-        real = None
-        if output.shape[:2] == (BATCH, STEPS):
-            real = STEP_MASK
-        elif output.shape[:2] == (BATCH, SOURCE):
-            real = SOURCE_MASK
-        return weighted_sum([(output, real)])
+        return weighted_sum([(output, real.get(tuple(output.shape[:2])))])
 
     assert_equal_in_both_modes(loss, [query, memory, *layer.trainable_weights])
 
