@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -32,11 +33,15 @@ def failure(url, match=None, ask=None, kind=TranslationServerError, **settings):
     return caught.value
 
 
-def python(program, *arguments):
-    """Run a program in a new process, without the setting of a backend."""
+def python(program, *arguments, blocked=()):
+    """Run a program in a new process, without the setting of a backend.
+
+    `sys` is imported before; packages that are `blocked` cannot be imported.
+    """
+    block = f"import sys\nsys.modules.update(dict.fromkeys({blocked}))\n"
     environment = {k: v for k, v in os.environ.items() if k != "KERAS_BACKEND"}
     return subprocess.run(
-        [sys.executable, "-c", program, *arguments],
+        [sys.executable, "-c", block + program, *arguments],
         env={**environment, "PYTHONPATH": PATH},
         capture_output=True,
         encoding="utf-8",
@@ -82,12 +87,7 @@ def served(request, model):
 @pytest.fixture
 def connect(served):
     """Make clients of the server, which are closed after the test."""
-    clients = []
-
-    def make(**settings):
-        clients.append(TranslationClient(served.url, "demo", **settings))
-        return clients[-1]
-
-    yield make
-    for client in clients:
-        client.close()
+    with ExitStack() as clients:
+        yield lambda **settings: clients.enter_context(
+            TranslationClient(served.url, "demo", **settings)
+        )

@@ -59,14 +59,7 @@ class Refusal(Exception):
 
 def shout(signature, rows):
     """Answer requests of any signature with their texts in capitals."""
-    texts = [row.get("text", row.get("source")) for row in rows]
-    texts = [
-        base64.b64decode(text["b64"]).decode()
-        if isinstance(text, dict)
-        else text
-        for text in texts
-    ]
-    capitals = [text.upper() for text in texts]
+    capitals = [_capitals(row.get("text", row.get("source"))) for row in rows]
     if signature == "serving_default":
         return [output_row(translation=text, score=-1.0) for text in capitals]
     if signature == "translate":
@@ -78,9 +71,14 @@ def shout(signature, rows):
             for text, n in zip(capitals, counts, strict=True)
         ]
     if signature == "encode":
-        memory = [[0.0]]
-        return [output_row(memory=memory, lengths=1) for _ in capitals]
+        return [output_row(memory=[[0.0]], lengths=1) for _ in capitals]
     raise Refusal("INVALID_ARGUMENT", f'name: "{signature}" not found')
+
+
+def _capitals(text):
+    if isinstance(text, dict):
+        text = base64.b64decode(text["b64"]).decode()
+    return text.upper()
 
 
 def output_row(**outputs):
@@ -208,14 +206,14 @@ class Handler(StubHandler):
         except Refusal as refusal:
             status = HTTP.get(refusal.code, refusal.code)
             text = json.dumps({"error": refusal.message}).encode()
-            names = (name.replace("_", "-") for name in refusal.headers)
-            values = refusal.headers.values()
-            self.respond(status, text, zip(names, values, strict=True))
+            items = refusal.headers.items()
+            headers = {name.replace("_", "-"): value for name, value in items}
+            self.respond(status, text, headers)
             return
         if callable(answer):
             answer(self)
-            return
-        self.respond(200, json.dumps({"predictions": answer}).encode())
+        else:
+            self.respond(200, json.dumps({"predictions": answer}).encode())
 
     def do_GET(self):
         self.server.bodies.append((self.path, ""))
@@ -281,22 +279,19 @@ class GrpcService(
 
 def _tensor(values):
     array = np.array(values)
-    if array.dtype.kind == "f":
-        array = array.astype("float32")
-    elif array.dtype.kind == "i":
-        array = array.astype("int32")
-    return tf.make_tensor_proto(array)
+    dtype = {"f": "float32", "i": "int32"}.get(array.dtype.kind, array.dtype)
+    return tf.make_tensor_proto(array.astype(dtype))
 
 
 @contextmanager
 def rest_server(model, context=None):
     """Serve a model by REST, with TLS if `context` is given."""
-    server = RestServer(model)
+    server, scheme = RestServer(model), "http"
     if context is not None:
         server.socket = context.wrap_socket(
             server.socket, server_side=True, do_handshake_on_connect=False
         )
-    scheme = "http" if context is None else "https"
+        scheme = "https"
     server.url = f"{scheme}://127.0.0.1:{server.port}"
     with running(server):
         try:
@@ -315,11 +310,11 @@ def grpc_server(model, credentials=None):
     )
     model_service.add_ModelServiceServicer_to_server(service, server)
     if credentials is None:
-        service.port = server.add_insecure_port("127.0.0.1:0")
+        port, scheme = server.add_insecure_port("127.0.0.1:0"), "grpc"
     else:
-        service.port = server.add_secure_port("127.0.0.1:0", credentials)
-    scheme = "grpc" if credentials is None else "grpcs"
-    service.url = f"{scheme}://127.0.0.1:{service.port}"
+        port = server.add_secure_port("127.0.0.1:0", credentials)
+        scheme = "grpcs"
+    service.url = f"{scheme}://127.0.0.1:{port}"
     server.start()
     try:
         yield service

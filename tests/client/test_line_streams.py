@@ -44,10 +44,7 @@ class Lines:
 class AsyncLines(Lines):
     """Asynchronous iterator of numbers as lines."""
 
-    def __aiter__(self):
-        return self
-
-    __iter__ = None
+    __aiter__, __iter__ = Lines.__iter__, None
 
     async def __anext__(self):
         if self.taken % 100 == 0:
@@ -96,14 +93,12 @@ def test_reading_ahead_is_bounded(without_server, kind):
     assert 128 < max(ahead) <= 2 * 128
 
 
-def test_streams_continue_between_reads(served, model):
+def test_streams_continue_between_reads(connect, model):
     lines = [f"{number} line" for number in range(300)]
-    with TranslationClient(served.url, batch_size=8) as client:
-        stream = client.translate_lines(iter(lines), beam_size=2)
-        assert list(itertools.islice(stream, 10)) == [
-            line.upper() for line in lines[:10]
-        ]
-        assert list(stream) == [line.upper() for line in lines[10:]]
+    client = connect(batch_size=8)
+    stream = client.translate_lines(iter(lines), beam_size=2)
+    first = list(itertools.islice(stream, 10))
+    assert [*first, *stream] == [line.upper() for line in lines]
     rows = [row for _, rows in model.requests for row in rows]
     assert {row["beam_size"] for row in rows} == {2}
     assert sorted(row["text"] for row in rows) == sorted(lines)
@@ -126,10 +121,10 @@ def test_lines_are_read_one_by_one_without_concurrency(rest, model):
 
 
 @pytest.mark.parametrize("method", ["translate", "translate_lines"])
-def test_concurrency_limits_calls_and_streams(served, model, method):
+def test_concurrency_limits_calls_and_streams(connect, model, method):
     counts = model.count_in_flight(0.01)
-    with TranslationClient(served.url, batch_size=2, concurrency=3) as client:
-        assert len(list(getattr(client, method)(Lines(60)))) == 60
+    client = connect(batch_size=2, concurrency=3)
+    assert len(list(getattr(client, method)(Lines(60)))) == 60
     assert 1 < max(counts) <= 3 and len(counts) == 30
 
 
@@ -182,8 +177,7 @@ def test_failed_streams_send_nothing_more(rest, model, when):
         yield from "cdef"
 
     model.answer = refuse
-    settings = {"batch_size": 1, "concurrency": 2}
-    with TranslationClient(rest.url, **settings) as client:
+    with TranslationClient(rest.url, batch_size=1, concurrency=2) as client:
         assert "no a" in str(until_error(client, lines())[1])
         time.sleep(0.2)
         assert sorted(model.texts) == [["a"], ["b"]]
@@ -205,18 +199,16 @@ def test_finished_lines_precede_the_error_of_a_lost_server(rest, model):
         time.sleep(0.3)  # until the client has read the refusal
         yield from "ef"
 
-    settings = {"batch_size": 1, "concurrency": 2}
-    with TranslationClient(rest.url, **settings) as client:
+    with TranslationClient(rest.url, batch_size=1, concurrency=2) as client:
         found, error = until_error(client, lines())
     assert len(found) in (2, 3) and "gone" in str(error)
 
 
-def test_places_of_errors_count_the_whole_stream(rest, model):
+def test_places_of_errors_count_the_whole_stream(connect, model):
     model.answer = refuse_longer_than(3)
     lines = [f"{number:03}" for number in range(100)] + ["too long"] + ["x"]
-    with TranslationClient(rest.url, batch_size=4) as client:
-        found, error = until_error(client, lines)
-    assert isinstance(error, TextTooLongError)
+    client = connect(batch_size=4)
+    found, error = until_error(client, lines, TextTooLongError)
     assert (found, error.places) == (lines[:100], [100])
 
 
@@ -260,11 +252,10 @@ def test_closing_a_stream_abandons_its_requests(rest, model, asynchronous):
         await asyncio.wait_for(stream.aclose(), 10)
 
     model.answer = late_from_4
-    settings = {"batch_size": 1, "concurrency": 4}
     if asynchronous:
-        asyncio.run(read(AsyncTranslationClient(rest.url, **settings)))
+        asyncio.run(read(AsyncTranslationClient(rest.url, batch_size=1)))
         return
-    with TranslationClient(rest.url, **settings) as client:
+    with TranslationClient(rest.url, batch_size=1) as client:
         stream = client.translate_lines(lines)
         assert next(stream) == "0"
         start = time.monotonic()
@@ -288,8 +279,7 @@ def test_lines_before_an_error_of_the_lines_are_translated(
     without_server, count
 ):
     def lines(last):
-        yield from ["a"] * count
-        yield last
+        yield from [*["a"] * count, last]
         raise OSError("disk")
 
     for last, kind, message in (

@@ -9,20 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from luong_keras_client import (
-    AsyncTranslationClient,
-    TranslationClient,
-)
+from luong_keras_client import AsyncTranslationClient, TranslationClient
 from luong_keras_client.modes import Awaited
 from tests.client.conftest import python
-from tests.client.fake_servers import (
-    grpc_server,
-    rest_server,
-    shout,
-    shout_together,
-)
+from tests.client.fake_servers import shout, shout_together
 from tests.client.test_answers import CUT, LINES, TARGETS, answer_by_hand
 from tests.serving.answered_arrays import SCORED, SCORES, TEXTS, check
+
+CALLS = {"status": (), "contract": (), "translate": (["a"],)}
 
 # Event loops.
 
@@ -107,16 +101,14 @@ def test_asynchronous_clients_belong_to_one_event_loop(served):
 
 
 def test_calls_may_be_created_before_their_loop_runs(served):
-    calls = {"status": (), "contract": (), "translate": (["a"],)}
-    for name, arguments in calls.items():
+    for name, arguments in CALLS.items():
         client = AsyncTranslationClient(served.url)
         assert asyncio.run(getattr(client, name)(*arguments))
 
 
-def test_blocking_calls_work_inside_a_running_loop(served):
+def test_blocking_calls_work_inside_a_running_loop(connect):
     async def ask():
-        with TranslationClient(served.url) as client:
-            return client.translate(["a"])
+        return connect().translate(["a"])
 
     assert asyncio.run(ask()) == ["A"]
 
@@ -124,13 +116,10 @@ def test_blocking_calls_work_inside_a_running_loop(served):
 # Threads.
 
 
-def test_threads_share_a_client(served, model):
-    with (
-        TranslationClient(served.url, batch_size=2) as client,
-        ThreadPoolExecutor(8) as threads,
-    ):
-        lines = [[f"{i} a", f"{i} bb", f"{i} ccc"] for i in range(40)]
-        found = list(threads.map(client.translate, lines))
+def test_threads_share_a_client(connect, model):
+    lines = [[f"{i} a", f"{i} bb", f"{i} ccc"] for i in range(40)]
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(connect(batch_size=2).translate, lines))
     assert found == [[text.upper() for text in texts] for texts in lines]
     assert model.contract_calls == 1
 
@@ -189,14 +178,11 @@ def test_closed_clients_refuse_calls(served, model):
     with TranslationClient(served.url) as other:
         other.translate(["a"])
     for closed in (client, other):
-        for call in (
-            lambda c=closed: c.translate(["a"]),
-            closed.status,
-            closed.contract,
-            lambda c=closed: list(c.translate_lines(["a"])),
-        ):
+        for name, arguments in CALLS.items():
             with pytest.raises(RuntimeError, match="one that was closed"):
-                call()
+                getattr(closed, name)(*arguments)
+        with pytest.raises(RuntimeError, match="one that was closed"):
+            list(closed.translate_lines(["a"]))
     assert len(model.requests) == 1
 
 
@@ -228,7 +214,7 @@ def test_garbage_collection_closes_connections(rest, model):
 
 
 FORKS = """
-import os, sys, warnings
+import os, warnings
 warnings.simplefilter("ignore", DeprecationWarning)
 from luong_keras_client import TranslationClient
 url = sys.argv[1]
@@ -258,23 +244,18 @@ def test_clients_refuse_calls_after_a_fork(rest, model):
     assert model.texts == [["a"], ["c"], ["d"], ["e"]]
 
 
-@pytest.mark.parametrize(
-    "start", [rest_server, pytest.param(grpc_server, marks=pytest.mark.slow)]
-)
-def test_programs_that_close_nothing_end_without_errors(model, start):
+@pytest.mark.slow_after_first
+def test_programs_that_close_nothing_end_without_errors(served):
     # Nor do they need another package of the project.
     blocked = ["luong_keras", "keras", "tensorflow", "tensorflow_serving"]
     program = (
-        "import sys\n"
-        f"sys.modules.update(dict.fromkeys({blocked}))\n"
         "from luong_keras_client import TranslationClient\n"
         "client = TranslationClient(sys.argv[1])\n"
         "print(client.translate(['a']))\n"
         "stream = client.translate_lines(iter('abcdef' * 1000))\n"
         "print(next(stream))\n"
     )
-    with start(model) as server:
-        done = python(program, server.url)
+    done = python(program, served.url, blocked=blocked)
     assert (done.returncode, done.stdout) == (0, "['A']\nA\n"), done.stderr
     assert "Traceback" not in done.stderr and "Exception" not in done.stderr
 
@@ -285,11 +266,11 @@ def test_programs_that_close_nothing_end_without_errors(model, start):
 @pytest.mark.slow_after_first
 @pytest.mark.parametrize("module", ["grpc", "google.protobuf"])
 def test_missing_grpc_error_names_the_install_command(module):
-    done = python(
-        f"import sys; sys.modules[{module!r}] = None\n"
+    program = (
         "from luong_keras_client import TranslationClient\n"
         "TranslationClient('http://localhost:1')\n"
         "TranslationClient('grpc://localhost:1')\n"
     )
+    done = python(program, blocked=[module])
     assert "pip install luong-keras-client[grpc]`" in done.stderr
     assert module in done.stderr

@@ -48,8 +48,7 @@ def connect(server, interface, **settings):
     root, _, name = server.rest_url.partition("/v1/models/")
     url = root if interface == "rest" else f"grpc://{server.grpc_target}"
     # The first request of a signature takes long on a busy machine.
-    settings = {"timeout": 300, **settings}
-    return TranslationClient(url, name, **settings)
+    return TranslationClient(url, name, timeout=300, **settings)
 
 
 def check(found, expected, names=None):
@@ -157,12 +156,9 @@ def test_versions_may_be_pinned(client):
 @pytest.mark.slow
 def test_threads_survive_a_killed_server(server):
     """Each of 1,000 sentences from 16 threads gets its own answer."""
-    sentences = [
-        " ".join(words)
-        for words in islice(product(SOURCE_WORDS, repeat=4), 1000)
-    ]
-    settings = {"timeout": 300, "attempts": 50}
-    clients = [connect(server, kind, **settings) for kind in ("rest", "grpc")]
+    words = islice(product(SOURCE_WORDS, repeat=4), 1000)
+    sentences = [" ".join(four) for four in words]
+    clients = [connect(server, kind, attempts=50) for kind in ("rest", "grpc")]
     done, some_done = [], threading.Event()
 
     def ask(place):
