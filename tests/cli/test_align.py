@@ -2,9 +2,7 @@
 
 import dataclasses
 import gzip
-import json
 import re
-import shutil
 
 import keras
 import pytest
@@ -16,6 +14,7 @@ from luong_keras.models.translation_model import TranslationModel
 from luong_keras.recipe.stored_settings import run_config
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator
+from tests.cli.conftest import copy_run, write_lines
 from tests.serving.tiny_translator import write_run
 
 pytestmark = pytest.mark.usefixtures("eager")
@@ -24,20 +23,17 @@ pytestmark = pytest.mark.usefixtures("eager")
 @pytest.fixture(scope="module")
 def reverse_run(translator, run, tmp_path_factory):
     """Write the folder of a run of the other direction."""
-    settings = translator.translation_model.config
+    tokenizers = translator.target_tokenizer, translator.source_tokenizer
+    source_size, target_size = (x.vocabulary_size for x in tokenizers)
     settings = dataclasses.replace(
-        settings,
-        source_vocabulary_size=settings.target_vocabulary_size,
-        target_vocabulary_size=settings.source_vocabulary_size,
+        translator.translation_model.config,
+        source_vocabulary_size=source_size,
+        target_vocabulary_size=target_size,
     )
     keras.utils.set_random_seed(7)
-    reverse = Translator(
-        TranslationModel(settings),
-        translator.target_tokenizer,
-        translator.source_tokenizer,
-        # Its alignment step differs from that of the other run.
-        translator.decoding.with_(alignment_step="reads"),
-    )
+    # Its alignment step differs from that of the other run.
+    decoding = translator.decoding.with_(alignment_step="reads")
+    reverse = Translator(TranslationModel(settings), *tokenizers, decoding)
     data = run_config(run.path).data
     data = dataclasses.replace(data, source_language="de", target_language="en")
     folder = tmp_path_factory.mktemp("runs") / "reverse"
@@ -47,16 +43,11 @@ def reverse_run(translator, run, tmp_path_factory):
 @pytest.fixture
 def text(tmp_path):
     """Write a source and a target file; return them and their lines."""
-    pairs = [
-        ("the cat sees .", "die Katze sieht ."),
-        ("a house", "das Haus"),
-        ("", " "),
-        ("the dog .", "der Hund ."),
-        ("the house.", "das Haus."),
-    ]
-    for name, side in (("en", 0), ("de", 1)):
-        (tmp_path / name).write_text("".join(p[side] + "\n" for p in pairs))
-    return tmp_path / "en", tmp_path / "de", list(zip(*pairs, strict=True))
+    sources = ["the cat sees .", "a house", "", "the dog .", "the house."]
+    targets = ["die Katze sieht .", "das Haus", " ", "der Hund .", "das Haus."]
+    english = write_lines(tmp_path / "en", sources)
+    german = write_lines(tmp_path / "de", targets)
+    return english, german, (sources, targets)
 
 
 @pytest.mark.slow
@@ -69,10 +60,9 @@ def test_links_of_words_are_printed(
     # With more pairs than a chunk has.
     monkeypatch.setattr("luong_keras.recipe.aligned_text.CHUNK", 2)
     assert call("align", *files) == expected
-    columns = tmp_path / "both.tsv.gz"
+    columns, output = tmp_path / "both.tsv.gz", tmp_path / "out" / "links"
     rows = "".join(f"{s}\t{t}\n" for s, t in zip(*pairs, strict=True))
     columns.write_bytes(gzip.compress(rows.encode()))
-    output = tmp_path / "out" / "links"
     (line,) = call("align", columns, "--output", output)
     assert line == f"5 pairs: {output}"
     assert output.read_text().splitlines() == expected
@@ -108,38 +98,29 @@ def test_links_are_compared_with_gold_links(
 ):
     *files, pairs = text
     links = translator.links(*pairs)
-    gold = tmp_path / "gold"
     # The links that were found; the first one is only possible.
-    rows = [[f"{i + 1}-{j + 1}" for i, j in row] for row in links]
-    rows[0][0] = rows[0][0].replace("-", "p")
-    gold.write_text("".join(" ".join(row) + "\n" for row in rows))
-    given = ["align", *files, "--gold", gold, "--gold-one-based"]
-    given += ["--output", "-"]
+    rows = [" ".join(f"{i + 1}-{j + 1}" for i, j in row) for row in links]
+    rows[0] = rows[0].replace("-", "p", 1)
+    gold = write_lines(tmp_path / "gold", rows)
+    given = "align", *files, "--gold", gold, "--gold-one-based"
+    given += "--output", "-"
     assert call(*given) == [format_links(row) for row in links]
     (line,) = call.printed.err.splitlines()
-    assert line.split(None, 1) == [
-        "forward",
-        "AER 0.00 %, precision 100.00 %, recall 100.00 %",
-    ]
-    rows[1] = ["1-1", "2-2", "2p1", "1-2"]
-    gold.write_text("".join(" ".join(row) + "\n" for row in rows))
+    perfect = "AER 0.00 %, precision 100.00 %, recall 100.00 %"
+    assert line.split(None, 1) == ["forward", perfect]
+    rows[1] = "1-1 2-2 2p1 1-2"
+    write_lines(gold, rows)
     call(*given, "--reverse-run", reverse_run.path)
-    lines = call.printed.err.splitlines()
-    assert [line.split()[0] for line in lines] == [
-        *("forward", "backward"),
-        *METHODS,
-    ]
+    lines = [line.split(None, 1) for line in call.printed.err.splitlines()]
+    assert [name for name, _ in lines] == ["forward", "backward", *METHODS]
     found = LinkScores()
-    parsed = parse_alignments(gold.read_text().splitlines(), one_based=True)
+    parsed = parse_alignments(rows, one_based=True)
     for one, other in zip(links, parsed, strict=True):
         found.add(one, other)
     assert 0 < found.recall < 1
-    assert (
-        lines[0].split()[1:]
-        == (
-            f"AER {100 * found.error_rate:.2f} %, precision "
-            f"{100 * found.precision:.2f} %, recall {100 * found.recall:.2f} %"
-        ).split()
+    assert lines[0][1] == (
+        f"AER {100 * found.error_rate:.2f} %, precision "
+        f"{100 * found.precision:.2f} %, recall {100 * found.recall:.2f} %"
     )
 
 
@@ -157,8 +138,7 @@ def test_gold_links_of_another_text_are_refused(
     call, text, tmp_path, gold, message
 ):
     (tmp_path / "gold").write_text(gold)
-    output = tmp_path / "links"
-    output.write_text("old\n")
+    output = write_lines(tmp_path / "links", ["old"])
     options = ("--gold", tmp_path / "gold", "--output", output)
     assert re.search(message, call("align", *text[:2], *options, status=2)[-1])
     assert output.read_text() == "old\n"
@@ -185,10 +165,8 @@ def test_pairs_that_were_cut_are_reported(call, reverse_run, text, tmp_path):
     call(*given, 20)
     assert "cut to the maximum length" not in call.printed.err
     # In one direction only.
-    copy = RunFolder(shutil.copytree(reverse_run.path, tmp_path / "copy"))
-    settings = copy.read_config()
-    settings["decoding"]["max_source_length"] = 2
-    copy.config.write_text(json.dumps(settings))
+    shorter = {"max_source_length": 2}
+    copy = copy_run(reverse_run, tmp_path / "copy", decoding=shorter)
     call("align", *text[:2], "--reverse-run", copy.path)
     assert reported in call.printed.err
 

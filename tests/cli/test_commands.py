@@ -7,7 +7,6 @@ import itertools
 import json
 import math
 import os
-import shutil
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ import sacrebleu
 import tensorflow as tf
 
 from luong_keras.cli import translate
-from luong_keras.cli.main import main
 from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.data.datasets import Datasets
 from luong_keras.evaluation.translation_scores import paired_test
@@ -23,9 +21,8 @@ from luong_keras.recipe import aligned_text
 from luong_keras.recipe.loading import load_run
 from luong_keras.serving.limits import ServingLimits
 from luong_keras.text.word_tokenizer import WordTokenizer
-from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator
-from tests.cli.conftest import PAIRS
+from tests.cli.conftest import PAIRS, SOURCES, TARGETS, copy_run, write_lines
 from tests.serving.tiny_translator import TARGET_WORDS
 
 pytestmark = pytest.mark.usefixtures("eager")
@@ -33,10 +30,7 @@ pytestmark = pytest.mark.usefixtures("eager")
 
 @pytest.fixture
 def text(tmp_path):
-    """Write a file of the sources of the test pairs."""
-    path = tmp_path / "text"
-    path.write_text("".join(f"{source}\n" for source, _ in PAIRS))
-    return path
+    return write_lines(tmp_path / "text", SOURCES)
 
 
 @pytest.fixture
@@ -64,18 +58,16 @@ def searches(monkeypatch):
         ("export", ["--output", "1"]),
     ],
 )
-def test_weights_are_chosen_by_name(
-    run, monkeypatch, capsys, command, arguments
-):
+def test_weights_are_chosen_by_name(call, run, monkeypatch, command, arguments):
     monkeypatch.chdir(run.path.parent)
     (run.path.parent / "pairs.tsv").write_text("a\tb\n")
-    argv = [command, "--run-dir", str(run.path), *arguments]
-    assert main([*argv, "--weights", "bset"]) == 2
-    error = capsys.readouterr().err
+    given = command, *arguments
+    (*_, error) = call(*given, "--weights", "bset", status=2)
     assert "Received: bset. Did you mean best?" in error
     assert "has best." in error
-    assert main([*argv, "--weights", ""]) == 2  # a variable that is not set
-    assert "weights named best, last" in capsys.readouterr().err
+    # A variable that is not set.
+    (*_, error) = call(*given, "--weights", "", status=2)
+    assert "weights named best, last" in error
     names = []
 
     def from_run(run_folder, weights=None, *others, **options):
@@ -83,15 +75,15 @@ def test_weights_are_chosen_by_name(
         raise ValueError("noted")
 
     monkeypatch.setattr(Translator, "from_run", from_run)
-    assert main([*argv, "--weights", "epoch-7"]) == 2
-    assert main(argv) == 2
+    call(*given, "--weights", "epoch-7", status=2)
+    call(*given, status=2)
     assert names == ["epoch-7", None]
 
 
 @pytest.mark.parametrize(
     "flags", [["--run-dir={}", "--run-dir", "{}"], ["--run-dir", "{}", "{}"]]
 )
-def test_all_runs_are_exported(run, monkeypatch, flags):
+def test_all_runs_are_exported(call, run, monkeypatch, flags):
     folders = []
 
     def from_run(run_folder, *others, **options):
@@ -100,13 +92,13 @@ def test_all_runs_are_exported(run, monkeypatch, flags):
 
     monkeypatch.setattr(Translator, "from_run", from_run)
     argv = [flag.format(run.path) for flag in flags]
-    assert main(["export", *argv, "--output", "1"]) == 2
+    call("export", *argv, "--output", "1", status=2, run_dir=None)
     assert folders == [[run.path, run.path]]
 
 
 @pytest.mark.slow
 def test_each_name_loads_its_weights(run, translator, tmp_path):
-    copy = RunFolder(shutil.copytree(run.path, tmp_path / "copy"))
+    copy = copy_run(run, tmp_path / "copy")
     model = translator.translation_model
     bias = np.array(model.projection.bias)
     copy.checkpoints.mkdir()
@@ -118,50 +110,47 @@ def test_each_name_loads_its_weights(run, translator, tmp_path):
         model.projection.bias.assign(bias + number)
         model.model.save_weights(path)
     model.projection.bias.assign(bias)
-
-    def found(name=None):
-        (loaded,), *_ = load_run(copy.path, name)
-        return np.array(loaded.projection.bias)
-
-    for number, name in enumerate(paths, start=1):
-        np.testing.assert_array_equal(found(name), bias + number)
-    np.testing.assert_array_equal(found(), bias)
-    settings = copy.read_config()
-    settings["training"] |= {"final_weights": "last"}
-    copy.config.write_text(json.dumps(settings))
-    np.testing.assert_array_equal(found(), bias + 1)
+    other = copy_run(copy, tmp_path / "2", training={"final_weights": "last"})
+    for folder, name, number in (
+        *((copy, None, 0), (copy, "last", 1), (copy, "epoch-7", 2)),
+        (other, None, 1),
+    ):
+        (loaded,), *_ = load_run(folder.path, name)
+        np.testing.assert_array_equal(loaded.projection.bias, bias + number)
 
 
-def standard_input(content):
-    return io.TextIOWrapper(io.BytesIO(content))
+def pipe_of(lines):
+    """Write lines into a pipe; return the end that is read."""
+    reading, writing = os.pipe()
+    with open(writing, "w") as file:
+        file.writelines(f"{line}\n" for line in lines)
+    return open(reading)
 
 
 @pytest.mark.parametrize("name", ["-", "/dev/fd/{}"])
 def test_pipes_are_translated(call, translator, name, monkeypatch):
     """As a shell passes the output of a command: `<(zcat text.gz)`."""
-    sources = [source for source, _ in PAIRS]
-    reading, writing = os.pipe()
-    os.write(writing, "".join(f"{source}\n" for source in sources).encode())
-    os.close(writing)
-    with os.fdopen(reading) as pipe:
+    with pipe_of(SOURCES) as pipe:
         monkeypatch.setattr("sys.stdin", pipe)
-        translations = call("translate", name.format(reading))
-    assert translations == translator.translate(sources)
+        translations = call("translate", name.format(pipe.fileno()))
+    assert translations == translator.translate(SOURCES)
 
 
 @pytest.mark.slow
 def test_files_and_standard_input_are_translated(
     call, translator, tmp_path, monkeypatch
 ):
-    sources = [source for source, _ in PAIRS]
-    expected = translator.translate(sources)
-    (tmp_path / "one").write_text(sources[0] + "\n")
-    (tmp_path / "rest").write_text("\n".join(sources[1:]) + "\n")
-    files = tmp_path / "one", tmp_path / "rest"
-    assert call("translate", *files) == expected
-    text = "".join(source + "\r\n" for source in sources)
+    def give(content):
+        stream = io.TextIOWrapper(io.BytesIO(content))
+        monkeypatch.setattr("sys.stdin", stream)
+
+    expected = translator.translate(SOURCES)
+    one = write_lines(tmp_path / "one", SOURCES[:1])
+    rest = write_lines(tmp_path / "rest", SOURCES[1:])
+    assert call("translate", one, rest) == expected
+    text = "".join(source + "\r\n" for source in SOURCES)
     for given in (text, text.removesuffix("\r\n"), "\ufeff" + text):
-        monkeypatch.setattr("sys.stdin", standard_input(given.encode()))
+        give(given.encode())
         assert call("translate") == expected
     for wrong, message in [
         (b"a\nb\xffc\n", "Line 2 of standard input is not UTF-8"),
@@ -170,31 +159,29 @@ def test_files_and_standard_input_are_translated(
         (gzip.compress(b"a\nb\n"), "standard input is compressed. Expected"),
         (b"a\rb\rc\r", "The lines of standard input end only with a carriage"),
     ]:
-        monkeypatch.setattr("sys.stdin", standard_input(wrong))
+        give(wrong)
         assert message in call("translate", status=2)[0]
         # Good lines before the wrong one are translated.
         assert call.printed.out.count("\n") == wrong.startswith(b"a\nb\xff")
 
 
 def test_standard_input_is_translated_as_it_arrives(
-    call, translator, tmp_path, monkeypatch
+    call, translator, monkeypatch
 ):
     """Lines that have arrived are translated before more are read."""
-    sources = [source for source, _ in PAIRS]
-    expected = translator.translate(sources)
+    expected = translator.translate(SOURCES)
     reading, writing = os.pipe()
-    counts = []
-    before = Translator.translate
+    before, counts = Translator.translate, []
 
     def counting(self, lines, **options):
         counts.append(len(lines))
         if len(counts) == 1:
-            os.write(writing, f"{sources[1]}\n{sources[2]}".encode())
+            os.write(writing, "\n".join(SOURCES[1:]).encode())
             os.close(writing)
         return before(self, lines, **options)
 
     monkeypatch.setattr(Translator, "translate", counting)
-    os.write(writing, f"{sources[0]}\n".encode())
+    os.write(writing, f"{SOURCES[0]}\n".encode())
     monkeypatch.setattr("sys.stdin", os.fdopen(reading))
     assert call("translate") == expected
     assert counts == [1, 1, 1]
@@ -208,20 +195,16 @@ def test_long_texts_are_printed_in_parts(
     shared = []
     monkeypatch.setattr(translate, "share_cores", lambda: shared.append(1))
     monkeypatch.setattr(translate, "BATCHES", 1)
-    sources = [source for source, _ in PAIRS]
-    expected = translator.translate(sources)
     size = translator.decoding.batch_size
-    text = "".join(f"{source}\n" for source in sources) * size
-    (tmp_path / "text").write_text(text)
-    assert call("translate", tmp_path / "text") == expected * size
+    sources, expected = SOURCES * size, translator.translate(SOURCES) * size
+    text = write_lines(tmp_path / "text", sources)
+    assert call("translate", text) == expected
     assert shared == [1]
     # Each part has the phrases of its lines.
-    words = [line.split()[-1] for line in reversed(expected * size)]
-    phrases = tmp_path / "phrases"
-    phrases.write_text("".join(f"{line}\n" for line in words))
-    found = call("translate", tmp_path / "text", "--required", phrases)
-    assert found == translator.translate(sources * size, required=words)
-    assert found != expected * size
+    words = [line.split()[-1] for line in reversed(expected)]
+    phrases = write_lines(tmp_path / "phrases", words)
+    found = call("translate", text, "--required", phrases)
+    assert found == translator.translate(sources, required=words) != expected
     before, counts = Translator.translate, []
 
     def failing(self, lines, **options):
@@ -231,12 +214,12 @@ def test_long_texts_are_printed_in_parts(
         return before(self, lines, **options)
 
     monkeypatch.setattr(Translator, "translate", failing)
-    (*_, error) = call("translate", tmp_path / "text", status=2)
-    assert call.printed.out.splitlines() == (expected * size)[: 2 * size]
+    (*_, error) = call("translate", text, status=2)
+    assert call.printed.out.splitlines() == expected[: 2 * size]
     assert "no more" in error
     assert counts == [size] * 3
     counts.clear()
-    call("translate", tmp_path / "text", "--max-source-length", 1, status=2)
+    call("translate", text, "--max-source-length", 1, status=2)
     assert f"{2 * size} of the lines" in call.printed.err
 
 
@@ -244,8 +227,7 @@ def test_long_texts_are_printed_in_parts(
 def test_lines_that_were_cut_are_one_warning(call, tmp_path, monkeypatch):
     monkeypatch.setattr(translate, "BATCHES", 1)
     lines = (["the house ."] * 20 + ["the house . the house ."]) * 4
-    (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines))
-    given = "translate", tmp_path / "text"
+    given = "translate", write_lines(tmp_path / "text", lines)
     assert len(call(*given, "--max-source-length", 4)) == len(lines)
     warning = call.printed.err
     assert warning.count("warning") == 1
@@ -257,21 +239,21 @@ def test_lines_that_were_cut_are_one_warning(call, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_several_runs_are_an_ensemble(call, run, translator, text, tmp_path):
-    other = RunFolder(shutil.copytree(run.path, tmp_path / "other"))
+    other = copy_run(run, tmp_path / "other")
     model = translator.translation_model
     bias = np.array(model.projection.bias)
     model.projection.bias.assign(bias[::-1])
     model.model.save_weights(other.best_weights)
     model.projection.bias.assign(bias)
-    together = Translator.from_run([run.path, other.path])
-    expected = together.nbest([s for s, _ in PAIRS])
+    together = Translator.from_run([run.path, other.path]).nbest(SOURCES)
     lines = call("translate", "--run-dir", other.path, text, "--n-best", 2)
-    for line, translations in zip(lines, expected, strict=True):
-        for entry, found in zip(
-            json.loads(line), translations[:2], strict=True
-        ):
-            assert entry["text"] == found.text
-            assert entry["score"] == pytest.approx(found.score, rel=1e-5)
+    assert [*map(json.loads, lines)] == [
+        [
+            {"text": one.text, "score": pytest.approx(one.score, rel=1e-5)}
+            for one in nbest[:2]
+        ]
+        for nbest in together
+    ]
     assert lines != call("translate", text, "--n-best", 2)
     tokenizer = WordTokenizer.from_words(TARGET_WORDS[::-1])
     tokenizer.save(other.path, "target_vocabulary")
@@ -280,32 +262,28 @@ def test_several_runs_are_an_ensemble(call, run, translator, text, tmp_path):
 
 
 def test_runs_of_opposite_directions_are_no_ensemble(run, tmp_path):
-    copies = [RunFolder(tmp_path / name) for name in ("en-de", "de-en")]
-    for copy in copies:
-        settings = RunFolder(shutil.copytree(run.path, copy.path)).read_config()
-        names = "source_language", "target_language"
-        settings["data"] |= zip(names, copy.path.name.split("-"), strict=True)
-        copy.write_config(settings)
+    copies = []
+    for source, target in (("en", "de"), ("de", "en")):
+        data = {"source_language": source, "target_language": target}
+        folder = tmp_path / f"{source}-{target}"
+        copies.append(copy_run(run, folder, data=data).path)
     with pytest.raises(ValueError, match="from en to de, .* opposite in .*de-"):
-        load_run([copy.path for copy in copies])
+        load_run(copies)
 
 
-def test_n_best_lists_with_links(call, run, translator, tmp_path, searches):
-    (tmp_path / "text").write_text(PAIRS[0][0])
-    options = ("--n-best", 3, "--alignments")
-    (line,) = call("translate", tmp_path / "text", *options)
+def test_n_best_lists_with_links(call, translator, tmp_path, searches):
+    text = write_lines(tmp_path / "text", SOURCES[:1])
+    (line,) = call("translate", text, "--n-best", 3, "--alignments")
     found = json.loads(line)
-    (expected,) = translator.nbest([PAIRS[0][0]])
-    assert [entry["text"] for entry in found] == [
-        translation.text for translation in expected[:3]
-    ]
+    (expected,) = translator.nbest(SOURCES[:1])
+    assert [one["text"] for one in found] == [one.text for one in expected[:3]]
     assert found[0]["links"] == [list(link) for link in expected[0].links]
     assert searches[-1] == translator.decoding
     # More than the stack holds.
-    (line,) = call("translate", tmp_path / "text", "--n-best", 6)
+    (line,) = call("translate", text, "--n-best", 6)
     assert len(json.loads(line)) == 6
     assert searches[-1] == translator.decoding.with_(n_best=6)
-    call("translate", tmp_path / "text", "--beam-size", 1)
+    call("translate", text, "--beam-size", 1)
     assert (searches[-1].beam_size, searches[-1].stack_size) == (1, None)
 
 
@@ -326,26 +304,18 @@ def test_flags_set_the_search(call, translator, text, searches, tmp_path):
         "coverage_penalty": 0.25,
         "no_repeat_ngram": 2,
     }
-    given = [
-        part
-        for name, value in flags.items()
-        for part in ("--" + name.replace("_", "-"), value)
-    ]
-    lines = call("translate", text, *given)
+    names = ("--" + name.replace("_", "-") for name in flags)
+    given = ["translate", text]
+    given += itertools.chain(*zip(names, flags.values(), strict=True))
+    lines = call(*given)
     assert searches[-1] == translator.decoding.with_(**flags)
     assert searches[-1].beam_size == 1
-    assert lines == call("translate", text, *given)
-    assert lines != call("translate", text, *given, "--seed", 8)
+    assert lines == call(*given) != call(*given, "--seed", 8)
 
 
 def entries(path):
-    """Read the entries of a lexicon."""
-    return {
-        (source, target): float(share)
-        for source, target, share in map(
-            str.split, path.read_text().splitlines()
-        )
-    }
+    rows = map(str.split, path.read_text().splitlines())
+    return {(source, target): float(share) for source, target, share in rows}
 
 
 def test_lexicon_of_the_alignments_of_the_model(
@@ -362,22 +332,19 @@ def test_lexicon_of_the_alignments_of_the_model(
         rows = scored.alignments[:-1]
         best = [source.split()[row.argmax()] for row in rows]
         links.append([*zip(best, target, strict=True)])
-    counts = collections.Counter(itertools.chain(*links))
-    of_source = collections.Counter()
-    for (source, _), count in counts.items():
-        of_source[source] += count
+    linked = [*itertools.chain(*links)]
+    counts = collections.Counter(linked)
+    of_source = collections.Counter(source for source, _ in linked)
     assert entries(run.shortlist) == {
-        (source, target): pytest.approx(count / of_source[source], rel=1e-4)
-        for (source, target), count in counts.items()
+        pair: pytest.approx(count / of_source[pair[0]], rel=1e-4)
+        for pair, count in counts.items()
     }
-    words = len(of_source)
-    assert line == (
-        f"{len(counts)} pairs of {words} source tokens: {run.shortlist}"
-    )
+    found = f"{len(counts)} pairs of {len(of_source)} source tokens"
+    assert line == f"{found}: {run.shortlist}"
     found = call("translate", text, "--shortlist", run.shortlist)
     assert searches[-1].shortlist == str(run.shortlist)
     # All words are frequent here.
-    assert found == translator.translate([source for source, _ in PAIRS])
+    assert found == translator.translate(SOURCES)
     call("lexicon", "--pairs", 2, "--output", run.path / "two")
     assert {*entries(run.path / "two")} == {*links[0], *links[2]}
     searches.clear()
@@ -408,16 +375,14 @@ def test_phrases_are_read_from_files(call, text, tmp_path):
 
 @pytest.mark.slow
 def test_scores_of_a_run_are_printed_and_recorded(call, run, searches):
-    (line,) = call(
-        "evaluate", "--beam-size", 1, "--no-replace-unknown", "--json"
-    )
-    found = json.loads(line)
+    given = "evaluate", "--beam-size", 1, "--no-replace-unknown"
+    found = call(*given, "--json")
     assert found["set"] == "test" and found["sentences"] == 3
     assert found["decoding"]["stack_size"] is None
     assert not searches[-1].replace_unknown
     assert {"bleu", "bleu_by_length", "perplexity"} <= set(found)
     assert json.loads(run.results.read_text().splitlines()[-1]) == found
-    table = call("evaluate", "--beam-size", 1, "--no-replace-unknown")
+    table = call(*given)
     assert table[0] == "pairs    test, 3 sentences"
     assert table[2] == "search   beam, beam size 1"
     (bleu,) = [line for line in table if line.startswith("bleu ")]
@@ -427,22 +392,19 @@ def test_scores_of_a_run_are_printed_and_recorded(call, run, searches):
 
 
 def test_evaluations_follow_the_settings_of_the_run(
-    run, tmp_path, monkeypatch, capsys
+    call, run, tmp_path, monkeypatch
 ):
-    copy = RunFolder(shutil.copytree(run.path, tmp_path / "copy"))
+    settings = {"training": {"metric": "exact_match"}}
+    settings["data"] = {"lowercase": True, "target_language": "zh"}
+    copy = copy_run(run, tmp_path / "copy", **settings)
     copy.best_weights.rename(copy.last_weights)
-    settings = copy.read_config()
-    settings["training"]["metric"] = "exact_match"
-    settings["data"] |= {"lowercase": True, "target_language": "zh"}
-    copy.config.write_text(json.dumps(settings))
     monkeypatch.setattr(
         "luong_keras.recipe.preparation.evaluation_pairs",
         lambda *_: Datasets(list, "", [], PAIRS[1:2], ["0-0"]),
     )
-    (tmp_path / "text").write_text("a\n")
-    given = "--run-dir", copy.path, "--weights", "last", "--json"
-    given += "--beam-size", 1, "--baseline", tmp_path / "text"
-    found = json.loads(evaluate(capsys, *given).out)
+    given = "evaluate", "--weights", "last", "--json", "--beam-size", 1
+    given += "--baseline", write_lines(tmp_path / "text", ["a"])
+    found = call(*given, run_dir=copy.path)
     assert {"aer", "exact_match"} <= {*found} and found["weights"] == "last"
     parts = found["compared"][0]["signature"].split("|")
     assert {"case:lc", "tok:zh"} <= {*parts}
@@ -451,111 +413,90 @@ def test_evaluations_follow_the_settings_of_the_run(
 @pytest.mark.slow
 def test_pairs_of_a_file_are_scored(call, run, tmp_path):
     """The test pairs of the run, read from a file, have the same scores."""
-    (line,) = call("evaluate", "--metric", "chrf", "--json")
-    expected = json.loads(line)
-    path = tmp_path / "other.tsv"
-    path.write_text("".join(f"{s}\t{t}\n" for s, t in PAIRS))
-    (line,) = call("evaluate", path, "--metric", "chrf", "ter", "--json")
-    found = json.loads(line)
-    assert found.pop("set") == str(path) and expected.pop("set") == "test"
-    assert found.pop("ter")["score"] > 0
+    expected = call("evaluate", "--metric", "chrf", "--json")
+    path = write_lines(tmp_path / "other.tsv", map("\t".join, PAIRS))
+    found = call("evaluate", path, "--metric", "chrf", "ter", "--json")
+    recorded = json.loads(run.results.read_text().splitlines()[-1])
+    assert recorded["set"] == found.pop("set") == str(path)
+    assert expected.pop("set") == "test" and found.pop("ter")["score"] > 0
     assert found == expected and "chrf" in found
-    assert json.loads(run.results.read_text().splitlines()[-1])["set"] == (
-        str(path)
-    )
     error = "\n".join(call("evaluate", path, "--part", "dev", status=2))
     assert "Received: --part dev and files. Leave" in error
     error = "\n".join(call("evaluate", "--metric", "loss", status=2))
     assert "Received: loss, which has none." in error
 
 
+RIGHT = ["der Hund schläft heute", "die Katze sieht den Hund", "ja"]
+WRONG = ["der Hund", "die Katze", "nein"]
+
+
 @pytest.fixture
 def two_files(tmp_path):
     """Write pairs and two files of translations: one right, one wrong."""
-    references = ["der Hund schläft heute", "die Katze sieht den Hund", "ja"]
-    (tmp_path / "pairs.tsv").write_text(
-        "".join(f"source {i}\t{r}\n" for i, r in enumerate(references))
-    )
-    (tmp_path / "right.txt").write_text("\n".join(references) + "\n")
-    (tmp_path / "wrong.txt").write_text("der Hund\ndie Katze\nnein\n")
+    pairs = [f"source {i}\t{r}" for i, r in enumerate(RIGHT)]
+    write_lines(tmp_path / "pairs.tsv", pairs)
+    write_lines(tmp_path / "right.txt", RIGHT)
+    write_lines(tmp_path / "wrong.txt", WRONG)
     return tmp_path
 
 
-def evaluate(capsys, *arguments, status=0):
-    assert main(["evaluate", *map(str, arguments)]) == status
-    return capsys.readouterr()
+@pytest.fixture
+def evaluate(call, two_files):
+    """Evaluate files, without a run."""
+
+    def evaluate(*arguments, **settings):
+        given = two_files / "pairs.tsv", *arguments
+        return call("evaluate", *given, **settings, run_dir=None)
+
+    return evaluate
 
 
-def test_translations_of_a_file_are_scored_and_compared(two_files, capsys):
-    pairs, right, wrong = (
-        two_files / name for name in ("pairs.tsv", "right.txt", "wrong.txt")
-    )
-    command = pairs, "--translations", right, "--baseline", wrong
-    found = json.loads(evaluate(capsys, *command, "--json").out)
+def test_translations_of_a_file_are_scored_and_compared(evaluate, two_files):
+    right, wrong = two_files / "right.txt", two_files / "wrong.txt"
+    flags = "--translations", right, "--baseline", wrong
+    found = evaluate(*flags, "--json")
     assert found["bleu"]["score"] == pytest.approx(100)
-    expected = paired_test(
-        wrong.read_text().splitlines(),
-        right.read_text().splitlines(),
-        right.read_text().splitlines(),
-    )
+    expected = paired_test(WRONG, RIGHT, RIGHT)
     assert found["compared"] == [score._asdict() for score in expected]
-    lines = evaluate(capsys, *command).out.splitlines()
+    lines = evaluate(*flags)
     assert lines[1] == f"translations  {right}"
     (bleu,) = [line for line in lines if line.startswith("BLEU")]
-    pairs.write_text("a\tb\n \t \n")
-    errors = evaluate(capsys, *command, status=2).err
-    assert "Pair pairs.tsv:2 cannot be used: the source" in errors
     values = f"{expected[0].second:.2f} ± {expected[0].second_interval:.2f}"
     assert values in bleu and bleu.endswith(f"{expected[0].p_value:.3f}")
+    (two_files / "pairs.tsv").write_text("a\tb\n \t \n")
+    errors = "\n".join(evaluate(*flags, status=2))
+    assert "Pair pairs.tsv:2 cannot be used: the source" in errors
 
 
-def test_further_references_are_used(two_files, capsys):
+def test_further_references_are_used(evaluate, two_files):
     """Each translation equals one of its references."""
-    other = two_files / "other.txt"
-    other.write_text("der Hund\ndie Katze\nnein\n")
-    mixed = two_files / "mixed.txt"
-    mixed.write_text("der Hund\ndie Katze sieht den Hund\nnein\n")
-    found = json.loads(
-        evaluate(
-            *(capsys, two_files / "pairs.tsv", "--translations", mixed),
-            *("--references", other, "--metric", "exact_match"),
-            *("--metric", "ter", "--json"),
-        ).out
-    )
+    mixed = [WRONG[0], RIGHT[1], WRONG[2]]
+    flags = "--translations", write_lines(two_files / "mixed.txt", mixed)
+    further = "--references", two_files / "wrong.txt"
+    metrics = "--metric", "exact_match", "--metric", "ter"
+    found = evaluate(*flags, *further, *metrics, "--json")
     assert found["exact_match"] == {"score": 100.0}
     assert found["ter"]["score"] == 0
     assert found["bleu"]["signature"].startswith("nrefs:2|")
-    bleu = sacrebleu.corpus_bleu(
-        mixed.read_text().splitlines(),
-        [
-            ["der Hund schläft heute", "die Katze sieht den Hund", "ja"],
-            other.read_text().splitlines(),
-        ],
-    )
+    bleu = sacrebleu.corpus_bleu(mixed, [RIGHT, WRONG])
     assert found["bleu"]["score"] == pytest.approx(bleu.score)
     # A blank line is no reference.
-    mixed.write_text("der Hund schläft heute\ndie\nnein\n")
-    other.write_text("\n \n\n")
-    given = two_files / "pairs.tsv", "--translations", mixed, "--json"
-    one, two = (
-        json.loads(evaluate(capsys, *given, *further).out)["bleu"]["score"]
-        for further in ([], ["--references", other])
-    )
-    assert 0 < one == two
+    write_lines(two_files / "mixed.txt", [RIGHT[0], "die", "nein"])
+    write_lines(two_files / "wrong.txt", ["", " ", ""])
+    one, two = (evaluate(*flags, *x, "--json") for x in ((), further))
+    assert 0 < one["bleu"]["score"] == two["bleu"]["score"]
 
 
 @pytest.mark.slow
-def test_a_run_is_compared_with_translations(call, run, two_files):
-    theirs = two_files / "theirs.txt"
-    theirs.write_text("".join(f"{target}\n" for _, target in PAIRS))
+def test_a_run_is_compared_with_translations(call, run, tmp_path):
+    theirs = write_lines(tmp_path / "theirs.txt", TARGETS)
     run.results.touch()
     before = len(run.results.read_text().splitlines())
-    (line,) = call("evaluate", "--baseline", theirs, "--json")
-    bleu = json.loads(line)["compared"][0]
+    bleu = call("evaluate", "--baseline", theirs, "--json")["compared"][0]
     assert bleu["first"] == pytest.approx(100) and bleu["second"] < 50
     # A run does not differ from itself.
-    (line,) = call("evaluate", "--baseline", run.path, "--json")
-    assert {one["p_value"] for one in json.loads(line)["compared"]} == {1.0}
+    found = call("evaluate", "--baseline", run.path, "--json")
+    assert {one["p_value"] for one in found["compared"]} == {1.0}
     assert len(run.results.read_text().splitlines()) == before + 2
 
 
@@ -567,10 +508,10 @@ def test_the_search_of_the_command_applies_to_both_runs(call, run, searches):
     assert theirs == ours
 
 
-def test_baselines_are_checked_before_translating(call, searches, two_files):
-    (two_files / "one.txt").write_text("a line\n")
-    for baseline, part in (("one.txt", "1 line"), ("", "config.json")):
-        errors = call("evaluate", "--baseline", two_files / baseline, status=2)
+def test_baselines_are_checked_before_translating(call, searches, tmp_path):
+    one = write_lines(tmp_path / "one.txt", ["a line"])
+    for baseline, part in ((one, "1 line"), (tmp_path, "config.json")):
+        errors = call("evaluate", "--baseline", baseline, status=2)
         assert part in "\n".join(errors)
     assert not searches
 
@@ -590,58 +531,47 @@ def test_scores_of_a_run_that_is_read_only_are_printed(call, monkeypatch):
     "flags, message",
     [
         ([], "Expected: --run-dir with the folder of a run"),
-        (["--translations", "right.txt", "--beam-size", "2"], "--beam-size"),
-        (
-            ["--translations", "pairs.tsv", "--references", "one.txt"],
-            "1 line in one.txt.",
-        ),
-        (["--translations", "none.txt"], "none.txt"),
-        (["--translations", "set.xml"], "only the sources of such a file"),
-        (
-            ["--translations", "right.txt", "--references", "set.xml"],
-            "only the sources of such a file",
+        (["right.txt", "--beam-size", "2"], "--beam-size"),
+        (["pairs.tsv", "--references", "one.txt"], "1 line in one.txt."),
+        (["none.txt"], "none.txt"),
+        *(
+            (flags, "only the sources of such a file")
+            for flags in (["set.xml"], ["right.txt", "--references", "set.xml"])
         ),
     ],
 )
 def test_wrong_comparisons_are_refused(
-    two_files, capsys, monkeypatch, flags, message
+    evaluate, two_files, monkeypatch, flags, message
 ):
     monkeypatch.chdir(two_files)
-    (two_files / "one.txt").write_text("ja\n")
-    (two_files / "set.xml").write_text(
-        "<doc><src><seg>a</seg></src><ref><seg>b</seg></ref></doc>\n"
-    )
-    lines = evaluate(capsys, "pairs.tsv", *flags, status=2).err.splitlines()
-    *notes, error = lines
+    write_lines(two_files / "one.txt", ["ja"])
+    xml = "<doc><src><seg>a</seg></src><ref><seg>b</seg></ref></doc>"
+    write_lines(two_files / "set.xml", [xml])
+    given = ["--translations", *flags] if flags else []
+    *notes, error = evaluate(*given, status=2)
     assert message in error
     # If the pairs were read, a note says that the first line is a pair.
     assert all("so its first line is a pair" in note for note in notes)
 
 
-def test_each_part_of_a_run_is_scored(run, tmp_path, monkeypatch, capsys):
+def test_each_part_of_a_run_is_scored(call, tmp_path, monkeypatch):
     sets = [("a", "of development")], [("a", "of the run")]
     monkeypatch.setattr(
         "luong_keras.recipe.preparation.evaluation_pairs",
         lambda *_: Datasets(list, "", *sets),
     )
     for name, reference in (("test", "of the run"), ("dev", "of development")):
-        (tmp_path / "text").write_text(f"{reference}\n")
-        found = json.loads(
-            evaluate(
-                capsys,
-                *("--run-dir", run.path, "--translations", tmp_path / "text"),
-                *("--metric", "chrf", "--json", "--part", name),
-            ).out
-        )
+        given = "--translations", write_lines(tmp_path / "text", [reference])
+        given += "--metric", "chrf", "--json", "--part", name
+        found = call("evaluate", *given)
         assert found["set"] == name
         assert found["chrf"]["score"] == pytest.approx(100)
 
 
 @pytest.mark.slow
-def test_given_translations_are_scored(call, run, translator, tmp_path):
-    columns = run.path.parent / "test.tsv"
-    lines = call("score", columns)
-    scored = translator.score(*zip(*PAIRS, strict=True))
+def test_given_translations_are_scored(call, run, translator, text, tmp_path):
+    lines = call("score", run.path.parent / "test.tsv")
+    scored = translator.score(SOURCES, TARGETS)
     for line, expected in zip(lines, scored, strict=True):
         total, words, perplexity = line.split("\t")
         assert float(total) == pytest.approx(expected.log_probability, abs=1e-3)
@@ -649,9 +579,8 @@ def test_given_translations_are_scored(call, run, translator, tmp_path):
         assert float(perplexity) == pytest.approx(
             math.exp(-expected.log_probability / len(expected.tokens)), rel=1e-3
         )
-    for name, side in (("a", 0), ("b", 1)):
-        (tmp_path / name).write_text("".join(p[side] + "\n" for p in PAIRS))
-    assert call("score", tmp_path / "a", tmp_path / "b") == lines
+    other = write_lines(tmp_path / "targets", TARGETS)
+    assert call("score", text, other) == lines
     words = sum(len(expected.tokens) for expected in scored)
     total = sum(expected.log_probability for expected in scored)
     perplexity = f"{math.exp(-total / words):.3f} of {words} words"
@@ -661,23 +590,17 @@ def test_given_translations_are_scored(call, run, translator, tmp_path):
 def test_pairs_of_pipes_are_scored(call, run, tmp_path):
     """As a shell passes the outputs of commands: `<(…) <(…)`."""
     expected = call("score", run.path.parent / "test.tsv")
-    pipes = [os.pipe() for _ in range(2)]
-    for (_, writing), side in zip(pipes, zip(*PAIRS, strict=True), strict=True):
-        os.write(writing, "".join(f"{text}\n" for text in side).encode())
-        os.close(writing)
-    paths = [f"/dev/fd/{reading}" for reading, _ in pipes]
-    try:
+    with pipe_of(SOURCES) as one, pipe_of(TARGETS) as other:
+        paths = [f"/dev/fd/{pipe.fileno()}" for pipe in (one, other)]
         assert call("score", *paths) == expected
-    finally:
-        for reading, _ in pipes:
-            os.close(reading)
     (*_, error) = call("score", tmp_path / "a", tmp_path / "b", status=2)
     assert f"{tmp_path / 'a'} does not exist. Expected UTF-8 text" in error
 
 
 def test_pairs_that_were_cut_are_reported(run, call, tmp_path):
-    long, text = "the cat " * 9, tmp_path / "pairs.tsv"
-    text.write_text(f"a house\tdas Haus\n{long}\tx\na house\t{long}\n")
+    long = "the cat " * 9
+    lines = ["a house\tdas Haus", f"{long}\tx", f"a house\t{long}"]
+    text = write_lines(tmp_path / "pairs.tsv", lines)
     call("score", text)
     *_, cut, perplexity = call.printed.err.splitlines()
     assert "2 pairs (number 2, 3) were cut" in cut
@@ -696,8 +619,7 @@ def test_lines_and_translations_that_were_cut_are_one_warning(
     call, translator, tmp_path
 ):
     lines = ["a house", "the cat " * 9, "the dog sees", "cat", "a dog sees a"]
-    text = tmp_path / "text"
-    text.write_text("\n".join(lines) + "\n")
+    text = write_lines(tmp_path / "text", lines)
     found = translator.translate_batch(tf.constant(lines))
     cut = found["unfinished"].numpy()[:, 0].sum()
     assert 0 < cut < len(lines)
@@ -719,7 +641,7 @@ def test_exports_are_compared_with_their_model(
 
     for version in ("9", "10", ".11-x"):
         (run.export / version).mkdir(parents=True, exist_ok=True)
-    answers = translator.translate([source for source, _ in PAIRS])
+    answers = translator.translate(SOURCES)
     folders = []
 
     def answer(folder, sources, size):
@@ -728,18 +650,16 @@ def test_exports_are_compared_with_their_model(
         return answers
 
     monkeypatch.setattr(exported, "exported_translations", answer)
-    assert (
-        "3 of 3 translations equal" in call("translate", "--check-export")[-1]
-    )
+    given = "translate", "--check-export"
+    assert "3 of 3 translations equal" in call(*given)[-1]
     assert folders == [run.export / "10"]
     answers[1] = "else"
-    lines = call("translate", "--check-export", status=1)
-    assert "2 of 3 translations equal" in lines[-1]
+    assert "2 of 3 translations equal" in call(*given, status=1)[-1]
     answers[1] = None
-    lines = call("translate", "--check-export")
+    lines = call(*given)
     assert lines[-2].endswith("too long for the export: 1")
     assert "2 of 2 translations equal" in lines[-1]
-    call("translate", "--check-export", "--max-source-length=1", status=1)
+    call(*given, "--max-source-length=1", status=1)
     (line,) = call.printed.err.splitlines()
     assert line.startswith("luong-keras translate: warning: Expected:")
     assert "(number 1, 2, 3)" in line
@@ -758,16 +678,14 @@ def test_exports_have_the_requested_search(
 
     monkeypatch.setattr("luong_keras.translator.export_saved_model", export)
     output = tmp_path / "1"
-    options = ("--max-beam-size", 7, "--max-rows", 5)
-    options += ("--max-source-length", 6)
-    lines = call("export", "--output", output, *options)
-    assert lines[-1] == f"exported to {output}"
+    given = "export", "--output", output
+    limits = "--max-beam-size", 7, "--max-rows", 5, "--max-source-length", 6
+    assert call(*given, *limits)[-1] == f"exported to {output}"
     ((decoding, *rest),) = exports
     assert (decoding.max_beam_size, decoding.stack_size) == (7, 4)
     assert decoding.max_source_length == 6
     assert rest == [output, ServingLimits(5)]
-    options = ("--beam-size", 3, "--precision", "mixed_float16")
-    call("export", "--output", output, *options)
+    call(*given, "--beam-size", 3, "--precision", "mixed_float16")
     assert precisions == ["float32", "mixed_float16"]
     assert exports[-1][0].stack_size is None
     assert exports[-1][-1] == ServingLimits()

@@ -64,8 +64,7 @@ def status_and_errors(end, arguments=(), **environment):
     "end, environment",
     [
         ("sys.exit(3)", {}),
-        ("sys.exit(3)", {"TF_CPP_MIN_LOG_LEVEL": "3"}),
-        ("sys.exit(3)", {"TF_CPP_MIN_LOG_LEVEL": ""}),
+        *(("sys.exit(3)", {"TF_CPP_MIN_LOG_LEVEL": x}) for x in ("3", "")),
         # Worker processes keep standard error open until the command ends.
         pytest.param(
             "from luong_keras.data.corpus_writer import map_chunks\n"

@@ -14,27 +14,38 @@ from luong_keras.recipe.devices import Devices, LostProcessError
 from luong_keras.training.run_folder import RunFolder
 
 SIZES = "model.source_vocabulary_size=700 model.target_vocabulary_size=700"
+CHANGED = ["training.epochs=7", "model.units=8"]
+FILES = {
+    **dict.fromkeys(("pairs.tsv", "dev.tsv"), "a\tb\nc\td\n"),
+    **dict.fromkeys(("text.en", "text.de"), "a\tb\nc\td\n"),
+    "some.yaml": "training: {epochs: 7, batch_size: 7}\nmodel: {units: 8}\n",
+    "columns.yaml": "data: {columns: 'a,2'}",
+    "text.yaml": "data: {train: pairs.tsv, dev: dev.tsv}",
+    "dev.yaml": "data: {dev: x.tsv}",
+    "wide.yaml": "model: {attention: {kind: global, half_width: 5}}",
+    "none.yaml": "decoding: {stack_size: None}",
+    "american.yaml": "data: {source_language: en-US}",
+    "french.yaml": "data: {train: [a.fr, a.it], source_language: fr, "
+    "target_language: it}",
+    "part.json": '{"training": {"optimizer": "adam"}}',
+    "tuned.yaml": "training: {init_from: parent, batch_size: 7}",
+}
+
+
+def write_config(path, config, *changes):
+    """Write changed settings, as of another run; return them."""
+    config = override(config, changes)
+    Path(path).parent.mkdir(exist_ok=True)
+    Path(path).write_text(json.dumps(config_to_dict(config)))
+    return config
 
 
 @pytest.fixture(autouse=True)
 def working_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name in ("pairs.tsv", "dev.tsv", "text.en", "text.de"):
-        (tmp_path / name).write_text("a\tb\nc\td\n")
-    (tmp_path / "some.yaml").write_text(
-        "training: {epochs: 7, batch_size: 7}\nmodel: {units: 8}\n"
-    )
-    (tmp_path / "columns.yaml").write_text("data: {columns: 'a,2'}")
-    (tmp_path / "text.yaml").write_text(
-        "data: {train: pairs.tsv, dev: dev.tsv}"
-    )
-    (tmp_path / "dev.yaml").write_text("data: {dev: x.tsv}")
-    (tmp_path / "wide.yaml").write_text(
-        "model: {attention: {kind: global, half_width: 5}}"
-    )
-    (tmp_path / "none.yaml").write_text("decoding: {stack_size: None}")
-    whole = override(PRESETS["authors"], ["training.epochs=7", "model.units=8"])
-    (tmp_path / "whole.json").write_text(json.dumps(config_to_dict(whole)))
+    for name, text in FILES.items():
+        Path(name).write_text(text)
+    write_config("whole.json", PRESETS["authors"], *CHANGED)
 
 
 @pytest.fixture
@@ -116,17 +127,15 @@ def test_command_line_sets_the_configuration(row):
 
 def test_configuration_of_another_run_replaces_the_preset():
     config, *_ = parse(["--config", "whole.json"])
-    changed = ["training.epochs=7", "model.units=8"]
-    assert config == override(PRESETS["authors"], changed)
+    assert config == override(PRESETS["authors"], CHANGED)
     # A beam of 1 still resets the size of the stack.
     config, *_ = parse(["--config", "whole.json", "--set", "beam_size=1"])
     assert config.decoding.stack_size is None
 
 
 def test_text_replaces_that_of_a_run_on_a_corpus(capsys):
-    own = ["data.source_language=en", "training.metric=bleu:13a"]
-    other = config_to_dict(override(PRESETS["demo"], [*own, "units=8"]))
-    Path("corpus.json").write_text(json.dumps(other))
+    own = "data.source_language=en", "training.metric=bleu:13a"
+    write_config("corpus.json", PRESETS["demo"], *own, "units=8")
     config, *_ = parse(["pairs.tsv", "--config", "corpus.json"])
     assert config.data.source_language is None
     assert (config.training.metric, config.model.units) == ("auto", 8)
@@ -169,8 +178,11 @@ def test_text_replaces_that_of_a_run_on_a_corpus(capsys):
             f"{setting.split('=')[0]} has an effect only with model"
             for setting in (
                 *("use_scale=true", "alignment=monotonic", "gaussian=none"),
-                *("clamp_position=false", "max_length=9"),
-                "mask_location=false",
+                *(
+                    "clamp_position=false",
+                    "max_length=9",
+                    "mask_location=false",
+                ),
             )
         ),
     ],
@@ -179,18 +191,14 @@ def test_settings_without_effect_are_refused_in_new_runs(row):
     argv, message = row.split(" -> ")
     with pytest.raises(ValueError, match=message):
         parse(argv.split())
-    values = dict(v.split("=") for v in argv.split() if "=" in v)
-    config = override(PRESETS["tiny"], [f"{n}={v}" for n, v in values.items()])
-    Path("run").mkdir(exist_ok=True)
-    Path("run/config.json").write_text(json.dumps(config_to_dict(config)))
+    settings = [part for part in argv.split() if "=" in part]
+    write_config("run/config.json", PRESETS["tiny"], *settings)
     parse(["--run-dir", "run", *argv.split()])
     parse(["--config", "run/config.json"])
 
 
 def test_a_new_optimizer_needs_its_learning_rate():
-    Path("part.json").write_text('{"training": {"optimizer": "adam"}}')
-    sgd = override(PRESETS["paper"], [])
-    Path("whole.json").write_text(json.dumps(config_to_dict(sgd)))
+    write_config("whole.json", PRESETS["paper"])
     for argv in (
         "--preset paper --config part.json",
         "--config whole.json --optimizer adam",
@@ -230,8 +238,7 @@ def test_training_text_is_named_by_its_files(row, capsys):
     argv, data = row.split(" -> ")
     config, run_dir, *_ = parse(argv.split())
     assert run_dir == Path("runs/tiny")
-    sides = ("source", "target")
-    changes = [f"model.{side}_vocabulary_size=50" for side in sides]
+    changes = SIZES.replace("700", "50").split()
     changes += [f"data.{assignment}" for assignment in data.split()]
     tiny = override(PRESETS["tiny"], changes)
     assert config.model == tiny.model
@@ -244,22 +251,15 @@ def test_training_text_is_named_by_its_files(row, capsys):
 def test_what_another_run_chose_for_its_text_is_not_used(text, capsys):
     chosen = ["data.source_language=en", "data.columns=en,de", "data.dev=x.tsv"]
     chosen += ["training.metric=bleu:13a", "decoding.max_length_ratio=2.5"]
-    kept = ["data.dataset=files", "training.epochs=7", "model.units=8"]
-    other = override(PRESETS["authors"], ["data.train=old.tsv", *chosen, *kept])
-    Path("other.json").write_text(json.dumps(config_to_dict(other)))
+    chosen += ["data.train=old.tsv"]
+    kept = ["data.dataset=files", *CHANGED]
+    other = write_config("other.json", PRESETS["authors"], *chosen, *kept)
     config, *_ = parse([*text.split(), "--config", "other.json"])
     assert "languages, columns, metric" in capsys.readouterr().out
     plain = ["data.source_language=None", "data.target_language=None"]
-    assert config == override(
-        PRESETS["authors"],
-        [
-            "data.train=pairs.tsv",
-            *kept,
-            *plain,
-            "decoding.max_length_ratio=null",
-            "decoding.min_length_ratio=0",
-        ],
-    )
+    plain += ["decoding.max_length_ratio=null", "decoding.min_length_ratio=0"]
+    plain += ["data.train=pairs.tsv"]
+    assert config == override(PRESETS["authors"], [*kept, *plain])
     config, *_ = parse(["--config", "other.json", "--metric", "chrf"])
     assert config == override(other, ["training.metric=chrf"])
 
@@ -277,10 +277,6 @@ def test_what_another_run_chose_for_its_text_is_not_used(text, capsys):
     ],
 )
 def test_settings_override_the_languages_in_file_names(argv, languages):
-    Path("american.yaml").write_text("data: {source_language: en-US}")
-    Path("french.yaml").write_text(
-        "data: {train: [a.fr, a.it], source_language: fr, target_language: it}"
-    )
     Path("config.json").write_text("of another program")
     data = parse(["text.en", "text.de", *argv.split()]).config.data
     assert [data.source_language, data.target_language] == languages.split()
@@ -335,9 +331,8 @@ def test_named_settings_are_kept(more, units, size, capsys):
 
 
 def test_existing_runs_keep_their_settings(capsys):
-    Path("run").mkdir()
     begun = parse(["pairs.tsv", "--preset", "small", "--units", "64"]).config
-    Path("run/config.json").write_text(json.dumps(config_to_dict(begun)))
+    write_config("run/config.json", begun)
     found = parse(["pairs.tsv", "--run-dir", "run", "--epochs", "3"]).config
     assert found == override(begun, ["epochs=3"])
     # The folder or its configuration is enough, as the text may have moved.
@@ -366,13 +361,8 @@ def test_existing_runs_keep_their_settings(capsys):
 )
 def test_fine_tuned_runs_have_the_model_of_their_parent(argv, capsys):
     changes = ["model.units=64", "data.train=old.tsv", "data.dev=old.tsv"]
-    parent = override(PRESETS["small"], changes)
-    Path("parent").mkdir()
-    Path("parent/config.json").write_text(json.dumps(config_to_dict(parent)))
+    parent = write_config("parent/config.json", PRESETS["small"], *changes)
     Path("parent/best.weights.h5").touch()
-    Path("tuned.yaml").write_text(
-        "training: {init_from: parent, batch_size: 7}"
-    )
     config = parse(argv.split()).config
     dropout = 0.2 if "tiny" in argv else 0.5
     assert config.model == replace(parent.model, dropout=dropout)
@@ -381,8 +371,7 @@ def test_fine_tuned_runs_have_the_model_of_their_parent(argv, capsys):
     assert config.training.batch_size == (7 if "yaml" in argv else 64)
     assert capsys.readouterr().out == ""
     # Complete settings replace those of the parent.
-    whole = override(PRESETS["tiny"], ["init_from=parent"])
-    Path("tuned.yaml").write_text(json.dumps(config_to_dict(whole)))
+    whole = write_config("tuned.yaml", PRESETS["tiny"], "init_from=parent")
     if "yaml" in argv:
         assert parse(argv.split()).config.model == whole.model
 
@@ -397,20 +386,15 @@ def test_every_short_name_is_a_flag(capsys):
 
 def test_assignments_end_where_a_file_begins():
     argv = ["--set", "a=1", "b.c=2", "x.tsv", "d=3", "--set", "e", "--f"]
-    assert spread_assignments(argv) == [
-        *("--set", "a=1", "--set", "b.c=2", "x.tsv", "d=3"),
-        *("--set", "e", "--f"),
-    ]
+    assert spread_assignments(argv) == [*argv[:2], "--set", *argv[2:]]
 
 
 def test_settings_reach_the_recipe(calls):
     argv = "train pairs.tsv --run-dir here --seed 5 --stop-after 1h30m"
     assert main([*argv.split(), "--devices", "1"]) == 0
-    ((config, folder, stop_after, devices),) = calls
+    ((config, *given),) = calls
     assert (config.training.seed, config.data.train) == (5, "pairs.tsv")
-    assert folder == Path("here")
-    assert stop_after == 5400.0
-    assert devices == Devices()
+    assert given == [Path("here"), 5400.0, Devices()]
 
 
 def test_durations():
@@ -486,16 +470,15 @@ def test_parallel_microbatches_share_the_cores(monkeypatch, calls):
 @pytest.mark.parametrize("process, epochs", [(0, 7), (1, 7), (0, 8)])
 def test_the_first_process_scores_alone(process, epochs, monkeypatch, calls):
     """Check that it does not wait for processes that have ended, as in pods."""
+    monkeypatch.setenv("KERAS_BACKEND", "tensorflow")
     for name, value in {
-        "KERAS_BACKEND": "tensorflow",
-        "KERAS_DISTRIBUTION_JOB_ADDRESSES": "localhost:1234",
-        "KERAS_DISTRIBUTION_NUM_PROCESSES": "2",
-        "KERAS_DISTRIBUTION_PROCESS_ID": str(process),
+        "JOB_ADDRESSES": "localhost:1234",
+        "NUM_PROCESSES": "2",
+        "PROCESS_ID": str(process),
     }.items():
-        monkeypatch.setenv(name, value)
+        monkeypatch.setenv(f"KERAS_DISTRIBUTION_{name}", value)
     run = RunFolder("run")
-    run.path.mkdir()
-    run.config.write_text(Path("whole.json").read_text())
+    write_config(run.config, PRESETS["authors"], *CHANGED)
     run.snapshot.touch()
     run.log.write_text("{}\n" * 7)
     run.last_weights.touch()
