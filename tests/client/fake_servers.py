@@ -157,8 +157,6 @@ class FakeModel:
         return found
 
     def sleep(self, seconds):
-        """Return a step that answers after a delay."""
-
         def step(signature, rows):
             self.stopped.wait(seconds)
             return shout(signature, rows)
@@ -181,7 +179,6 @@ class FakeModel:
 
     @property
     def texts(self):
-        """Texts of each request."""
         return [[row["text"] for row in rows] for _, rows in self.requests]
 
 

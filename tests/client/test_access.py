@@ -58,9 +58,6 @@ def checked_message(error):
     return str(error)
 
 
-# Messages.
-
-
 @pytest.mark.parametrize("url", WRONG_URLS)
 def test_wrong_urls_are_refused(url):
     with pytest.raises(ValueError, match="Expected: `url`") as caught:
@@ -165,9 +162,6 @@ def test_connection_errors_hide_credentials(scheme):
     assert f"{scheme}://127.0.0.1:1 " in checked_message(error)
 
 
-# Credentials.
-
-
 @pytest.mark.parametrize(
     ("settings", "variable", "sent"),
     [
@@ -202,9 +196,6 @@ def test_wrong_tokens_are_not_retried(served, model):
     assert error.code == "UNAUTHENTICATED"
     assert "not allowed: Bearer [hidden]" in checked_message(error)
     assert len(model.metadata) == 1
-
-
-# TLS.
 
 
 @pytest.fixture(scope="module")
@@ -278,9 +269,6 @@ def test_tls_to_a_server_without_it_is_refused(served, model):
     error = failure(url, "write http:// or grpc://", TranslationClient.status)
     assert error.code == "UNAUTHENTICATED"
     assert getattr(served, "connections", 1) == 1 and model.requests == []
-
-
-# Proxies.
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])

@@ -42,8 +42,6 @@ class Lines:
 
 
 class AsyncLines(Lines):
-    """Asynchronous iterator of numbers as lines."""
-
     __aiter__, __iter__ = Lines.__iter__, None
 
     async def __anext__(self):
@@ -57,7 +55,6 @@ class AsyncLines(Lines):
 
 @pytest.fixture
 def without_server(monkeypatch):
-    """Answer without a server."""
     contract = Contract(3, 64, 1000, 50, 10, 3, 10, 3, 0)
 
     async def run(self, batches):

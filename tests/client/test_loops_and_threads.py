@@ -18,8 +18,6 @@ from tests.serving.answered_arrays import SCORED, SCORES, TEXTS, check
 
 CALLS = {"status": (), "contract": (), "translate": (["a"],)}
 
-# Event loops.
-
 
 @pytest.mark.filterwarnings(CUT)
 def test_the_asynchronous_client_has_the_same_methods(served, model):
@@ -113,9 +111,6 @@ def test_blocking_calls_work_inside_a_running_loop(connect):
     assert asyncio.run(ask()) == ["A"]
 
 
-# Threads.
-
-
 def test_threads_share_a_client(connect, model):
     lines = [[f"{i} a", f"{i} bb", f"{i} ccc"] for i in range(40)]
     with ThreadPoolExecutor(8) as threads:
@@ -166,9 +161,6 @@ def test_keyboard_interrupts_end_a_call(served, model, lines, interruptible):
         assert client.translate(["b"]) == ["B"]
     # Requests that were not sent yet are dropped.
     assert len(model.requests) <= 4
-
-
-# Lifetime.
 
 
 def test_closed_clients_refuse_calls(served, model):
@@ -258,9 +250,6 @@ def test_programs_that_close_nothing_end_without_errors(served):
     done = python(program, served.url, blocked=blocked)
     assert (done.returncode, done.stdout) == (0, "['A']\nA\n"), done.stderr
     assert "Traceback" not in done.stderr and "Exception" not in done.stderr
-
-
-# Missing packages.
 
 
 @pytest.mark.slow_after_first

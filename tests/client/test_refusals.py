@@ -60,9 +60,6 @@ def hangs_up(signature, rows):
     return lambda handler: setattr(handler, "close_connection", True)
 
 
-# Retries and timeouts.
-
-
 @pytest.mark.parametrize(
     ("code", "message", "advice"),
     [
@@ -190,9 +187,6 @@ def test_unreachable_servers_are_unavailable(scheme):
         assert message in str(error) and "8501" in str(error)
 
 
-# Waits between attempts.
-
-
 @pytest.fixture
 def waits(monkeypatch):
     """Record the seconds that the client would wait, without waiting."""
@@ -247,9 +241,6 @@ def test_values_of_retry_after(value, expected):
     assert seconds_to_wait(value) == expected
 
 
-# Partial results.
-
-
 @pytest.mark.parametrize("concurrency", [1, 3])
 def test_a_failing_request_keeps_the_results_of_others(
     connect, model, concurrency
@@ -277,9 +268,6 @@ def test_requests_are_sent_concurrently(connect, model):
     client = connect(batch_size=1, concurrency=3)
     lines = [*TEXTS, "ffffff"]
     assert client.translate(lines) == [line.upper() for line in lines]
-
-
-# Batches that the server joined.
 
 
 def too_many(signature, rows):
@@ -372,9 +360,6 @@ def test_calls_warn_once_of_lines_that_were_cut(connect, model):
         assert warning.filename == __file__
 
 
-# Wrong contracts and answers.
-
-
 @pytest.mark.parametrize("name", list(LIMITS)[1:])
 @pytest.mark.parametrize("limit", [0, -1])
 def test_limits_below_one_are_refused(served, model, name, limit):
@@ -444,9 +429,6 @@ def test_malformed_tensors_are_refused(model, monkeypatch):
     monkeypatch.setattr(fake_servers, "_tensor", lambda _: proto)
     with grpc_server(model) as server:
         assert failure(server.url, "TensorFlow").code == "MALFORMED"
-
-
-# Arguments.
 
 
 def test_settings_may_be_numbers_of_numpy(connect):
