@@ -275,7 +275,8 @@ def test_processes_of_the_command_import_no_file_of_the_folder(tmp_path):
 @pytest.mark.slow_after_first
 @pytest.mark.parametrize("arguments", ["--help", "--version", "train --help"])
 def test_closed_standard_output_is_no_error(arguments):
-    assert run_with_closed_output(arguments) == (0, "")
+    found = run_with_closed_output(arguments, PYTHONUNBUFFERED="")
+    assert found == (0, "")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux")
