@@ -3,7 +3,6 @@
 import importlib
 import re
 
-import keras
 import pytest
 
 from tests.programs import run_program
@@ -19,7 +18,6 @@ def compared_searches(printed):
 
 
 @pytest.mark.slow
-@pytest.mark.slow_on_jax
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_example_compares_its_searches(name, capsys):
     importlib.import_module(name).main(count=100, epochs=1, tested=4)
@@ -27,7 +25,6 @@ def test_example_compares_its_searches(name, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.slow_on_jax
 def test_only_new_numbers_are_tested(monkeypatch):
     module = importlib.import_module("beam_search_functional")
     encoder, read = module.encoder, []
@@ -43,9 +40,6 @@ def test_only_new_numbers_are_tested(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.skipif(
     importlib.util.find_spec("jax") is None, reason="JAX is not installed"
-)
-@pytest.mark.skipif(
-    keras.backend.backend() == "jax", reason="the TensorFlow run does it"
 )
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_example_runs_without_tensorflow(name):

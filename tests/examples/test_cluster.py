@@ -89,15 +89,9 @@ def run_slurm_job(folder, interpreter, srun, train):
 def test_slurm_job_is_requeued_after_interruptions(
     tmp_path, of_process, of_srun, requeued
 ):
-    """Check that only statuses that a retry may fix requeue the job."""
-    status = run_slurm_job(
-        tmp_path,
-        "/bin/sh",
-        srun=f'echo "$1" > {tmp_path}/srun.txt; shift; "$@"; exit {of_srun}',
-        train=f'printf "%s\\n" "$@" > {tmp_path}/arguments.txt\n'
-        f"exit {of_process}",
-    )
-    assert status == of_srun
+    srun = f'echo "$1" > {tmp_path}/srun.txt; shift; "$@"; exit {of_srun}'
+    train = f'printf "%s\\n" "$@" > {tmp_path}/arguments.txt; exit {of_process}'
+    assert run_slurm_job(tmp_path, "/bin/sh", srun, train) == of_srun
     assert (tmp_path / "srun.txt").read_text() == "--kill-on-bad-exit=1\n"
     arguments = (tmp_path / "arguments.txt").read_text().splitlines()
     expected = ["train", "a b.tsv", "--preset", "paper", "--run-dir"]
@@ -135,7 +129,6 @@ sys.exit(status if status >= 0 else 128 - status)
 
 
 @pytest.mark.slow
-@pytest.mark.tensorflow
 @pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="Ray is not installed"
 )
@@ -143,15 +136,9 @@ def test_ray_translates_correctly_although_a_worker_dies(tmp_path):
     from luong_keras import Translator
 
     pairs = [(f"a{i % 5} b{i % 7}", f"x{i % 7} y{i % 5}") for i in range(60)]
+    settings = {"units": 8, "epochs": 2, "vocabulary_size": 24, "beam_size": 2}
     translator = Translator.fit(
-        pairs,
-        "small",
-        run_dir=tmp_path / "run",
-        train_only=True,
-        units=8,
-        epochs=2,
-        vocabulary_size=24,
-        beam_size=2,
+        pairs, "small", run_dir=tmp_path / "run", train_only=True, **settings
     )
     sources = [source for source, _ in pairs] * 50 + ["", "ä\u2028ß\x0c", ""]
     text, output = tmp_path / "text.txt", tmp_path / "translated.txt"
@@ -170,11 +157,7 @@ def test_ray_translates_correctly_although_a_worker_dies(tmp_path):
 
     text.write_text("".join(f"{s}\t{t}\n" for s, t in pairs))
     subprocess.run([*program, "--score", text, output], check=True)
-    np.testing.assert_allclose(
-        [float(line) for line in output.read_text().splitlines()],
-        [
-            scored.log_probability
-            for scored in translator.score(*zip(*pairs, strict=True))
-        ],
-        atol=1e-4,
-    )
+    found = [float(line) for line in output.read_text().splitlines()]
+    scored = translator.score(*zip(*pairs, strict=True))
+    expected = [one.log_probability for one in scored]
+    np.testing.assert_allclose(found, expected, atol=1e-4)
