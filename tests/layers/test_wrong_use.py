@@ -215,15 +215,6 @@ def test_symbolic_calls_are_checked():
         lk.InputFeedingLSTM(4, attention=None)(query, memory=memory)
 
 
-@pytest.mark.skipif(BACKEND != "tensorflow", reason="needs tf.function")
-def test_tensors_of_unknown_rank_are_refused():
-    import tensorflow as tf
-
-    function = tf.function(lambda query: attend(query=query))
-    with refused("`query` must be a tensor of known rank"):
-        function.get_concrete_function(tf.TensorSpec(None))
-
-
 def test_an_unknown_argument_is_a_type_error():
     for layer, sizes, typo in (
         (lk.LocalAttention, [], "half_widht"),
