@@ -15,6 +15,7 @@ sync_api = pytest.importorskip(
 sync_api.expect.set_options(timeout=30_000)
 PAGE = Path(__file__).parents[2] / "export" / "demo"
 STUB = "http://127.0.0.1:9"  # Playwright responds to its requests.
+PAIR = "“{}” attends to “{}” with weight {}".format
 # Colour of the canvas in the middle of the selected cell.
 PIXEL = """(cell) => {
     const canvas = document.querySelector("canvas");
@@ -50,12 +51,8 @@ class Demo:
     def answer(self, found=None, aligned=None, status=200, text=None, **more):
         """Set the responses of the stub.
 
-        Args:
-            found: Row of a translation.
-            aligned: Rows of alignments, by rank.
-            status: HTTP status.
-            text: Body instead of JSON.
-            **more: Members of the JSON instead of `predictions`.
+        They have the row of a translation and the rows of alignments by rank;
+        or other members of the JSON; or a text instead of JSON.
         """
 
         def fulfill(route):
@@ -88,8 +85,16 @@ class Demo:
         self.tab.fill("#text", text)
         self.tab.press("#text", "Enter")
 
+    def ask(self, sentence, *answer, **others):
+        """Set the responses, and send a sentence."""
+        self.answer(*answer, **others)
+        self.send(sentence)
+
+    def fill(self, **values):
+        for name, value in values.items():
+            self.tab.fill(f"#{name}", value)
+
     def open_alignment(self):
-        """Open the section of the alignment."""
         self.tab.click("#alignment > summary")
 
     def see_alignment(self):
@@ -97,31 +102,27 @@ class Demo:
         self.open_alignment()
         self.shows("#pair", re.compile("^Each row"))
 
+    def see_pair(self, target, source, weight="0.500"):
+        """Focus the selected cell, which shows these words."""
+        self.tab.focus("#cell")
+        self.shows("#pair", PAIR(target, source, weight))
+
     def sent_rows(self, signature="translate_with_options"):
         """Return the first row of each request for a signature."""
-        bodies = [
-            json.loads(request.post_data)
-            for request in self.requests
-            if request.method == "POST"
-        ]
-        return [
-            body["instances"][0]
-            for body in bodies
-            if body["signature_name"] == signature
-        ]
+        posts = [each for each in self.requests if each.method == "POST"]
+        bodies = [json.loads(post.post_data) for post in posts]
+        bodies = [x for x in bodies if x["signature_name"] == signature]
+        return [body["instances"][0] for body in bodies]
 
     def shows(self, selector, text):
         sync_api.expect(self.tab.locator(selector)).to_have_text(text)
 
     def shown_weight(self):
         """Return the weight that the colour of the selected cell shows."""
-        pixel, ground, accent = (
-            np.array(channels[:3], float)
-            for channels in (
-                self.tab.eval_on_selector("#cell", PIXEL),
-                self.tab.evaluate(CHANNELS, "--cell"),
-                self.tab.evaluate(CHANNELS, "--accent"),
-            )
+        pixel = np.array(self.tab.eval_on_selector("#cell", PIXEL)[:3], float)
+        ground, accent = (
+            np.array(self.tab.evaluate(CHANNELS, name)[:3], float)
+            for name in ("--cell", "--accent")
         )
         span = accent - ground
         return float((pixel - ground) @ span / (span @ span))
