@@ -7,6 +7,7 @@ import socket
 import subprocess
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import requests
@@ -48,13 +49,19 @@ def write_secrets(folder):
     (folder / "tokens").write_text(lines)
 
 
+def proxy_of(server, folder):
+    """Start a proxy in front of the double or of a real server."""
+    rest, grpc = urlsplit(server.rest_url), server.grpc_target
+    model = {"/v1/models/translator": rest.path}
+    return ProxyProcess(folder, rest.port, grpc.rpartition(":")[2], model)
+
+
 class ProxyProcess:
     """A process of nginx with `export/proxy/nginx.conf`.
 
     Args:
         folder: Empty folder for the secrets and the files of nginx.
-        rest, grpc: Ports of the server.
-        model: Name of the model, `translator` in the shipped file.
+        rest, grpc: Ports of the server, by default the same.
         changed: Texts of the file -> their replacements.
         secrets: Folder of certificate, key and tokens; None to write new ones
             into `folder`.
@@ -64,23 +71,21 @@ class ProxyProcess:
         certificate: Path of the certificate that a client trusts.
     """
 
-    def __init__(
-        self, folder, rest, grpc, model="translator", changed=(), secrets=None
-    ):
-        self.folder, self.port = Path(folder), free_port()
+    def __init__(self, folder, rest, grpc=None, changed=(), secrets=None):
+        self.folder, self.port = folder, free_port()
         self.url = f"https://127.0.0.1:{self.port}"
-        self.secrets = Path(secrets or folder)
+        self.secrets = secrets or folder
         self.certificate = str(self.secrets / "certificate")
         if secrets is None:
-            write_secrets(self.folder)
-        config = self.folder / "nginx.conf"
-        config.write_text(self._filled(rest, grpc, model, dict(changed)))
+            write_secrets(folder)
+        config = folder / "nginx.conf"
+        config.write_text(self._filled(rest, grpc or rest, dict(changed)))
         self.command = [NGINX, "-c", str(config)]
         if os.getuid() == 0:  # The default user of workers is another.
             self.command += ["-g", f"user {getpass.getuser()};"]
         self.start()
 
-    def _filled(self, rest, grpc, model, changed):
+    def _filled(self, rest, grpc, changed):
         text = (EXPORT / "proxy" / "nginx.conf").read_text()
         for old, new in {
             # First, because the folder may be in /tmp.
@@ -88,7 +93,6 @@ class ProxyProcess:
             "listen 8443 ": f"listen 127.0.0.1:{self.port} ",
             "translator:8501": f"127.0.0.1:{rest}",
             "translator:8500": f"127.0.0.1:{grpc}",
-            "/v1/models/translator": f"/v1/models/{model}",
             "/run/secrets/": f"{self.secrets}/",
             "/config/demo": str(EXPORT / "demo"),
             "/dev/stdout": f"{self.folder}/log",
@@ -118,29 +122,21 @@ class ProxyProcess:
         """Send a request, with a token unless it is None."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         headers |= options.pop("headers", {})
+        options = {"verify": self.certificate, "timeout": 60, **options}
         return requests.request(
-            method,
-            self.url + path,
-            headers=headers,
-            verify=self.certificate,
-            timeout=60,
-            **options,
+            method, self.url + path, headers=headers, **options
         )
 
     def get(self, path, **options):
-        """Send a GET request, like `request`."""
         return self.request("GET", path, **options)
 
     def post(self, path, json, **options):
-        """Send JSON in a POST request, like `request`."""
         return self.request("POST", path, json=json, **options)
 
     def log(self):
-        """Return the log, which has one line per request."""
         return (self.folder / "log").read_text()
 
     def reload(self):
-        """Run `nginx -s reload`."""
         subprocess.run([*self.command, "-s", "reload"], check=True)
 
     def __enter__(self):

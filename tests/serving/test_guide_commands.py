@@ -110,8 +110,7 @@ class Deployment:
         (self.folder / "nginx").mkdir()
         self.proxy = ProxyProcess(
             self.folder / "nginx",
-            self.server.rest_port,
-            self.server.grpc_port,
+            *(self.server.rest_port, self.server.grpc_port),
             secrets=self.folder / "secrets",
         )
 

@@ -1,13 +1,17 @@
 """The page in a browser as the proxy serves it, from one origin."""
 
 import json
-from urllib.parse import urlsplit
 
 import pytest
 
 from tests.browser_pages import IN_BROWSER
 from tests.serving.demo_tab import Demo, aligned, sync_api, translated
-from tests.serving.proxy_process import NEEDS_PROXY, TOKEN, ProxyProcess
+from tests.serving.proxy_process import (
+    NEEDS_PROXY,
+    TOKEN,
+    ProxyProcess,
+    proxy_of,
+)
 from tests.serving.stub_server import StubHandler, StubServer, running
 
 pytestmark = [*IN_BROWSER, *NEEDS_PROXY]
@@ -34,7 +38,6 @@ def upstream():
 
 @pytest.fixture
 def open_page(browser):
-    """Return a function that opens the page of a proxy in a tab."""
     context = browser.new_context(ignore_https_errors=True)
 
     def opened(proxy, query=""):
@@ -61,7 +64,7 @@ def translate_and_align(demo):
 
 
 def test_page_works_with_strict_headers(tmp_path, upstream, open_page):
-    with ProxyProcess(tmp_path, upstream, upstream) as proxy:
+    with ProxyProcess(tmp_path, upstream) as proxy:
         demo = open_page(proxy)
         translate_and_align(demo)
         demo.shows("#translation", "eine Katze")
@@ -82,10 +85,8 @@ def test_page_works_with_strict_headers(tmp_path, upstream, open_page):
 
 
 def test_page_works_with_the_server(tmp_path, server, open_page):
-    rest = urlsplit(server.rest_url)
-    name = rest.path.rpartition("/")[2]
-    port = server.grpc_target.rpartition(":")[2]
-    with ProxyProcess(tmp_path, rest.port, port, name) as proxy:
-        if '"align"' not in proxy.get(rest.path + "/metadata").text:
+    name = server.rest_url.rpartition("/")[2]
+    with proxy_of(server, tmp_path) as proxy:
+        if '"align"' not in proxy.get(f"/v1/models/{name}/metadata").text:
             pytest.skip("the export is of an older contract")
         translate_and_align(open_page(proxy, f"?model={name}"))
