@@ -23,8 +23,9 @@ from tests.inference.scripted_answers import (
     ranks,
 )
 
+UNSET = {name: [option.unset] * 3 for name, option in SEARCH_OPTIONS.items()}
 COLUMNS = {
-    **{name: [option.unset] * 3 for name, option in SEARCH_OPTIONS.items()},
+    **UNSET,
     "text": TEXT,
     "beam_size": [2, 1, 2],
     "n_best": [1, 2, 0],
@@ -38,20 +39,16 @@ OK_ROWS = {"truncated": [False] * 3, "status": [b"OK"] * 3}
 ALIGNMENT_OUTPUTS = ("alignments", "source_tokens", "source_lengths")
 # One byte above the limit for eight tokens, but half as many characters.
 TOO_LONG = "ä" * (8 * 64 // 2) + "a"
+ONE_TOO_LONG = [b"OK", b"TEXT_TOO_LONG", b"OK"]
 
 
 def run(name, max_rows=32, settings=None, **columns):
-    functions = signatures(
-        graph(**settings or {}), ServingLimits(max_rows), traced=False
-    )
+    limits = ServingLimits(max_rows)
+    functions = signatures(graph(**settings or {}), limits, traced=False)
     columns = {**COLUMNS, **columns}
     rows = len(columns["source" if "source" in INPUTS[name] else "text"])
-    return functions[name](
-        *(
-            tf.constant(columns[spec.name][:rows], spec.dtype)
-            for spec in specs(name)
-        )
-    )
+    inputs = [tf.constant(columns[x.name][:rows], x.dtype) for x in specs(name)]
+    return functions[name](*inputs)
 
 
 def values(found, name):
@@ -88,13 +85,8 @@ def test_unfinished_translations_are_truncated():
     assert values(missing, "truncated") == [False, False, False]
     # Each translation has its own flag.
     found = run("translate", settings={"beam_size": 3, "max_length_ratio": 0.5})
-    flags = [
-        [cut for cut, score in zip(*row, strict=True) if score > ABSENT / 2]
-        for row in zip(
-            values(found, "truncations"), values(found, "scores"), strict=True
-        )
-    ]
-    assert values(found, "truncated") == [row[0] for row in flags]
+    first = [row[0] for row in values(found, "truncations")]
+    assert values(found, "truncated") == first
 
 
 def test_options_apply_per_sentence():
@@ -104,68 +96,38 @@ def test_options_apply_per_sentence():
         prefix=["", "y", ""],
         replace_unknown=[0, 1, 0],
     )
-    assert set(found) == {
-        "translations",
-        "scores",
-        "truncations",
-        *OK_ROWS,
-    }
-    assert ranks(found) == [
-        NORMALISED[:1],
-        [("y Q", log(0.9 * 0.2 * 0.7))],
-        [("", 0)],
-    ]
+    assert set(found) == {"translations", "scores", "truncations", *OK_ROWS}
+    prefixed = [("y Q", log(0.9 * 0.2 * 0.7))]
+    assert ranks(found) == [NORMALISED[:1], prefixed, [("", 0)]]
 
 
 def test_exported_samples_are_drawn_by_every_signature():
     settings = {"search": "sampling", "beam_size": 3, "max_beam_size": 4}
-    unset = {
-        "beam_size": [0] * 3,
-        "n_best": [0] * 3,
-        "replace_unknown": [-1] * 3,
-    }
-    unset["length_penalty"] = [-1.0] * 3
     drawn = run("translate", settings=settings)
     for name in ("translate_with_options", "search"):
-        check_arrays(run(name, settings=settings, **unset), drawn)
+        check_arrays(run(name, settings=settings, **UNSET), drawn)
     for rank in range(3):
-        found = run("align", settings=settings, rank=[rank] * 3, **unset)
+        columns = UNSET | {"rank": [rank] * 3}
+        found = run("align", settings=settings, **columns)
         expected = [row[rank] for row in values(drawn, "translations")]
         assert values(found, "translation") == expected
 
 
 @pytest.mark.slow
 def test_phrases_and_sampling_apply_per_sentence():
-    found = run(
-        "search",
-        n_best=[0, 2, 0],
-        text=["a b", "a b", "a b"],
-        beam_size=[2, 1, 2],
-        required=["y", "", ""],
-        forbidden=["", "", "x"],
-        temperature=[-1.0, 1.0, 0.0],
-        seed=[0, 3, 0],
-    )
+    sampled = {"n_best": [0, 2, 0], "seed": [0, 3, 0]}
+    sampled["temperature"] = [-1.0, 1.0, 0.0]
+    phrases = {"required": ["y", "", ""], "forbidden": ["", "", "x"]}
+    found = run("search", text=["a b"] * 3, **sampled, **phrases)
     texts = [[text for text, _ in row] for row in ranks(found)]
     assert all("y" in text.split() for text in texts[0]) and texts[0]
     assert len(texts[1]) == 2
     assert all("x" not in text.split() for text in texts[2]) and texts[2]
-    again = run(
-        "search",
-        text=["b", "a b", ""],
-        beam_size=[2, 1, 2],
-        n_best=[0, 2, 0],
-        temperature=[-1.0, 1.0, 0.0],
-        seed=[0, 3, 0],
-    )
     # The same sentence and seed in another batch.
+    again = run("search", text=["b", "a b", ""], **sampled)
     assert ranks(again)[1] == ranks(found)[1]
-    required = run(
-        "search",
-        text=["a b"] * 3,
-        required=["y", "y", "\t" * 8 + "y"],
-        temperature=[0.0, 1.0, 0.0],
-    )
+    columns = {"text": ["a b"] * 3, "temperature": [0.0, 1.0, 0.0]}
+    required = run("search", required=["y", "y", "\t" * 8 + "y"], **columns)
     assert values(required, "truncated") == [False, True, False]
     for place in (0, 2):
         (best, *_) = ranks(required)[place]
@@ -174,11 +136,8 @@ def test_phrases_and_sampling_apply_per_sentence():
 
 @pytest.mark.slow
 def test_impossible_phrases_are_ignored_and_reported():
-    found = run(
-        "search",
-        required=["nobody", "y", "\t".join("x" * 9)],
-        text=["a b", "a b", "a b"],
-    )
+    required = ["nobody", "y", "\t".join("x" * 9)]
+    found = run("search", required=required, text=["a b"] * 3)
     assert values(found, "truncated") == [True, False, True]
     texts = [[text for text, _ in row] for row in ranks(found)]
     assert all("y" in text.split() for text in texts[1])
@@ -187,12 +146,9 @@ def test_impossible_phrases_are_ignored_and_reported():
 
 
 def test_forbidden_phrases_have_known_and_unknown_words_up_to_a_limit():
-    found = run(
-        "search",
-        settings={"max_source_length": 20},
-        text=["a b"] * 3,
-        forbidden=["x " * 16, "x " * 17, "nobody"],
-    )
+    settings = {"max_source_length": 20}
+    columns = {"forbidden": ["x " * 16, "x " * 17, "nobody"]}
+    found = run("search", settings=settings, text=["a b"] * 3, **columns)
     assert values(found, "truncated") == [False, True, False]
     assert [text for text, _ in ranks(found)[2]] == ["x", "x y"]
     # Together they have nine words; a translation has room for eight.
@@ -224,13 +180,11 @@ def test_number_of_translations_is_the_largest_n_best():
     ],
 )
 def test_options_out_of_range_are_clipped(changes, like):
+    name, settings = "translate_with_options", {"max_beam_size": 3}
+    columns = {"beam_size": [3] * 3, "n_best": [0] * 3}
     found, expected = (
-        run(
-            "translate_with_options",
-            settings={"max_beam_size": 3},
-            **{"beam_size": [3] * 3, "n_best": [0] * 3, **columns},
-        )
-        for columns in (changes, like)
+        run(name, settings=settings, **columns | changed)
+        for changed in (changes, like)
     )
     check_arrays(found, {key: values(expected, key) for key in expected})
 
@@ -287,26 +241,15 @@ def test_encode_returns_the_memory():
 
 
 def test_contract_returns_its_limits():
-    found = run(
-        "contract",
-        max_rows=7,
-        settings={"max_beam_size": 4, "stack_size": 3},
-        text=["", "not read"],
-    )
-    expected = {
-        "version": 3,
-        "max_rows": 7,
-        "max_text_bytes": 8 * 64,
-        "max_source_tokens": 8,
-        "max_beam_size": 4,
-        "n_best": 3,
-        "beam_size": 2,
-        "stack_size": 3,
-        "samples": 0,
-    }
+    settings = {"max_beam_size": 4, "stack_size": 3}
+    found = run("contract", 7, settings, text=["", "not read"])
+    expected = {"version": 3, "max_rows": 7, "max_text_bytes": 8 * 64}
+    expected |= {"max_source_tokens": 8, "beam_size": 2, "samples": 0}
+    expected |= {**settings, "n_best": 3}
     check_arrays(found, {key: [value] * 2 for key, value in expected.items()})
-    assert values(run("contract"), "max_beam_size") == [2] * 3
-    assert values(run("contract"), "n_best") == [2] * 3
+    default = run("contract")
+    assert values(default, "max_beam_size") == [2] * 3
+    assert values(default, "n_best") == [2] * 3
     # By default the size of the largest beam.
     wide = run("contract", settings={"max_beam_size": 4})
     assert values(wide, "n_best") == [4] * 3
@@ -318,10 +261,10 @@ def test_contract_returns_its_limits():
 def test_too_long_text_does_not_change_other_rows():
     found = run("serving_default", text=["a b", TOO_LONG, "b c Q"])
     expected = {
+        **OK_ROWS,
         "translation": [b"x", b"", b"y <unk>"],
         "score": [log(0.36), ABSENT, log(0.9 * 0.2 * 0.7)],
-        "truncated": [False] * 3,
-        "status": [b"OK", b"TEXT_TOO_LONG", b"OK"],
+        "status": ONE_TOO_LONG,
     }
     check_arrays(found, expected)
     longest_allowed = run("serving_default", text=[TOO_LONG[:-1]])
@@ -332,9 +275,9 @@ def test_too_long_text_does_not_change_other_rows():
 @pytest.mark.parametrize("place", ["text", "prefix"])
 def test_every_text_of_a_row_is_limited(place):
     texts = {"text": ["a b"] * 3, "prefix": [""] * 3}
-    texts[place] = [*texts[place][:1], TOO_LONG, *texts[place][:1]]
+    texts[place][1] = TOO_LONG
     found = run("align", rank=[0] * 3, **texts)
-    assert values(found, "status") == [b"OK", b"TEXT_TOO_LONG", b"OK"]
+    assert values(found, "status") == ONE_TOO_LONG
     assert values(found, "lengths") == [1, 0, 1]
     assert values(found, "source_lengths") == [2, 0, 2]
     np.testing.assert_allclose(found["score"][1], ABSENT)
@@ -345,21 +288,17 @@ def test_pair_with_a_too_long_text_is_skipped(place):
     pairs = {"source": list(PAIRS[0]), "target": list(PAIRS[1])}
     pairs[place][1] = TOO_LONG
     found = run("align_pair", **pairs)
-    assert values(found, "status") == [b"OK", b"TEXT_TOO_LONG", b"OK"]
-    np.testing.assert_allclose(
-        found["log_probability"],
-        [SCORED["log_probability"][0], ABSENT, SCORED["log_probability"][2]],
-        rtol=1e-5,
-    )
+    assert values(found, "status") == ONE_TOO_LONG
+    first, _, last = SCORED["log_probability"]
+    expected = [first, ABSENT, last]
+    np.testing.assert_allclose(found["log_probability"], expected, rtol=1e-5)
     assert values(found, "lengths") == [3, 0, 1]
     assert values(found, "tokens")[1] == [b""] * 3
     assert not found["word_log_probabilities"][1].numpy().any()
 
 
 @pytest.mark.slow_after_first
-@pytest.mark.parametrize(
-    "name", [name for name in INPUTS if name != "contract"]
-)
+@pytest.mark.parametrize("name", [x for x in INPUTS if x != "contract"])
 def test_rows_beyond_the_limit_are_skipped(name):
     whole, cut = run(name), run(name, max_rows=2)
     assert values(cut, "status") == [b"OK", b"OK", b"TOO_MANY_ROWS"]
@@ -379,8 +318,7 @@ def test_rows_beyond_the_limit_are_skipped(name):
 @pytest.mark.slow
 def test_empty_requests_have_empty_answers():
     for name in INPUTS:
-        empty = {column: [] for column in COLUMNS}
-        found = run(name, **empty)
+        found = run(name, **dict.fromkeys(COLUMNS, []))
         assert {len(array) for array in found.values()} == {0}, name
 
 
