@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -12,8 +11,7 @@ from google.protobuf import text_format
 from tensorflow_serving.config import model_server_config_pb2
 
 from luong_keras.serving.limits import ServingLimits
-
-EXPORT = Path(__file__).parents[2] / "export"
+from tests.serving.proxy_process import EXPORT
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +29,8 @@ def test_models_config_serves_the_translator():
     text = (EXPORT / "models.config").read_text()
     config = model_server_config_pb2.ModelServerConfig()
     (model,) = text_format.Parse(text, config).model_config_list.config
-    assert (model.name, model.base_path) == (
-        "translator",
-        "/models/translator",
-    )
+    assert model.name == "translator"
+    assert model.base_path == "/models/translator"
     assert model.model_platform == "tensorflow"
     assert not model.version_labels
 
@@ -73,11 +69,9 @@ def test_metrics_are_enabled_at_their_path():
 
 def test_server_flags_name_existing_files(service):
     flags = dict(flag.split("=") for flag in service["command"])
-    files = {
-        name: value for name, value in flags.items() if name.endswith("_file")
-    }
+    files = [flags[name] for name in flags if name.endswith("_file")]
     assert len(files) == 3
-    for path in files.values():
+    for path in files:
         assert (EXPORT / path.removeprefix("/config/")).is_file()
     assert flags["--enable_batching"] == "true"
     # The page has the same origin as the proxy.
@@ -114,12 +108,10 @@ def test_containers_have_minimal_privileges(compose, name):
 
 def test_one_token_cannot_exhaust_the_proxy(compose):
     text = (EXPORT / "proxy" / "nginx.conf").read_text()
+    names = ("worker_processes", "client_max_body_size")
+    names += ("proxy_max_temp_file_size", "limit_conn client_connections")
     workers, body, response, connections = (
-        int(re.search(rf"{name} (\d+)m?;", text)[1])
-        for name in (
-            *("worker_processes", "client_max_body_size"),
-            *("proxy_max_temp_file_size", "limit_conn client_connections"),
-        )
+        int(re.search(rf"{name} (\d+)m?;", text)[1]) for name in names
     )
     proxy = compose["services"]["proxy"]
     (disk,) = re.findall(r"/tmp:size=(\d+)m", proxy["tmpfs"][0])
@@ -142,24 +134,18 @@ def test_secrets_are_files_outside_the_repository(compose):
 def test_compose_file_follows_its_schema():
     pytest.importorskip("check_jsonschema")
     # The schema is part of the tool.
-    found = subprocess.run(
-        [
-            *(sys.executable, "-m", "check_jsonschema", "--builtin-schema"),
-            *("vendor.compose-spec", str(EXPORT / "compose.yaml")),
-        ],
-        capture_output=True,
-        text=True,
-    )
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema"]
+    command += "vendor.compose-spec", str(EXPORT / "compose.yaml")
+    found = subprocess.run(command, capture_output=True, text=True)
     assert found.returncode == 0, found.stdout
 
 
 def test_health_check_requests_the_model(service, server):
     assert service["environment"] == {"MODEL_NAME": "${MODEL_NAME:-translator}"}
-    command, *arguments = service["healthcheck"]["test"]
+    command, *shell, script = service["healthcheck"]["test"]
     assert command == "CMD"
     address = urlsplit(server.rest_url)
     name = address.path.rpartition("/")[2]
-    *shell, script = arguments
     for old, new in (
         ("127.0.0.1", address.hostname),
         ("8501", str(address.port)),
@@ -168,7 +154,6 @@ def test_health_check_requests_the_model(service, server):
         assert old in script
         script = script.replace(old, new)
     for model, healthy in ((name, True), ("no-model", False)):
-        found = subprocess.run(
-            [*shell, script], env={**os.environ, "MODEL_NAME": model}
-        )
+        environment = {**os.environ, "MODEL_NAME": model}
+        found = subprocess.run([*shell, script], env=environment)
         assert (found.returncode == 0) == healthy

@@ -26,16 +26,12 @@ def documents(*texts):
 @pytest.fixture(scope="module")
 def cluster():
     """Return what `kubectl apply -k export` creates."""
-    maps = {
-        ("ConfigMap", entry["name"]): {
-            "data": {
-                file.rpartition("/")[2]: (EXPORT / file).read_text()
-                for file in entry["files"]
-            }
-        }
-        for entry in KUSTOMIZATION["configMapGenerator"]
-    }
-    return documents(*(file.read_text() for file in FILES)) | maps
+    found = documents(*(file.read_text() for file in FILES))
+    for entry in KUSTOMIZATION["configMapGenerator"]:
+        files = [EXPORT / name for name in entry["files"]]
+        data = {file.name: file.read_text() for file in files}
+        found["ConfigMap", entry["name"]] = {"data": data}
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -158,12 +154,11 @@ def test_only_the_proxy_is_reachable(cluster, pod, containers):
     for rule in policy["ingress"]:
         ports = [each["port"] for each in rule["ports"]]
         assert ports == ([8501] if "from" in rule else [8443])
+    budget = cluster["PodDisruptionBudget", "translator"]["spec"]
     for selector in (
         service["selector"],
         policy["podSelector"]["matchLabels"],
-        cluster["PodDisruptionBudget", "translator"]["spec"]["selector"][
-            "matchLabels"
-        ],
+        budget["selector"]["matchLabels"],
     ):
         assert selector.items() <= labels.items()
 
