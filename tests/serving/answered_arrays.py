@@ -6,6 +6,9 @@ from luong_keras.inference.translation import ScoredTranslation, Translation
 from luong_keras_client import TranslatedText, TranslationScore
 
 ABSENT = -1e30
+_DOOR, _LETTERS = ["door", "open"], ["ä", "b", "c"]
+# Attention of the longest translation.
+_LONG = [[0.5, 0.25, 0.25], [0, 0, 1], [0.25, 0.5, 0.25], [0.125, 0.25, 0.625]]
 _ROW = {"truncated": [False, False, True], "status": ["OK"] * 3}
 # Outputs of a search for three sentences, the second one empty. The first
 # translation has no step for `</s>`, but padding, as another one is longer.
@@ -25,12 +28,7 @@ SEARCHED = {
         ],
         [[[0, 0, 0]] * 4] * 2,
         [
-            [
-                [0.5, 0.25, 0.25],
-                [0, 0, 1],
-                [0.25, 0.5, 0.25],
-                [0.125, 0.25, 0.625],
-            ],
+            _LONG,
             [[0, 1, 0], [0.25, 0.25, 0.5], [0, 0, 0], [0, 0, 0]],
         ],
     ],
@@ -39,16 +37,15 @@ SEARCHED = {
     "truncated": [False, False, True],
     "unfinished": [[False] * 2] * 3,
 }
-_SOURCES = {
-    name: SEARCHED[name] for name in ("source_tokens", "source_lengths")
+_SOURCES = {x: SEARCHED[x] for x in ("source_tokens", "source_lengths")}
+_BEST = {
+    "translation": ["Tür auf", "", "Ä <unk> z ."],
+    "score": [-0.5, 0.0, -1.5],
+    **_ROW,
 }
 # Signature -> its outputs for the same sentences.
 ANSWERS = {
-    "serving_default": {
-        "translation": ["Tür auf", "", "Ä <unk> z ."],
-        "score": [-0.5, 0.0, -1.5],
-        **_ROW,
-    },
+    "serving_default": _BEST,
     "translate": {
         "translations": SEARCHED["translations"],
         "scores": SEARCHED["scores"],
@@ -56,13 +53,11 @@ ANSWERS = {
         **_ROW,
     },
     "align": {  # Rank 0.
-        "translation": ["Tür auf", "", "Ä <unk> z ."],
-        "score": [-0.5, 0.0, -1.5],
         "tokens": [tokens for tokens, _ in SEARCHED["tokens"]],
         "lengths": [2, 0, 4],
         "alignments": [weights for weights, _ in SEARCHED["alignments"]],
         **_SOURCES,
-        **_ROW,
+        **_BEST,
     },
     "score": {
         "log_probability": [-1.5, -0.25, -3.0],
@@ -71,11 +66,7 @@ ANSWERS = {
             [-0.25, 0.0, 0.0],
             [-0.75, -0.25, -2.0],
         ],
-        "tokens": [
-            ["Tür", "</s>", ""],
-            ["</s>", "", ""],
-            ["Ä", "z", "</s>"],
-        ],
+        "tokens": [["Tür", "</s>", ""], ["</s>", "", ""], ["Ä", "z", "</s>"]],
         "lengths": [2, 1, 3],
         **_ROW,
     },
@@ -118,82 +109,51 @@ LINKS = {
 }
 SCORED = [
     ScoredTranslation(
-        -1.5,
-        ["Tür", "</s>"],
-        np.array([-0.5, -1]),
-        ["door", "open"],
-        np.array([[0.75, 0.25], [0.5, 0.5]]),
-        False,
+        *(-1.5, ["Tür", "</s>"], np.array([-0.5, -1]), _DOOR),
+        *(np.array([[0.75, 0.25], [0.5, 0.5]]), False),
     ),
     ScoredTranslation(
         -0.25, ["</s>"], np.array([-0.25]), [], np.zeros((1, 0)), False
     ),
     ScoredTranslation(
-        -3.0,
-        ["Ä", "z", "</s>"],
-        np.array([-0.75, -0.25, -2]),
-        ["ä", "b", "c"],
-        np.array([[0.5, 0.25, 0.25], [0, 1, 0], [0.25, 0, 0.75]]),
-        True,
+        *(-3.0, ["Ä", "z", "</s>"], np.array([-0.75, -0.25, -2]), _LETTERS),
+        *(np.array([[0.5, 0.25, 0.25], [0, 1, 0], [0.25, 0, 0.75]]), True),
     ),
 ]
 SCORES = [
     TranslationScore(
-        scored.log_probability,
-        scored.tokens,
-        scored.word_log_probabilities,
-        scored.truncated,
+        *(one.log_probability, one.tokens),
+        *(one.word_log_probabilities, one.truncated),
     )
-    for scored in SCORED
+    for one in SCORED
 ]
 TEXTS = [
     [TranslatedText("Tür auf", -0.5), TranslatedText("x", -2.5)],
     [TranslatedText("", 0.0)],
-    [
-        TranslatedText("Ä <unk> z .", -1.5, True),
-        TranslatedText("y", -1.75, False),
-    ],
+    [TranslatedText("Ä <unk> z .", -1.5, True), TranslatedText("y", -1.75)],
 ]
 
 
 def translations(step):
     """Return the translations of `SEARCHED` with the links of a step."""
-    door, letters = ["door", "open"], ["ä", "b", "c"]
     words = ["Ä", "<unk>", "z", "."]
-    long = [[0.5, 0.25, 0.25], [0, 0, 1], [0.25, 0.5, 0.25]]
-    long += [[0.125, 0.25, 0.625]]
-    links = LINKS[step]
-    return [
+    two, one = [[0.75, 0.25], [0.125, 0.875]], [[0.25, 0.75]]
+    rows = [
         [
-            Translation(
-                "Tür auf",
-                -0.5,
-                ["Tür", "auf"],
-                door,
-                np.array([[0.75, 0.25], [0.125, 0.875]]),
-                links[0][0],
-                False,
-            ),
-            Translation(
-                "x", -2.5, ["x"], door, np.array([[0.25, 0.75]]), links[0][1]
-            ),
+            ("Tür auf", -0.5, ["Tür", "auf"], _DOOR, np.array(two)),
+            ("x", -2.5, ["x"], _DOOR, np.array(one)),
         ],
-        [Translation("", 0.0, [], [], np.zeros((0, 0)), links[1][0], False)],
+        [("", 0.0, [], [], np.zeros((0, 0)))],
         [
-            Translation(
-                "Ä <unk> z .",
-                -1.5,
-                words,
-                letters,
-                np.array(long),
-                links[2][0],
-                True,
-            ),
-            Translation(
-                "y", -1.75, ["y"], letters, np.eye(3)[1:2], links[2][1], True
-            ),
+            ("Ä <unk> z .", -1.5, words, _LETTERS, np.array(_LONG)),
+            ("y", -1.75, ["y"], _LETTERS, np.eye(3)[1:2]),
         ],
     ]
+    found, cuts = [], _ROW["truncated"]
+    for row, links, cut in zip(rows, LINKS[step], cuts, strict=True):
+        pairs = zip(row, links, strict=True)
+        found.append([Translation(*fields, x, cut) for fields, x in pairs])
+    return found
 
 
 def arrays(outputs):
