@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 from tensorflow_serving.apis import (
-    get_model_metadata_pb2,
     model_service_pb2_grpc,
     prediction_service_pb2_grpc,
 )
@@ -35,7 +34,7 @@ def answering(answer):
 
 
 class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
-    """Predictions and signatures of one model."""
+    """Predictions of one model."""
 
     def __init__(self, model):
         self.model = model
@@ -43,19 +42,6 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
     @answering
     def Predict(self, request):
         return self.model.version(request.model_spec).predict(request)
-
-    @answering
-    def GetModelMetadata(self, request):
-        version = self.model.version(request.model_spec)
-        response = get_model_metadata_pb2.GetModelMetadataResponse()
-        response.model_spec.name = request.model_spec.name
-        response.model_spec.version.value = version.number
-        response.metadata["signature_def"].Pack(
-            get_model_metadata_pb2.SignatureDefMap(
-                signature_def=version.signatures
-            )
-        )
-        return response
 
 
 class ModelService(model_service_pb2_grpc.ModelServiceServicer):

@@ -9,6 +9,7 @@ import tensorflow as tf
 from tests.serving.loopback_error import TensorFlowError
 
 INVALID_ARGUMENT = 3
+MALFORMED = ArithmeticError, AttributeError, LookupError, TypeError, ValueError
 # Kind of an array -> types of its values in JSON.
 TYPES = {"O": (str,), "f": (int, float), "i": (int,)}
 
@@ -36,10 +37,7 @@ def read(body, signatures):
         arrays = {
             key: read_array(columns[key], info) for key, info in inputs.items()
         }
-    except (
-        *(ArithmeticError, AttributeError, LookupError),
-        *(TypeError, ValueError),
-    ) as error:
+    except MALFORMED as error:
         raise TensorFlowError(INVALID_ARGUMENT, "invalid request") from error
     return signatures[name], arrays, in_rows
 

@@ -62,7 +62,8 @@ class ServedModel:
         if not selected or selected.keys() & self._versions.keys():
             for number in self._states.keys() - selected.keys():
                 self._states[number] = Status.END
-                self._versions = without(self._versions, number)
+                rest = self._versions.keys() - {number}
+                self._versions = {n: self._versions[n] for n in rest}
 
     def _load(self, number, folder):
         self._states = {**self._states, number: Status.LOADING}
@@ -77,9 +78,8 @@ class ServedModel:
 
     def _read_config(self):
         text = Path(self._config_path).read_text()
-        config = text_format.Parse(
-            text, model_server_config_pb2.ModelServerConfig()
-        )
+        config = model_server_config_pb2.ModelServerConfig()
+        text_format.Parse(text, config)
         for model in config.model_config_list.config:
             if model.name == self.name:
                 return model
@@ -90,12 +90,9 @@ class ServedModel:
 
     def _selected(self):
         """Return number -> folder of the selected versions, ascending."""
-        found = {
-            int(path.name): path
-            for path in self._base_path.iterdir()
-            # Other folders are temporary.
-            if path.name.isdecimal()
-        }
+        folders = self._base_path.iterdir()
+        # Other folders are temporary.
+        found = {int(x.name): x for x in folders if x.name.isdecimal()}
         policy = self._config.model_version_policy
         choice = policy.WhichOneof("policy_choice")
         if choice == "specific":
@@ -108,9 +105,8 @@ class ServedModel:
     def version(self, spec):
         """Return the version of a `ModelSpec`."""
         if not spec.name:
-            raise TensorFlowError(
-                INVALID_ARGUMENT, "ModelSpec has no name specified."
-            )
+            message = "ModelSpec has no name specified."
+            raise TensorFlowError(INVALID_ARGUMENT, message)
         versions = self._versions if spec.name == self.name else {}
         choice = spec.WhichOneof("version_choice")
         if choice is None:
@@ -123,9 +119,8 @@ class ServedModel:
             request = f"Specific({spec.name}, {number})"
             found = versions.get(number)
         if found is None:
-            raise TensorFlowError(
-                NOT_FOUND, f"Servable not found for request: {request}"
-            )
+            message = f"Servable not found for request: {request}"
+            raise TensorFlowError(NOT_FOUND, message)
         return found
 
     def _labelled(self, spec):
@@ -149,9 +144,8 @@ class ServedModel:
                 )
             states = {number: states[number]}
         if not states:
-            raise TensorFlowError(
-                NOT_FOUND, f"Could not find any versions of model {spec.name}"
-            )
+            message = f"Could not find any versions of model {spec.name}"
+            raise TensorFlowError(NOT_FOUND, message)
         response = get_model_status_pb2.GetModelStatusResponse()
         for number in sorted(states, reverse=True):
             status = response.model_version_status.add(
@@ -159,8 +153,3 @@ class ServedModel:
             )
             status.status.SetInParent()  # OK
         return response
-
-
-def without(mapping, key):
-    """Return a copy without a key."""
-    return {k: value for k, value in mapping.items() if k != key}

@@ -45,7 +45,6 @@ class RestHandler(StubHandler):
     """The requests of one connection."""
 
     def do_GET(self):
-        """Respond to a request."""
         body, code = self.read_body(), 200
         try:
             answer = self.answer(self.path, body)
@@ -57,23 +56,20 @@ class RestHandler(StubHandler):
     do_POST = do_GET
 
     def answer(self, path, body):
-        """Return the bytes of the response."""
         if self.command == "POST" and (found := PREDICTION.fullmatch(path)):
             return self.predict(model_spec(*found.groups()), body)
         if self.command == "GET" and (found := INFORMATION.fullmatch(path)):
             *model, metadata = found.groups()
             write = self.metadata if metadata else self.status
             return write(model_spec(*model))
-        raise TensorFlowError(
-            INVALID_ARGUMENT, f"Malformed request: {self.command} {path}"
-        )
+        message = f"Malformed request: {self.command} {path}"
+        raise TensorFlowError(INVALID_ARGUMENT, message)
 
     def predict(self, spec, body):
         """Return the response to a request in row or column format."""
         version = self.server.model.version(spec)
-        signature, arrays, in_rows = loopback_json.read(
-            body, version.signatures
-        )
+        signatures = version.signatures
+        signature, arrays, in_rows = loopback_json.read(body, signatures)
         found = version.run(signature, arrays)
         return self.server.model.settings.write(found, in_rows)
 

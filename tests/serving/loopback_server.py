@@ -3,10 +3,10 @@
     python -m tests.serving.loopback_server \\
         --base-path models/translator --name translator
 
-It serves one model over gRPC and REST, only to this machine: predictions,
-metadata and status, with the paths, formats and version changes of TensorFlow
-Serving. The model runs in a session of TensorFlow, as in the real server. When
-the double is ready, it prints one line of JSON with the ports.
+It serves one model over gRPC and REST, only to this machine: predictions and
+status, and metadata over REST, with the paths, formats and version changes of
+TensorFlow Serving. The model runs in a session of TensorFlow, as in the real
+server. When the double is ready, it prints one line of JSON with the ports.
 """
 
 import argparse
@@ -70,32 +70,17 @@ def parser():
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    options.add_argument(
-        "--base-path", required=True, help="folder of the versions"
-    )
-    options.add_argument("--name", required=True, help="name of the model")
-    options.add_argument("--rest-port", type=int, default=0, help="0: any")
-    options.add_argument("--grpc-port", type=int, default=0, help="0: any")
-    options.add_argument(
-        "--config",
-        help="a ModelServerConfig with version policy and labels of the model",
-    )
-    options.add_argument(
-        "--threads",
-        type=int,
-        help="threads that compute; default: one per core",
-    )
-    options.add_argument(
-        "--poll-seconds",
-        type=float,
-        default=1.0,
-        help="seconds between two looks at the folder",
-    )
-    options.add_argument(
-        "--with-parent",
-        action="store_true",
-        help="end when the process that started it has ended",
-    )
+    add = options.add_argument
+    add("--base-path", required=True, help="folder of the versions")
+    add("--name", required=True, help="name of the model")
+    add("--rest-port", type=int, default=0, help="0: any")
+    add("--grpc-port", type=int, default=0, help="0: any")
+    add("--config", help="a ModelServerConfig with version policy and labels")
+    add("--threads", type=int, help="threads that compute; default: all cores")
+    seconds = "seconds between two looks at the folder"
+    add("--poll-seconds", type=float, default=1.0, help=seconds)
+    parent = "end when the process that started it has ended"
+    add("--with-parent", action="store_true", help=parent)
     return options
 
 

@@ -82,22 +82,18 @@ class ModelVersion:
             arrays: Input name -> array.
             outputs: Names of the outputs; all outputs by default.
         """
+        names = outputs or signature.outputs
         return self._session.run(
             {signature.inputs[key].name: x for key, x in arrays.items()},
-            {
-                key: signature.outputs[key].name
-                for key in outputs or signature.outputs
-            },
+            {key: signature.outputs[key].name for key in names},
         )
 
     def predict(self, request):
         """Return the `PredictResponse` to a `PredictRequest`."""
         name = request.model_spec.signature_name or "serving_default"
         if name not in self.signatures:
-            raise TensorFlowError(
-                FAILED_PRECONDITION,
-                f'Serving signature key "{name}" not found.',
-            )
+            message = f'Serving signature key "{name}" not found.'
+            raise TensorFlowError(FAILED_PRECONDITION, message)
         signature = self.signatures[name]
         if set(request.inputs) != set(signature.inputs) or not (
             set(request.output_filter) <= set(signature.outputs)

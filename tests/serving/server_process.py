@@ -30,44 +30,37 @@ class LoopbackProcess:
 
     def start(self):
         """Start the server, at the same ports as before."""
+        command = [
+            *(sys.executable, "-m", self.module),
+            *("--base-path", str(self.base_path)),
+            *("--name", self.base_path.name),
+            *("--rest-port", str(self.rest_port)),
+            *("--grpc-port", str(self.grpc_port)),
+            "--with-parent",  # It ends even if the test run is killed.
+            *self.options,
+        ]
         self.process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", self.module),
-                *("--base-path", str(self.base_path)),
-                *("--name", self.base_path.name),
-                *("--rest-port", str(self.rest_port)),
-                *("--grpc-port", str(self.grpc_port)),
-                # It ends even if the test run is killed.
-                "--with-parent",
-                *self.options,
-            ],
-            stdout=subprocess.PIPE,
-            cwd=self.folder,
-            text=True,
+            command, stdout=subprocess.PIPE, cwd=self.folder, text=True
         )
         line = self.process.stdout.readline()
         if not line:
             code = self.process.wait()
             raise RuntimeError(f"The server ended with {code} at its start.")
         ports = json.loads(line)
-        self.rest_port = ports["rest_port"]
-        self.grpc_port = ports["grpc_port"]
+        self.rest_port, self.grpc_port = ports["rest_port"], ports["grpc_port"]
         url = f"http://127.0.0.1:{self.rest_port}/v1/models/"
         self.rest_url = url + self.base_path.name
         self.grpc_target = f"127.0.0.1:{self.grpc_port}"
 
     def kill(self):
-        """Kill the server."""
         self.process.kill()
         self.close()
 
     def restart(self):
-        """Stop the server and start it again."""
         self.stop()
         self.start()
 
     def stop(self):
-        """Stop the server by a signal."""
         self.process.terminate()
         self.close()
 
