@@ -65,11 +65,8 @@ class ScriptedModel:
         self.weights = np.empty((*shape, WIDTH), "float32")
         self.logits[:], self.weights[:] = _rows(*otherwise)
         for (source, position, last), row in script.items():
-            place = (
-                SOURCE_NAMES.index(source),
-                position,
-                TARGET_NAMES.index(last),
-            )
+            first, last = SOURCE_NAMES.index(source), TARGET_NAMES.index(last)
+            place = first, position, last
             self.logits[place], self.weights[place] = _rows(*row)
         self.encoded = []
 
@@ -99,10 +96,7 @@ class ScriptedModel:
 
 def tokenizers():
     """Create the source and target tokenizers of the script."""
-    return (
-        WordTokenizer.from_words(SOURCE_WORDS),
-        WordTokenizer.from_words(TARGET_WORDS),
-    )
+    return tuple(map(WordTokenizer.from_words, (SOURCE_WORDS, TARGET_WORDS)))
 
 
 def _rows(probabilities, tenths):

@@ -13,15 +13,11 @@ from luong_keras.serving.signatures import INPUTS, signatures
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.translator import Translator
+from tests.layer_checks import preprocessing
 from tests.serving.linux import needs_linux
 from tests.serving.tiny_translator import tiny_translator, write_run
 
-DATA = DataConfig(
-    dataset="phrasebook",
-    lowercase=True,
-    normalize_punctuation=True,
-    tokenize=True,
-)
+DATA = DataConfig(dataset="phrasebook", **preprocessing("lnt"))
 SOURCE_WORDS = ["the", "cat", "'s", "mr.", '"', ".", ","]
 TARGET_WORDS = ["die", "katze", "(", ")", ",", ".", "z.b.", '"']
 SOURCES = ["The cat’s, Mr. “Cat”.", "THE CAT…", "", "cat, the (cat)"]
@@ -54,22 +50,17 @@ def translator(run_path):
 def prepared():
     """Prepared sources and targets, and the function that joins words."""
     source, target = preprocessors(DATA)
-    return (
-        [source(line) for line in SOURCES],
-        [target(line) for line in TARGETS],
-        target.postprocess,
-    )
+    lines = list(map(source, SOURCES)), list(map(target, TARGETS))
+    return *lines, target.postprocess
 
 
 def requests(sources, targets):
     count = len(sources)
     text, given = tf.constant(sources), tf.constant(targets)
-    options = [tf.zeros(count, tf.int32)] * 2
-    options += [-tf.ones(count), given, tf.zeros(count, tf.int32)]
-    inputs = {
-        "translate_with_options": [text, *options],
-        "score": [text, given],
-    }
+    unset = tf.zeros(count, tf.int32)
+    options = unset, unset, -tf.ones(count), given, unset
+    inputs = {"score": [text, given]}
+    inputs["translate_with_options"] = [text, *options]
     return {
         name: dict(zip(INPUTS[name], tensors, strict=True))
         for name, tensors in inputs.items()
@@ -87,9 +78,7 @@ def two_signatures(monkeypatch):
     export = "luong_keras.serving.export."
     monkeypatch.setattr(
         export + "signatures",
-        lambda *graph, **options: {
-            name: signatures(*graph, **options)[name] for name in names
-        },
+        lambda *graph, **kw: {x: signatures(*graph, **kw)[x] for x in names},
     )
     for check in ("write_warmup", "check_saved_model"):
         monkeypatch.setattr(export + check, lambda *arguments: None)

@@ -3,18 +3,14 @@
 import keras
 import numpy as np
 
-from luong_keras.config import (
-    AttentionConfig,
-    DecodingConfig,
-    ModelConfig,
-    RunConfig,
-)
+from luong_keras.config import AttentionConfig, DecodingConfig, RunConfig
 from luong_keras.config.values import config_to_dict
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.special_tokens import UNK_ID
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator
+from tests.layer_checks import small_config
 
 SOURCE_WORDS = ["the", "cat", "sees", "a", "dog", ".", "house"]
 TARGET_WORDS = ["die", "Katze", "sieht", "einen", "Hund", ".", "Haus", "das"]
@@ -28,17 +24,12 @@ def tiny_translator(unknown_logit=0.0, attention=None, **decoding):
     keras.utils.set_random_seed(5)
     source = WordTokenizer.from_words(SOURCE_WORDS)
     target = WordTokenizer.from_words(TARGET_WORDS)
-    config = ModelConfig(
-        source_vocabulary_size=source.vocabulary_size,
+    sizes = {"embedding_size": 6, "units": 8, "initial_range": 1.0}
+    config = small_config(
+        source.vocabulary_size,
         target_vocabulary_size=target.vocabulary_size,
-        embedding_size=6,
-        units=8,
-        encoder_layers=1,
-        decoder_layers=1,
         attention=attention or AttentionConfig(kind="global"),
-        dropout=0.0,
-        output_bias=True,
-        initial_range=1.0,
+        **{"dropout": 0.0, "output_bias": True, **sizes},
     )
     translation_model = TranslationModel(config)
     bias = np.zeros(target.vocabulary_size, "float32")
