@@ -37,14 +37,9 @@ def free_port():
 
 def write_secrets(folder):
     """Write a certificate, its key and tokens of the clients a and b."""
-    subprocess.run(
-        [
-            *(OPENSSL, *CERTIFICATE, "-keyout", folder / "key"),
-            *("-out", folder / "certificate"),
-        ],
-        check=True,
-        capture_output=True,
-    )
+    command = [OPENSSL, *CERTIFICATE, "-keyout", folder / "key"]
+    command += "-out", folder / "certificate"
+    subprocess.run(command, check=True, capture_output=True)
     lines = f'"Bearer {TOKEN}" a;\n"Bearer {OTHER_TOKEN}" b;\n'
     (folder / "tokens").write_text(lines)
 

@@ -20,14 +20,10 @@ def test_clients_that_share_batches_get_their_own_translations(
     from speed.served_model import BatchingProcess
 
     draw = random.Random(1)
-    lines = [
-        " ".join(draw.choices(SOURCE_WORDS, k=draw.randint(1, 8)))
-        for _ in range(300)
-    ]
-    server = BatchingProcess(
-        exported_models,
-        *("--batching-parameters-file", f"{CHECKOUT}/export/batching.config"),
-    )
+    lengths = [draw.randint(1, 8) for _ in range(300)]
+    lines = [" ".join(draw.choices(SOURCE_WORDS, k=k)) for k in lengths]
+    option = "--batching-parameters-file", f"{CHECKOUT}/export/batching.config"
+    server = BatchingProcess(exported_models, *option)
     url, _, name = server.rest_url.partition("/v1/models/")
     try:
         with TranslationClient(url, name, timeout=300, attempts=8) as client:

@@ -44,9 +44,7 @@ def commands(name):
 class Deployment:
     """A folder with the shipped files, a server and a proxy.
 
-    Args:
-        folder: An empty folder.
-        exported: The SavedModel that replaces every export.
+    The SavedModel `exported` replaces every export.
     """
 
     def __init__(self, folder, exported):
@@ -62,12 +60,10 @@ class Deployment:
     def run(self, command):
         """Run a command; return its output, None if it is replaced."""
         program, *arguments = command.split()
-        if program == "kubectl":
+        if program == "kubectl" or command.startswith("luong-keras train"):
             return None
         if program == "docker":
             return self.docker(" ".join(arguments))
-        if command.startswith("luong-keras train"):
-            return None
         if command.startswith("luong-keras export"):
             shutil.copytree(self.exported, self.folder / arguments[-1])
             return None
@@ -115,23 +111,17 @@ class Deployment:
         )
 
     def stop(self):
-        for process in (self.proxy, self.server):
-            if process is not None:
-                process.stop()
+        for process in filter(None, (self.proxy, self.server)):
+            process.stop()
         self.proxy = self.server = None
 
     def states(self):
         """Return version -> state, by a command of the runbook."""
-        (command,) = [
-            each
-            for each in commands("RUNBOOK.md")
-            if each.endswith("/v1/models/translator")
-        ]
-        return {
-            int(each["version"]): each["state"]
-            for each in json.loads(self.run(command))["model_version_status"]
-            if each["state"] != "END"
-        }
+        every, end = commands("RUNBOOK.md"), "/v1/models/translator"
+        (command,) = [each for each in every if each.endswith(end)]
+        found = json.loads(self.run(command))["model_version_status"]
+        states = {int(each["version"]): each["state"] for each in found}
+        return {x: state for x, state in states.items() if state != "END"}
 
     def wait(self, *versions):
         """Wait until exactly these versions are served."""
@@ -160,9 +150,7 @@ def test_commands_of_the_documents_run(deployment):
         return deployment.run(command)
 
     readme = commands("README.md")
-    (end,) = (
-        i for i, command in enumerate(readme) if command.endswith(" down")
-    )
+    (end,) = (i for i, line in enumerate(readme) if line.endswith(" down"))
     # The rest is for Kubernetes.
     recipe, shutdown = readme[:end], readme[end]
     assert recipe[0].startswith("luong-keras train")
@@ -195,10 +183,8 @@ def test_commands_of_the_documents_run(deployment):
     # The tokens were replaced: the old one is refused.
     old = deployment.environment["LUONG_KERAS_TOKEN"]
     path = "/v1/models/translator"
-    (new,) = re.findall(
-        r'"Bearer (\w+)" you;',
-        (deployment.folder / "secrets/tokens").read_text(),
-    )
+    tokens = (deployment.folder / "secrets/tokens").read_text()
+    (new,) = re.findall(r'"Bearer (\w+)" you;', tokens)
     for _ in range(200):  # until the old workers have ended
         if deployment.proxy.get(path, token=old).status_code == 401:
             break
