@@ -56,15 +56,12 @@ class Demo:
         """
 
         def fulfill(route):
-            request = json.loads(route.request.post_data or "{}")
-            row = request.get("instances", [{}])[0]
-            body = {"predictions": [found]}
+            request, rows = json.loads(route.request.post_data or "{}"), [found]
             if request.get("signature_name") == "align" and aligned:
-                body = {"predictions": [aligned[row["rank"]]]}
+                rows = [aligned[request["instances"][0]["rank"]]]
             if request.get("signature_name") == "align_pair" and aligned:
-                body = {"predictions": aligned}
-            if status != 200 or more:
-                body = more
+                rows = aligned
+            body = more if status != 200 or more else {"predictions": rows}
             cors = ("Origin", "Headers", "Methods")
             route.fulfill(
                 status=status,
@@ -139,20 +136,18 @@ def translated(*texts, scores=None, **others):
     }
 
 
-def aligned(target, source, weights=None, padding=0, **others):
+def aligned(target, source, weights=None, padding=0):
     """Create an output row of `align`; by default weights halve per word."""
     width = len(source) + padding
     row = [0.5 ** (s + 1) for s in range(len(source))] + [0.0] * padding
+    halves = [row] * len(target) + [[0.0] * width] * padding
     return {
         "translation": " ".join(target),
         "score": -0.25,
         "tokens": [*target, *[""] * padding],
         "lengths": len(target),
-        "alignments": weights
-        or [row] * len(target) + [[0.0] * width] * padding,
+        "alignments": weights or halves,
         "source_tokens": [*source, *[""] * padding],
         "source_lengths": len(source),
-        "truncated": False,
-        "status": "OK",
-        **others,
+        **{"truncated": False, "status": "OK"},
     }

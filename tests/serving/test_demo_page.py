@@ -243,7 +243,7 @@ def test_markup_is_shown_as_text(demo):
     assert demo.tab.locator("main img, main script").count() == 0
 
 
-def no_translation(status):
+def row(status):
     return {"found": translated("", scores=[-1e30], status=status)}
 
 
@@ -258,10 +258,10 @@ def no_translation(status):
         (200, {"predictions": [0.5]}, 'no answer of a tr.*"predictions"'),
         # Contract 1 had no status.
         (200, {"found": {"translations": [""], "scores": [0]}}, "contract 3"),
-        (200, no_translation("TEXT_TOO_LONG"), r"the server takes\. Split it"),
-        (200, no_translation("TOO_MANY_ROWS"), "fewer sentences at once"),
-        (200, no_translation("NEW"), "Status NEW"),
-        (200, no_translation("OK"), "There is no translation"),
+        (200, row("TEXT_TOO_LONG"), r"longer than the server takes\. Split it"),
+        (200, row("TOO_MANY_ROWS"), "fewer sentences at once"),
+        (200, row("NEW"), "Status NEW"),
+        (200, row("OK"), "There is no translation"),
     ],
 )
 def test_bad_responses_are_explained(demo, status, body, message):
@@ -403,11 +403,8 @@ def contrast(colours):
     light = []
     for colour in colours:
         channels = np.array(re.findall(r"[\d.]+", colour)[:3], float) / 255
-        linear = np.where(
-            channels > 0.04045,
-            ((channels + 0.055) / 1.055) ** 2.4,
-            channels / 12.92,
-        )
+        curve = ((channels + 0.055) / 1.055) ** 2.4
+        linear = np.where(channels > 0.04045, curve, channels / 12.92)
         light.append(linear @ [0.2126, 0.7152, 0.0722] + 0.05)
     return max(light) / min(light)
 
