@@ -16,6 +16,22 @@ from luong_keras.serving.saved_model_session import (
 )
 
 
+class Endless(tf.Module):
+    """A model that counts for days."""
+
+    @tf.function(input_signature=[tf.TensorSpec([], tf.int64, "start")])
+    def __call__(self, start):
+        (end,) = tf.while_loop(lambda i: i < 10**15, lambda i: [i + 1], [start])
+        return {"end": end}
+
+
+@pytest.fixture(scope="module")
+def endless(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("endless")
+    tf.saved_model.save(Endless(), str(folder))
+    return folder
+
+
 @pytest.mark.parametrize(
     "code, message",
     [
@@ -54,29 +70,18 @@ def test_processes_that_end_early_are_an_error(
         run_in_server_runtime(tmp_path, calls)
 
 
-def test_process_finds_packages_of_this_process_only(tmp_path, monkeypatch):
+def test_process_finds_packages_of_this_process_only(
+    endless, tmp_path, monkeypatch
+):
     # As in a notebook that adds a folder of packages to `sys.path`.
-    added = tmp_path / "added"
-    added.mkdir()
-    (added / "sitecustomize.py").write_text("raise SystemExit('found')")
-    monkeypatch.syspath_prepend(added)
-    tf.saved_model.save(Endless(), str(tmp_path / "model"))
+    (tmp_path / "sitecustomize.py").write_text("raise SystemExit('found')")
+    monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(SavedModelError, match="found"):
-        run_in_server_runtime(tmp_path / "model", [])
+        run_in_server_runtime(endless, [])
 
 
-class Endless(tf.Module):
-    """A model that counts for days."""
-
-    @tf.function(input_signature=[tf.TensorSpec([], tf.int64, "start")])
-    def __call__(self, start):
-        (end,) = tf.while_loop(lambda i: i < 10**15, lambda i: [i + 1], [start])
-        return {"end": end}
-
-
-def test_calls_end_at_their_timeout(tmp_path):
-    tf.saved_model.save(Endless(), str(tmp_path))
-    session = SavedModelSession(tmp_path)
+def test_calls_end_at_their_timeout(endless):
+    session = SavedModelSession(endless)
     call = {"serving_default_start:0": np.array(1)}
     with pytest.raises(tf.errors.DeadlineExceededError):
         session.run(call, {"end": "PartitionedCall:0"}, 100)
@@ -91,14 +96,12 @@ def test_calls_end_at_their_timeout(tmp_path):
         (("serving_default", {}), r"'start'.*Received: \[\]"),
     ],
 )
-def test_calls_that_no_signature_takes_are_refused(tmp_path, call, message):
-    tf.saved_model.save(Endless(), str(tmp_path))
+def test_calls_that_no_signature_takes_are_refused(endless, call, message):
     with pytest.raises(SavedModelError, match=message):
-        run_in_server_runtime(tmp_path, [call])
+        run_in_server_runtime(endless, [call])
 
 
-def test_process_ends_if_its_calls_cannot_be_computed(tmp_path, monkeypatch):
-    tf.saved_model.save(Endless(), str(tmp_path))
+def test_process_ends_if_its_calls_cannot_be_computed(endless, monkeypatch):
     processes = []
 
     class Recorded(subprocess.Popen):
@@ -113,5 +116,5 @@ def test_process_ends_if_its_calls_cannot_be_computed(tmp_path, monkeypatch):
 
     monkeypatch.setattr(subprocess, "Popen", Recorded)
     with pytest.raises(ValueError, match="no answer"):
-        run_in_server_runtime(tmp_path, calls())
+        run_in_server_runtime(endless, calls())
     assert processes[0].returncode is not None
