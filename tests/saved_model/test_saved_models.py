@@ -17,18 +17,16 @@ pytestmark = pytest.mark.slow_on_jax
 
 ROOT = pathlib.Path(luong_keras.__file__).parent
 UNITS, WORDS = 4, 7
-IMPORTS = {
-    "keras first": (
-        "import keras, sys\n"
-        "before = list(sys.meta_path)\n"
-        "import luong_keras\n"
-        "assert sys.meta_path == before"
-    ),
-    "keras last": "import luong_keras, keras",
-    "a luong_keras module before keras": (
-        "from luong_keras.training.losses import TranslationLoss\nimport keras"
-    ),
-}
+KERAS_FIRST = """
+import keras, sys
+before = list(sys.meta_path)
+import luong_keras
+assert sys.meta_path == before
+"""
+MODULE_FIRST = """
+from luong_keras.training.losses import TranslationLoss
+import keras
+"""
 PROGRAM = """
 {imports}
 import sys
@@ -67,18 +65,17 @@ def model_of_every_layer():
     x = layers.Embedding(WORDS, UNITS)(words)
     memory, *states = layers.Encoder(UNITS)(source)
     states = layers.Bridge(UNITS, num_states=2)(states)
-    x = layers.InputFeedingLSTM(UNITS, attention=layers.LocalAttention())(
-        x, memory=memory, initial_state=states
-    )
-    additive = layers.BahdanauAttention
+    local = layers.InputFeedingLSTM(UNITS, attention=layers.LocalAttention())
+    x = local(x, memory=memory, initial_state=states)
+    luong, additive = layers.LuongAttention, layers.BahdanauAttention
     cells = (
-        layers.InputFeedingLSTMCell(UNITS, attention=layers.LuongAttention()),
-        layers.InputFeedingGRUCell(UNITS, attention=layers.LuongAttention()),
+        layers.InputFeedingLSTMCell(UNITS, attention=luong()),
+        layers.InputFeedingGRUCell(UNITS, attention=luong()),
         layers.BahdanauLSTMCell(UNITS, attention=additive()),
         layers.BahdanauGRUCell(UNITS, attention=additive()),
     )
     for decoder in (
-        layers.InputFeedingGRU(UNITS, attention=layers.LuongAttention()),
+        layers.InputFeedingGRU(UNITS, attention=luong()),
         layers.BahdanauLSTM(UNITS, attention=additive()),
         layers.BahdanauGRU(UNITS, attention=additive()),
         *map(layers.AttentionRNN, cells),
@@ -111,38 +108,30 @@ def saved(tmp_path_factory):
 
 def test_the_model_has_every_layer(saved):
     config = keras.saving.serialize_keras_object(saved[0])
-    public = {
-        f"luong_keras>{name}"
-        for name in layers.__all__
-        if name not in ("AttentionCell", "Score")  # base classes
-    }
-    assert public.issubset(names_in(config))
+    public = set(layers.__all__) - {"AttentionCell", "Score"}  # base classes
+    names = {f"luong_keras>{name}" for name in public}
+    assert names.issubset(names_in(config))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "order",
+    "imports",
     [
+        pytest.param(KERAS_FIRST, id="keras first"),
+        pytest.param("import luong_keras, keras", id="keras last"),
         pytest.param(
-            "keras first", marks=pytest.mark.slow if BACKEND == "jax" else ()
-        ),
-        pytest.param("keras last", marks=pytest.mark.slow),
-        pytest.param(
-            "a luong_keras module before keras",
+            MODULE_FIRST,
+            id="a luong_keras module before keras",
             marks=pytest.mark.skipif(BACKEND != "jax", reason="starts slowly"),
         ),
     ],
 )
-def test_fresh_process_loads_the_model(saved, order, tmp_path):
+def test_fresh_process_loads_the_model(saved, imports, tmp_path):
     model, path = saved
     weights = tmp_path / "weights.npz"
-    program = PROGRAM.format(
-        imports=IMPORTS[order],
-        path=str(path),
-        weights=str(weights),
-        names=set(registered_names()),
-    )
-    run_in_fresh_process(program)
+    paths = {"path": str(path), "weights": str(weights)}
+    names = set(registered_names())
+    run_in_fresh_process(PROGRAM.format(imports=imports, names=names, **paths))
     loaded = np.load(weights)
     expected = model.get_weights()
     assert len(loaded.files) == len(expected) > 50
