@@ -25,8 +25,12 @@ on_jax = pytest.mark.skipif(
     keras.backend.backend() != "jax", reason="lowers programs of JAX"
 )
 
-RAGGED = {"RaggedGather", "RaggedRange", "RaggedTensorToTensor"}
-RAGGED |= {"DenseBincount"}
+RAGGED = {
+    "RaggedGather",
+    "RaggedRange",
+    "RaggedTensorToTensor",
+    "DenseBincount",
+}
 GLOBAL = AttentionConfig(kind="global")
 CONFIGURATIONS = {
     "global": {"attention": GLOBAL, "tied_embeddings": True},
@@ -123,7 +127,10 @@ def runs_on_the_host(node):
 
 def bodies_of_loops(graph):
     """Return the nodes of all functions, and the names of loop bodies."""
-    nodes = {f.signature.name: f.node_def for f in graph.library.function}
+    functions = graph.library.function
+    nodes = {
+        function.signature.name: function.node_def for function in functions
+    }
     return nodes, [
         node.attr["body"].func.name
         for node in nodes_of(graph)

@@ -42,10 +42,13 @@ def write_text(folder):
     for name, count in (("train", 320), ("dev", 16), ("test", 16)):
         lines = []
         for _ in range(count):
-            one, two = map(drawn.choice, ([*ADJECTIVES], [*NOUNS]))
-            lines.append(f"the {one} {two}\tdas {ADJECTIVES[one]} {NOUNS[two]}")
-        text = "".join(f"{line}\n" for line in lines)
-        (folder / f"{name}.tsv").write_text(text, encoding="utf-8")
+            adjective = drawn.choice([*ADJECTIVES])
+            noun = drawn.choice([*NOUNS])
+            lines.append(
+                f"the {adjective} {noun}\tdas {ADJECTIVES[adjective]} "
+                f"{NOUNS[noun]}\n"
+            )
+        (folder / f"{name}.tsv").write_text("".join(lines), encoding="utf-8")
 
 
 def free_port():
@@ -75,8 +78,9 @@ def start(folder, run, count=2, backend="jax", more=()):
     for rank, variables in enumerate(environments(count)):
         env = {**os.environ, **(variables if count > 1 else {})}
         with open(f"{run}.{rank}.log", "a") as log:
-            output = {"stdout": log, "stderr": log}
-            process = subprocess.Popen(command, env=env, cwd=ROOT, **output)
+            process = subprocess.Popen(
+                command, env=env, cwd=ROOT, stdout=log, stderr=log
+            )
             processes.append(process)
     return processes
 

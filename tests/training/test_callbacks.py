@@ -45,11 +45,12 @@ def test_later_callbacks_see_the_validation_score(tmp_path):
         return [line if len(kernels) == 2 else "?" for line in lines]
 
     folder = tmp_path / "samples"
-    callbacks = [
-        make_validation("ab", "ac", translate, output_folder=folder),
-        best := BestWeights(tmp_path / "best.weights.h5"),
-        log := JsonLinesLog(tmp_path / "log.jsonl"),
-    ]
+    validation = make_validation(
+        ["a", "b"], ["a", "c"], translate, output_folder=folder
+    )
+    best = BestWeights(tmp_path / "best.weights.h5")
+    log = JsonLinesLog(tmp_path / "log.jsonl")
+    callbacks = [validation, best, log]
     x = np.ones((3, 1))
     history = model.fit(x, x, epochs=3, callbacks=callbacks, verbose=0)
     assert history.history["val_bleu"] == [0, 50, 0]
@@ -90,8 +91,9 @@ def test_validation_needs_one_reference_per_source():
 
 def test_validation_applies_agree_to_the_score():
     logs = {}
-    options = {"samples": 0, "agree": lambda score: score / 4}
-    validation = make_validation("a", "a", **options)
+    validation = make_validation(
+        ["a"], ["a"], samples=0, agree=lambda score: score / 4
+    )
     validation.on_epoch_end(0, logs)
     assert logs == {"val_bleu": 25.0}
 
@@ -142,8 +144,10 @@ def test_ties_are_decided_by_the_lower_loss(tmp_path, mode, sign, stop):
     for epoch, (value, loss) in enumerate(EPOCHS):
         if epoch == stop:
             states = json.dumps([c.get_state() for c in callbacks])
-            states, callbacks = json.loads(states), make()
-            for callback, state in zip(callbacks, states, strict=True):
+            callbacks = make()
+            for callback, state in zip(
+                callbacks, json.loads(states), strict=True
+            ):
                 callback.set_state(state)
         model.set_weights([np.full((1, 1), float(epoch)), np.zeros(1)])
         logs = {"value": sign * float(value), "val_loss": loss}

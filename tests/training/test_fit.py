@@ -292,9 +292,14 @@ def test_steps_per_execution_must_divide_the_epoch(path):
     with pytest.raises(ValueError, match="steps_per_execution=3"):
         fit_rows(model=model, epochs=1)
     model = small_model(steps_per_execution=2)
-    options = {"snapshot_path": path, "snapshot_steps": 1}
     with pytest.raises(KeyboardInterrupt):
-        fit_rows(model=model, epochs=1, callbacks=[Kill(1, 3)], **options)
+        fit_rows(
+            model=model,
+            epochs=1,
+            callbacks=[Kill(1, 3)],
+            snapshot_path=path,
+            snapshot_steps=1,
+        )
     assert Snapshot.read(path).position == 2
 
 
@@ -368,8 +373,21 @@ def test_a_run_that_another_callback_stops_is_saved(path, saved, others):
     assert [stop.stopping for stop in others] == [True] * len(others)
 
 
-class SumsRows(keras.Sequential):
+class TrainsBySelf(keras.Model):
     """Model without a compiled loss, whose training step adds up rows."""
+
+    def __init__(self):
+        super().__init__()
+        self.dense = keras.layers.Dense(1)
+        self.rows = keras.metrics.Sum(name="rows")
+        self.build((None, 1))
+
+    def build(self, shape):
+        self.dense.build(shape)
+        self.built = True
+
+    def call(self, x):
+        return self.dense(x)
 
     def train_step(self, data):
         self.rows.update_state(data[0])
@@ -379,8 +397,7 @@ class SumsRows(keras.Sequential):
 @pytest.mark.tensorflow
 def test_a_model_with_its_own_training_step_resumes(path):
     def run(callbacks=(), **options):
-        model = SumsRows([keras.Input((1,)), keras.layers.Dense(1)])
-        model.rows = keras.metrics.Sum(name="rows")
+        model = TrainsBySelf()
         model.compile("sgd", jit_compile=False)
         return fit_rows(model=model, epochs=1, callbacks=callbacks, **options)
 
@@ -423,7 +440,8 @@ def test_callbacks_that_a_snapshot_cannot_save_are_refused(path, monkeypatch):
 
 @pytest.mark.tensorflow
 def test_the_training_step_is_traced_once():
-    model, traces = small_model("adam"), []
+    model = small_model("adam")
+    traces = []
     step = model.train_step
 
     def counted(data):

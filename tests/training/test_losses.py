@@ -74,7 +74,7 @@ class FirstUnit(keras.layers.Layer):
 
 
 def one_weight_model(optimizer, loss):
-    """Build a model whose word losses equal one weight and have a mask."""
+    """Return a model whose word losses equal one weight, and its layer."""
     ids = keras.Input((None,), dtype="int32")
     ones = keras.layers.Embedding(
         6, 1, embeddings_initializer="ones", mask_zero=True, trainable=False

@@ -39,8 +39,15 @@ def weights(model):
 
 def run(model, bad, every_steps=3, path=None, **options):
     check = StopOnNonFinite(every_steps, **options)
-    saved = {"snapshot_path": path, "snapshot_steps": 4}
-    fit(model, rows(bad), epochs=2, callbacks=[check], verbose=0, **saved)
+    fit(
+        model,
+        rows(bad),
+        epochs=2,
+        callbacks=[check],
+        verbose=0,
+        snapshot_path=path,
+        snapshot_steps=4,
+    )
     return check
 
 
@@ -121,10 +128,16 @@ def test_a_model_with_restored_weights_trains_again():
 
 
 def test_weights_that_are_nan_are_not_saved(path):
-    saved = {"snapshot_path": path, "snapshot_steps": 4}
     model = make(on_nonfinite=None)
     with pytest.raises(NonFiniteError, match="weights are NaN.*kernel"):
-        fit(model, rows({5: np.nan}), epochs=1, verbose=0, **saved)
+        fit(
+            model,
+            rows({5: np.nan}),
+            epochs=1,
+            verbose=0,
+            snapshot_path=path,
+            snapshot_steps=4,
+        )
     assert Snapshot.read(path).position == 4
     weight = ops.convert_to_numpy(ops.full((1,), np.nan, "bfloat16"))
     with pytest.raises(NonFiniteError, match="model/kernel"):

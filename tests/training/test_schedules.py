@@ -19,7 +19,10 @@ def test_halved_rate_follows_the_paper():
     # The rate changes between epochs 5 and 6, not within them.
     rates = [halved_rate(1.0, step, 10) for step in (49, 50, 59)]
     assert rates == [1, 0.5, 0.5]
-    with_dropout = [halved_rate(1.0, step, 10, 9) for step in (70, 80, 90)]
+    with_dropout = [
+        halved_rate(1.0, step, 10, first_halved_epoch=9)
+        for step in (70, 80, 90)
+    ]
     assert with_dropout == [1, 0.5, 0.25]
 
 
@@ -38,8 +41,8 @@ def rates_of_fit(model, schedule, batch_size=2, **options):
         rates.append(float(model.optimizer.learning_rate))
 
     seen = keras.callbacks.LambdaCallback(on_train_batch_begin=record)
-    options |= {"callbacks": [schedule, seen], "verbose": 0}
-    model.fit(x, x, batch_size, **options)
+    callbacks = [schedule, seen]
+    model.fit(x, x, batch_size, callbacks=callbacks, verbose=0, **options)
     return rates
 
 

@@ -152,7 +152,8 @@ def test_damaged_snapshots_are_refused_by_name(path):
         path.write_bytes(whole[:length])
         with pytest.raises(ValueError, match=r"snapshot\.npz' is damaged"):
             SnapshotCallback(path).restore(model)
-    before, detected = state_of(model), 0
+    before = state_of(model)
+    detected = 0
     for place in rng.integers(0, len(whole), 60):
         flipped = bytearray(whole)
         flipped[place] ^= 1 << rng.integers(8)

@@ -4,6 +4,7 @@ import sys
 import time
 
 import keras
+import numpy as np
 import pytest
 
 from luong_keras.training import training_progress
@@ -41,8 +42,14 @@ def train(callbacks, epochs=2, model=None, **arguments):
         for callback in callbacks:
             if isinstance(callback, TrainingProgress):
                 stack.enter_context(callback)
-        arguments |= {"callbacks": callbacks, "verbose": 0}
-        fit(model or small_model(), Rows(), epochs=epochs, **arguments)
+        fit(
+            model or small_model(),
+            Rows(),
+            epochs=epochs,
+            callbacks=callbacks,
+            verbose=0,
+            **arguments,
+        )
 
 
 def test_remaining_times_exclude_compilation(monkeypatch):
@@ -112,13 +119,26 @@ def test_scores_named_after_a_perplexity_are_not_shown_as_one(capsys):
 
 
 def test_files_have_more_lines_in_long_epochs(capsys, line_per_step):
-    # The metric has its default name.
-    model = small_model(metrics=[TokenCount()])
-    train([TokensPerSecond(), TrainingProgress()], 1, model)
+    train([TrainingProgress()], epochs=1)
     lines = capsys.readouterr().out.splitlines()
     assert [line[:19] for line in lines[:-1]] == [
         f"epoch 1/1, step {step}/4" for step in (1, 2, 3)
     ]
+
+
+def test_tokens_are_counted_by_the_default_name_of_the_metric(
+    capsys, line_per_step
+):
+    model = small_model(metrics=[TokenCount()])
+    with TrainingProgress() as progress:
+        model.fit(
+            np.ones((8, 1)),
+            np.ones((8, 1)),
+            batch_size=2,
+            callbacks=[TokensPerSecond(), progress],
+            verbose=0,
+        )
+    lines = capsys.readouterr().out.splitlines()
     assert ["tokens/s" in line for line in lines] == [False, True, True, True]
 
 

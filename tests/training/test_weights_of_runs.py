@@ -149,9 +149,11 @@ def test_runs_resumed_with_more_patience_equal_new_runs(
 
 
 def test_a_second_run_forgets_the_epochs_of_the_first():
-    options = {"callbacks": [Bleu(), StopOnPlateau(3)], "verbose": 0}
+    callbacks = [Bleu(), StopOnPlateau(3)]
     for _ in range(2):
-        history = fit(build_model(), ROWS, epochs=10, **options)
+        history = fit(
+            build_model(), ROWS, epochs=10, callbacks=callbacks, verbose=0
+        )
         assert history.epoch == list(range(ENDS_AFTER))
 
 
@@ -175,7 +177,8 @@ def test_patience_set_on_resuming_counts_all_epochs(tmp_path):
     other = tmp_path / "other"
     with pytest.raises(KeyboardInterrupt):
         run(other, Kill(8, batch=1), patience=None)
-    assert Snapshot.read(other / "snapshot.npz").position == 7 * 3 + 1
+    position = Snapshot.read(other / "snapshot.npz").position
+    assert position == 7 * ROWS.steps_per_epoch + 1
     _, epochs = run(other, epochs=9)
     assert epochs == [7, 8]  # The eighth is the best.
 
