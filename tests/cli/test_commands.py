@@ -112,7 +112,9 @@ def test_each_name_loads_its_weights(run, translator, tmp_path):
     model.projection.bias.assign(bias)
     other = copy_run(copy, tmp_path / "2", training={"final_weights": "last"})
     for folder, name, number in (
-        *((copy, None, 0), (copy, "last", 1), (copy, "epoch-7", 2)),
+        (copy, None, 0),
+        (copy, "last", 1),
+        (copy, "epoch-7", 2),
         (other, None, 1),
     ):
         (loaded,), *_ = load_run(folder.path, name)

@@ -20,10 +20,16 @@ TOKEN, PASSWORD, KEY = "tok-3f9a.b_c", "p:w/ 7@x", "key-51c2"
 GUESS = "hunter2"
 BASIC = "Ym9iOnA6dy8gN0B4"  # "bob:" and the password
 WRONG_URLS = [
-    *("localhost:8501", "bob:{}@localhost:8501", "http:/bob:{}@localhost:8501"),
-    *("http://bob:{}@localhost:8501/v1/models/m", "http://bob:{}@localhost:x"),
-    *("http://bob:{}@", "ftp://bob:{}@localhost", "grpc://bob:{}@localhost"),
-    *("grpc://bob:{}@localhost:8500/path", "http://bob:{}@[::1"),
+    "localhost:8501",
+    "bob:{}@localhost:8501",
+    "http:/bob:{}@localhost:8501",
+    "http://bob:{}@localhost:8501/v1/models/m",
+    "http://bob:{}@localhost:x",
+    "http://bob:{}@",
+    "ftp://bob:{}@localhost",
+    "grpc://bob:{}@localhost",
+    "grpc://bob:{}@localhost:8500/path",
+    "http://bob:{}@[::1",
     "http://bob:{}@localhost/?token={}",
 ]
 
@@ -94,7 +100,9 @@ def test_wrong_urls_are_refused(url):
             ({name: value}, f"`{name}`.* Received: {value!r}")
             for name, value in (
                 *(("timeout", x) for x in (0, float("inf"), 1e10, None, "30")),
-                *(("request_timeout", -1), ("attempts", 0), ("batch_size", 0)),
+                ("request_timeout", -1),
+                ("attempts", 0),
+                ("batch_size", 0),
             )
         ),
         ({"concurrency": 0.5}, "`concurrency`, an integer.* Received: 0.5"),

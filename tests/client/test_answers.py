@@ -118,12 +118,18 @@ def test_options_may_differ_per_line(connect, model):
 @pytest.mark.parametrize(
     ("name", "value", "sent"),
     [
-        *(("beam_size", 4, 4), ("n_best", np.int64(2), 2)),
-        *(("length_penalty", 1, 1.0), ("length_penalty", 0.0, 0.0)),
+        ("beam_size", 4, 4),
+        ("n_best", np.int64(2), 2),
+        ("length_penalty", 1, 1.0),
+        ("length_penalty", 0.0, 0.0),
         *(("replace_unknown", *x) for x in ((True, 1), (False, 0), (-1, -1))),
-        *(("coverage_penalty", 0.25, 0.25), ("no_repeat_ngram", 3, 3)),
-        *(("temperature", 1, 1.0), ("top_k", 10, 10), ("top_p", 0.5, 0.5)),
-        *(("seed", 7, 7), ("required", "Haus\trot", "Haus\trot")),
+        ("coverage_penalty", 0.25, 0.25),
+        ("no_repeat_ngram", 3, 3),
+        ("temperature", 1, 1.0),
+        ("top_k", 10, 10),
+        ("top_p", 0.5, 0.5),
+        ("seed", 7, 7),
+        ("required", "Haus\trot", "Haus\trot"),
         *((name, "das", "das") for name in ("prefix", "forbidden")),
     ],
 )

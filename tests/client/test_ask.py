@@ -61,9 +61,14 @@ def test_standard_input_is_checked_like_a_file(ask, model):
 
 def test_defaults_of_the_command_and_the_clients_agree():
     # The defaults that export/client/README.md states.
-    stated = {"timeout": 30.0, "request_timeout": None, "attempts": 5}
-    stated |= {"batch_size": 32, "concurrency": 4}
-    stated |= {"alignment_step": "produces"}
+    stated = {
+        "timeout": 30.0,
+        "request_timeout": None,
+        "attempts": 5,
+        "batch_size": 32,
+        "concurrency": 4,
+        "alignment_step": "produces",
+    }
     for kind in (TranslationClient, AsyncTranslationClient):
         parameters = inspect.signature(kind).parameters
         assert {name: parameters[name].default for name in stated} == stated
@@ -80,8 +85,14 @@ def test_lines_of_a_terminal_are_sent_one_by_one(ask, model, form):
 
 def test_options_are_sent_to_the_server(ask, model, rest):
     ask("--beam-size=2", "--length-penalty=1", "--prefix=das", "a")
-    row = {"text": "a", "beam_size": 2, "length_penalty": 1.0}
-    row |= {"prefix": "das", "n_best": 1, "replace_unknown": -1}
+    row = {
+        "text": "a",
+        "beam_size": 2,
+        "length_penalty": 1.0,
+        "prefix": "das",
+        "n_best": 1,
+        "replace_unknown": -1,
+    }
     assert model.requests == [("translate_with_options", [row])]
     ask("--no-replace-unknown", "--required=b", "--top-k=3", "a")
     ((row,),) = [rows for _, rows in model.requests[1:]]

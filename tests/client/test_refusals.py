@@ -386,7 +386,9 @@ def test_other_contracts_are_refused(served, model, limits):
     "rows",
     [
         "<html>",
-        *([], ["A"], [{}]),
+        [],
+        ["A"],
+        [{}],
         [{"translation": "A", "score": 0, "truncated": False}],
         [output_row(translation="A", score=0)] * 2,
         *([output_row(translation=text, score=0)] for text in (1, ["A"])),

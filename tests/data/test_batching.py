@@ -220,7 +220,7 @@ def test_ids_are_cached_per_text_and_tokenizer(tmp_path, size):
         ({"max_length": 0}, "`max_length` must be an integer and at least 1"),
         (
             {"pool_batches": 0},
-            "pool_batches` must be an integer and at least 1",
+            "`pool_batches` must be an integer and at least 1",
         ),
         ({"over_long": "split"}, "`over_long`"),
     ],

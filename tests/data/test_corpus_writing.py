@@ -31,8 +31,12 @@ def noisy_pairs(count):
     random.seed(1)
     good = [(f"word {i} here", f"слово {i} тут") for i in range(count // 3)]
     bad = [
-        *(("", "x"), ("same да", "same да"), ("a", "и " * 9)),
-        *(("кто", "кто-то"), ("who", "who is"), ("\udcff", "ы")),
+        ("", "x"),
+        ("same да", "same да"),
+        ("a", "и " * 9),
+        ("кто", "кто-то"),
+        ("who", "who is"),
+        ("\udcff", "ы"),
         ("no second", None),
     ]
     for number in range(count):
@@ -61,8 +65,12 @@ def write(folder, pairs=None, **options):
 
 def test_filtered_pairs_are_reported_by_reason(tmp_path):
     pairs = [
-        *(("a b c d e", "х"), ("ok", "да"), ("x", "x")),
-        *(("да", "нет"), ("yes", "no"), ("ok", "да")),
+        ("a b c d e", "х"),
+        ("ok", "да"),
+        ("x", "x"),
+        ("да", "нет"),
+        ("yes", "no"),
+        ("ok", "да"),
         ("12 %", "12 %!"),  # without letters: matches every script
     ]
     corpus = write_corpus(pairs, tmp_path, filters=ALL_FILTERS)

@@ -55,7 +55,8 @@ def test_cut_pairs_are_counted_once(targets, cut):
 
 def test_batches_of_pairs_by_hand():
     pairs = [
-        *(("a", "x y"), ("b a", "y")),
+        ("a", "x y"),
+        ("b a", "y"),
         ("a b a b", "a x"),  # the source loses its last word
         ("b b a", "y x a a"),  # the target loses its last word
         ("b", "y x"),  # as long as the first pair: keeps its order

@@ -58,11 +58,13 @@ def test_too_few_pairs_are_refused():
         (("x", None), None, "there is no second column.*, such as 1"),
         (("", "y"), None, "10 that cannot .* the source sentence is empty"),
         (
-            *(("x", "y"), FilterConfig(scripts=("Cyrillic", "Latin"))),
+            ("x", "y"),
+            FilterConfig(scripts=("Cyrillic", "Latin")),
             "fewer than half of the source's letters are of its script",
         ),
         (
-            *(("x", "y"), FilterConfig(scripts=("Klingon", "Latin"))),
+            ("x", "y"),
+            FilterConfig(scripts=("Klingon", "Latin")),
             "names scripts of Unicode.*Received: 'Klingon'",
         ),
     ],

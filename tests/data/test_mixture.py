@@ -93,11 +93,15 @@ def test_each_pass_over_a_source_is_reshuffled():
 
 def test_resuming_and_process_shares_give_the_same_batches(corpus):
     batches = make(corpus)
-    straight, resumed = (
-        [{name: x.numpy().tolist() for name, x in b.items()} for b in dataset]
-        for dataset in (batches.dataset(0, 60), make(corpus).dataset(23, 27))
-    )
-    assert straight[23:27] == resumed  # Across the end of an epoch.
+    straight = [
+        {name: x.numpy().tolist() for name, x in batch.items()}
+        for batch in batches.dataset(0, 60)
+    ]
+    # Across the end of an epoch.
+    assert straight[23:27] == [
+        {name: x.numpy().tolist() for name, x in batch.items()}
+        for batch in make(corpus).dataset(23, 27)
+    ]
     halves = [list(batches.dataset(0, 3, rank, 2)) for rank in (0, 1)]
     for whole, one, two in zip(straight, *halves, strict=False):
         both = np.concatenate([one["source"], two["source"]])

@@ -4,13 +4,13 @@ import tensorflow as tf
 from luong_keras.data.public_sets import tfds_pairs
 
 tfds = pytest.importorskip("tensorflow_datasets")
-EXAMPLES = [("ein Haus", "über"), ("a house", "über")]
+SIDES = [("ein Haus", "über"), ("a house", "über")]
 
 
 def as_dataset(self, *args, read_config, shuffle_files, **kwargs):
     # The pairs keep the order of the files.
     assert not shuffle_files and read_config.interleave_cycle_length == 1
-    sides = zip(self.builder_config.language_pair, EXAMPLES, strict=True)
+    sides = zip(self.builder_config.language_pair, SIDES, strict=True)
     return tf.data.Dataset.from_tensor_slices(
         {code: [f"{code}: {text}" for text in texts] for code, texts in sides}
     )

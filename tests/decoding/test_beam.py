@@ -11,6 +11,7 @@ from tests.decoding.toy_step import (
     ConstantStep,
     ToyStep,
     check_ranks,
+    symbol_log_probabilities,
     translations,
 )
 
@@ -82,7 +83,7 @@ def check_sentence(found, step, sentence, *settings, prefix=()):
 @pytest.mark.slow_on_jax
 @pytest.mark.slow_after_first
 @pytest.mark.parametrize(
-    "words, beam_size, stack_size, penalty, end_logit",
+    "size, beam_size, stack_size, penalty, end_logit",
     [
         (8, 3, None, 0.0, 1.0),
         pytest.param(8, 1, None, 0.0, 1.0, marks=tensorflow),
@@ -99,9 +100,9 @@ def check_sentence(found, step, sentence, *settings, prefix=()):
     ],
 )
 def test_beam_search_matches_the_reference(
-    words, beam_size, stack_size, penalty, end_logit
+    size, beam_size, stack_size, penalty, end_logit
 ):
-    step = ToyStep(words, end_logit=end_logit, seed=beam_size)
+    step = ToyStep(size, end_logit=end_logit, seed=beam_size)
     sentences = [3, 5, 7, 11, 13, 17]
     max_lengths = [7, 4, 6, 1, 3, 0]
     min_lengths = [1, 3, 6, 1, 0, 0]
@@ -119,6 +120,22 @@ def test_beam_search_matches_the_reference(
         limits = max_lengths[row], min_lengths[row]
         settings = beam_size, stack_size or beam_size, penalty
         check_sentence(found[row], step, sentence, *limits, *settings)
+
+
+@tensorflow
+def test_search_of_a_large_vocabulary_and_of_no_words():
+    step = ToyStep(1500, end_logit=9.0)
+    found = translations(
+        step,
+        [3, 5],
+        [4, 0],
+        beam_search,
+        min_lengths=[1, 0],
+        beam_size=4,
+        length_penalty=1.0,
+    )
+    check_sentence(found[0], step, 3, 4, 1, 4, 4, 1.0)
+    check_sentence(found[1], step, 5, 0, 0, 4, 4, 1.0)
 
 
 class PairStep(ConstantStep):
@@ -248,16 +265,24 @@ def test_search_settings_per_sentence(end_logit, keeps):
         stack_keeps=keeps,
     )
     for row, sentence in enumerate(sentences):
-        sizes = beams[row], stacks[row]
-        settings = max_lengths[row], 1, *sizes, penalties[row], keeps
-        check_sentence(found[row], step, sentence, *settings)
+        check_sentence(
+            found[row],
+            step,
+            sentence,
+            max_lengths[row],
+            1,
+            beams[row],
+            stacks[row],
+            penalties[row],
+            keeps,
+        )
 
 
 @pytest.mark.slow_on_jax
 def test_prefix_is_forced_and_scored():
     step = ToyStep(end_logit=-1.0, seed=4)
-    prefix, max_lengths = np.array([[6, 4, 1], [7, 0, 0]]), [7, 6]
-    lengths = np.array([3, 1])
+    prefix = np.array([[6, 4, 1], [7, 0, 0]])
+    max_lengths, lengths = [7, 6], np.array([3, 1])
     found = translations(
         step,
         [5, 9],
@@ -274,9 +299,19 @@ def test_prefix_is_forced_and_scored():
 
 
 @tensorflow
-def test_prefix_that_contradicts_the_lengths_is_refused():
+def test_prefix_with_end_symbol_forces_the_translation():
     step = ToyStep(seed=4)
-    prefix = [[6, 4, 4, 1, EOS_ID]]
+    words = (6, 4, 4, 1)
+    prefix = [[*words, EOS_ID]]
+    (found,) = translations(
+        step, [5], 5, beam_search, beam_size=1, prefix=prefix
+    )
+    score = sum(symbol_log_probabilities(step, 5, prefix[0]))
+    check_ranks(found, {words: score}, rtol=1e-5)
+    alignments = found[0][2]
+    np.testing.assert_allclose(
+        alignments, step.alignment_rows(5, words), atol=1e-6
+    )
     for contradiction in (
         {"prefix": prefix, "min_lengths": 5},
         {"prefix": prefix, "max_lengths": 4},

@@ -203,15 +203,21 @@ def test_beam_sizes_and_prefixes_per_sentence():
     prefixes = np.array([[8, 4], [0, 0], [7, 0]])
     prefix_lengths = np.array([2, 0, 1])
     sizes = np.array([1, 4, 2])
-    sentences, max_lengths = np.array([[3, 5, 7], [7, 6, 5]])
+    sentences = np.array([3, 5, 7])
+    max_lengths = np.array([7, 6, 5])
 
     def searched(rows, width):
-        same = {"sizes": sizes[rows], "stack_sizes": sizes[rows]}
         return translations(
             step,
             sentences[rows],
             max_lengths[rows],
-            strategy=ConstrainedBeam(width, words[rows], lengths[rows], **same),
+            strategy=ConstrainedBeam(
+                width,
+                words[rows],
+                lengths[rows],
+                sizes=sizes[rows],
+                stack_sizes=sizes[rows],
+            ),
             scorers=[Prefix(prefixes[rows], prefix_lengths[rows])],
         )
 

@@ -99,9 +99,13 @@ SCORERS = {
 def run_search(
     step, strategy, scorers, longest=MAX_LENGTH, shortest=MAX_LENGTH // 2
 ):
-    options = {"min_lengths": shortest, "scorers": scorers}
     return search(
-        step, ToyStep().states(*range(B)), strategy, longest, **options
+        step,
+        ToyStep().states(*range(B)),
+        strategy,
+        longest,
+        min_lengths=shortest,
+        scorers=scorers,
     )
 
 

@@ -37,13 +37,20 @@ every_strategy = pytest.mark.parametrize(
 @pytest.mark.parametrize("end_logit", [1.0, -30.0])
 def test_translations_are_cut_at_the_last_step(strategy, end_logit):
     step = ToyStep(6, end_logit=end_logit)
-    states, limits = step.states(*SENTENCES), (MAX_LENGTHS, np.int64(MAX_STEPS))
-    scorers = [LengthPenalty(1.0)]
-    found = search(step, states, strategy, *limits, scorers=scorers)
+    found = search(
+        step,
+        step.states(*SENTENCES),
+        strategy,
+        MAX_LENGTHS,
+        np.int64(MAX_STEPS),
+        scorers=[LengthPenalty(1.0)],
+    )
     assert found.ids.shape[-1] == found.alignments.shape[-2] == MAX_STEPS
-    for row, ranks in enumerate(as_lists(found)):
+    for sentence, max_length, ranks in zip(
+        SENTENCES, MAX_LENGTHS, as_lists(found), strict=True
+    ):
         assert ranks
-        sentence, max_length = SENTENCES[row], min(MAX_LENGTHS[row], MAX_STEPS)
+        max_length = min(max_length, MAX_STEPS)
         for score, words, _ in ranks:
             # Cut translations have no `</s>`, in neither score nor length.
             symbols = (*words, EOS_ID)[:max_length]

@@ -73,9 +73,14 @@ def test_sentences_without_a_translation_have_empty_ranks(
 ):
     step = ToyStep(SIZE)
     all_scorers = [*scorers, LengthPenalty(1.0)]
-    options = {"min_lengths": min_length, "scorers": all_scorers}
-    states = step.states(*SENTENCES)
-    found = search(step, states, strategy, MAX_LENGTH, **options)
+    found = search(
+        step,
+        step.states(*SENTENCES),
+        strategy,
+        MAX_LENGTH,
+        min_lengths=min_length,
+        scorers=all_scorers,
+    )
     check_empty(found, 1)
     # The other sentences have translations with their log-probabilities.
     lists = as_lists(found)

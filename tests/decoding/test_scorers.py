@@ -149,9 +149,12 @@ def test_full_stack_waits_for_better_coverage():
     # full before.
     step = ToyStep(SIZE, end_logit=1.0, seed=8)
     for strength in (0.5, 2.0):
-        options = {"scorers": [CoveragePenalty(strength)]}
         (found,) = translations(
-            step, [3], MAX_LENGTH, strategy=Beam(ENOUGH, 1), **options
+            step,
+            [3],
+            MAX_LENGTH,
+            strategy=Beam(ENOUGH, 1),
+            scorers=[CoveragePenalty(strength)],
         )
         scores = every_translation(step, 3)
         for words in scores:
@@ -182,8 +185,14 @@ def test_repetitive_model_repeats_no_ngram():
     step = ConstantStep([1e-9, 1e-9, 1e-9, 1e-3, 0.6, 0.3, 0.1])
     sizes = np.array([0, 1, 2, 3], "int32")
     for strategy in (Greedy(), Beam(3), Sampling(2, 0.1)):
-        options = {"min_lengths": 5, "scorers": [NoRepeatedNgrams(sizes)]}
-        found = translations(step, range(4), 12, strategy=strategy, **options)
+        found = translations(
+            step,
+            range(4),
+            12,
+            strategy=strategy,
+            min_lengths=5,
+            scorers=[NoRepeatedNgrams(sizes)],
+        )
         assert repeats(found[0][0][1], 3)
         for size in (1, 2, 3):
             assert all(not repeats(words, size) for _, words, _ in found[size])
@@ -256,9 +265,14 @@ def test_bonus_counts_in_every_search():
     table[:, 4] = math.log(1000)
     step = ToyStep(SIZE, seed=3)
     for strategy in (Greedy(), Beam(1)):
-        scorers = [Bigrams(0 * table), Bigrams(table)]
-        options = {"scorers": scorers, "min_lengths": 2}
-        ((best, *_),) = translations(step, [3], 3, strategy=strategy, **options)
+        ((best, *_),) = translations(
+            step,
+            [3],
+            3,
+            strategy=strategy,
+            scorers=[Bigrams(0 * table), Bigrams(table)],
+            min_lengths=2,
+        )
         assert best[1][:2] == (4, 4)
 
 

@@ -147,6 +147,9 @@ def test_prefix_arguments_are_checked():
         beam(prefix=[4, 5])
     with refused("`lengths`", "0 to 1, the width of the prefix", "[3, 1]"):
         beam(prefix=[[4], [5]], prefix_lengths=[3, 1])
+    ids = beam(prefix=[[4, 5], [5, 1]], prefix_lengths=[2, 1]).ids
+    assert np.array(ids)[0, 0, :2].tolist() == [4, 5]
+    assert np.array(ids)[1, 0, 0] == 5
 
 
 @pytest.mark.parametrize("word", [99, -1])
@@ -184,28 +187,28 @@ def test_unknown_values_in_a_graph_are_clipped():
     assert_all_close(clipped, expected, rtol=1e-5)
 
 
-THREE = np.ones(3, "int32")
+ROWS = np.ones(3, "int32")
 
 
 @pytest.mark.parametrize(
     "name, strategy, scorers",
     [
-        ("`temperature` of Sampling", lambda: Sampling(1, THREE), ()),
+        ("`temperature` of Sampling", lambda: Sampling(1, ROWS), ()),
         ("`seeds` of Sampling", lambda: Sampling(1, seeds=[1, 2, 3]), ()),
-        ("`top_p` of Sampling", lambda: Sampling(1, top_p=THREE), ()),
-        ("`counts` of Sampling", lambda: Sampling(2, counts=THREE), ()),
-        ("`sizes` of Beam", lambda: Beam(2, sizes=THREE), ()),
-        ("`stack_sizes` of Beam", lambda: Beam(2, stack_sizes=THREE), ()),
+        ("`top_p` of Sampling", lambda: Sampling(1, top_p=ROWS), ()),
+        ("`counts` of Sampling", lambda: Sampling(2, counts=ROWS), ()),
+        ("`sizes` of Beam", lambda: Beam(2, sizes=ROWS), ()),
+        ("`stack_sizes` of Beam", lambda: Beam(2, stack_sizes=ROWS), ()),
         (
             "`words` of PhraseProgress",
             lambda: ConstrainedBeam(2, np.ones((3, 1, 1)), np.ones((3, 1))),
             (),
         ),
-        ("`exponent` of LengthPenalty", Greedy, [LengthPenalty(THREE)]),
-        ("`strength` of CoveragePenalty", Greedy, [CoveragePenalty(THREE)]),
-        ("`words` of Prefix", Greedy, [Prefix(THREE[:, None])]),
-        ("`lengths` of Prefix", Greedy, [Prefix([[4], [4]], THREE)]),
-        ("`size` of NoRepeatedNgrams", Greedy, [NoRepeatedNgrams(THREE)]),
+        ("`exponent` of LengthPenalty", Greedy, [LengthPenalty(ROWS)]),
+        ("`strength` of CoveragePenalty", Greedy, [CoveragePenalty(ROWS)]),
+        ("`words` of Prefix", Greedy, [Prefix(ROWS[:, None])]),
+        ("`lengths` of Prefix", Greedy, [Prefix([[4], [4]], ROWS)]),
+        ("`size` of NoRepeatedNgrams", Greedy, [NoRepeatedNgrams(ROWS)]),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -28,14 +28,14 @@ def test_a_fallback_font_is_found():
 
 
 def test_missing_characters_are_listed(monkeypatch):
-    monkeypatch.setattr(plots, "_fallback_fonts", list)
+    monkeypatch.setattr(plots, "_fallback_fonts", lambda: [])
     assert fonts_for("猫 a 猫犬") == (["DejaVu Sans"], "犬猫")
     monkeypatch.undo()
     assert not any("Last Resort" in name for name, _ in plots._fallback_fonts())
 
 
 def test_missing_characters_cause_one_warning(monkeypatch, tmp_path):
-    monkeypatch.setattr(plots, "_fallback_fonts", list)
+    monkeypatch.setattr(plots, "_fallback_fonts", lambda: [])
     monkeypatch.setattr(plots, "_reported_scripts", set())
     with pytest.warns(UserWarning, match="No font .*猫.* drawing") as warned:
         for word in "猫犬":
@@ -48,8 +48,9 @@ def test_missing_characters_cause_one_warning(monkeypatch, tmp_path):
 
 
 def test_labels_use_fonts_that_have_their_characters(tmp_path):
-    words = [RARE_CHARACTER], ["باب"]
-    axes = plot_alignment(*words, [[0.5]], tmp_path / "a.png")
+    axes = plot_alignment(
+        [RARE_CHARACTER], ["باب"], [[0.5]], tmp_path / "a.png"
+    )
     assert axes.get_title() and axes.get_xlabel() and axes.get_ylabel()
     (label,) = axes.get_xticklabels()
     assert label.get_fontfamily() == fonts_for(RARE_CHARACTER)[0]

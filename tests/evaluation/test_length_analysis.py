@@ -7,9 +7,10 @@ GOOD, BAD = "das ist ein guter Satz", "ein guter Satz ist das hier"
 
 
 def test_groups_have_limits_and_scores():
+    lengths = [10, 11, 5, 20, 35]
     hypotheses = [GOOD, BAD, BAD, GOOD, BAD]
-    sentences = [10, 11, 5, 20, 35], hypotheses, [GOOD] * 5
-    groups = bleu_by_length(*sentences, (10, 20, 30))
+    references = [GOOD] * 5
+    groups = bleu_by_length(lengths, hypotheses, references, (10, 20, 30))
     limits = [(group.low, group.high, group.sentences) for group in groups]
     # Limits belong to the lower group; empty groups are left out.
     assert limits == [(0, 10, 2), (11, 20, 2), (31, None, 1)]
@@ -20,9 +21,10 @@ def test_groups_have_limits_and_scores():
 
 
 def test_options_reach_bleu():
-    options = {"tokenize": "none", "lowercase": True}
-    (group,) = bleu_by_length([5], [GOOD.upper()], [GOOD], **options)
-    assert group.bleu == pytest.approx(100)
+    groups = bleu_by_length(
+        [5], [GOOD.upper()], [GOOD], tokenize="none", lowercase=True
+    )
+    assert groups[0].bleu == pytest.approx(100)
 
 
 def test_columns_of_a_data_frame_are_read_by_place():

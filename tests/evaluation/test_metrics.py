@@ -179,6 +179,9 @@ def test_user_defined_metrics_are_registered():
     assert [m.key for m in found] == ["val_size", "val_shorter", "val_seven"]
     assert found[0].scored(["ab"], ["x"]) == {"score": 2.0}
     assert choose_metric("size", Target())[0] is found[0]
+
+
+def test_only_metrics_are_registered():
     with pytest.raises(TypeError, match="Received: 3"):
         register_metric(3)
 

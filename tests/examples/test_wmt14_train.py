@@ -21,10 +21,17 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "examples" / "wmt14_train.py"
 SETTINGS = [
-    *("data.dataset=files", "data.tokenizer=words", "decoding.beam_size=2"),
-    *("model.units=16", "model.embedding_size=8", "model.dropout=0.3"),
-    *("training.batch_size=8", "training.epochs=2", "training.samples=2"),
-    *("training.first_halved_epoch=2", "training.snapshot_steps=2"),
+    "data.dataset=files",
+    "data.tokenizer=words",
+    "decoding.beam_size=2",
+    "model.units=16",
+    "model.embedding_size=8",
+    "model.dropout=0.3",
+    "training.batch_size=8",
+    "training.epochs=2",
+    "training.samples=2",
+    "training.first_halved_epoch=2",
+    "training.snapshot_steps=2",
 ]
 
 
@@ -126,10 +133,20 @@ def exported(monkeypatch):
 
 def test_run_folder_has_all_files(full_run):
     assert {path.name for path in full_run.iterdir()} >= {
-        *("config.json", "corpus", "source_vocabulary.json", "log.jsonl"),
-        *("target_vocabulary.json", "snapshot.npz", "best.weights.h5"),
-        *("last.weights.h5", "tensorboard", "samples", "plots", "export"),
-        *("results.jsonl", "test.txt"),
+        "config.json",
+        "corpus",
+        "source_vocabulary.json",
+        "log.jsonl",
+        "target_vocabulary.json",
+        "snapshot.npz",
+        "best.weights.h5",
+        "last.weights.h5",
+        "tensorboard",
+        "samples",
+        "plots",
+        "export",
+        "results.jsonl",
+        "test.txt",
     }
     config = json.loads((full_run / "config.json").read_text())
     assert config["model"]["units"] == 16

@@ -50,14 +50,20 @@ def only_scoring_is_left(run):
     _only_scoring_is_left(Call(RunConfig(), run.path))
 
 
-FOR_PAGES = ("test.jsonl", "test.txt", "results.jsonl", "sessions.jsonl")
+FOR_PAGES = (
+    "test.jsonl",
+    "test.txt",
+    "results.jsonl",
+    "sessions.jsonl",
+    "log.jsonl",
+)
 USES = [
     ("config.json", lambda run: run.read_config()),
     ("config.json", lambda run: run.write_config({})),
     ("data.json", lambda run: run.write_data("x")),
     ("dev.jsonl", read_prepared_text),
     ("test.jsonl", read_prepared_text),
-    *((n, lambda run: read_run(run.path)) for n in (*FOR_PAGES, "log.jsonl")),
+    *((name, lambda run: read_run(run.path)) for name in FOR_PAGES),
     ("results.jsonl", lambda run: write_results(run.results, {"a": 1})),
     ("sessions.jsonl", write_session),
     ("log.jsonl", write_log),
@@ -75,7 +81,9 @@ USES = [
 @pytest.mark.slow_after_first
 @pytest.mark.parametrize("target_exists", [True, False])
 @pytest.mark.parametrize("name, use", USES)
-def test_links_to_run_files_are_refused(tmp_path, name, use, target_exists):
+def test_links_in_place_of_run_files_are_refused(
+    tmp_path, name, use, target_exists
+):
     run = made_up_run(tmp_path / "run", GOOD)
     run.dev.write_text('["a", "b"]\n')
     write_corpus([("a", "b")], run.corpus)

@@ -18,9 +18,15 @@ ABSENT = -1e30
 
 
 def graph(model=None, **decoding):
-    settings = {"beam_size": 2, "replace_unknown": False, **LENGTHS}
-    decoding = DecodingConfig(**settings | {"max_source_length": 8} | decoding)
-    return TranslationGraph(model or ScriptedModel(), *tokenizers(), decoding)
+    settings = {
+        "beam_size": 2,
+        "replace_unknown": False,
+        "max_source_length": 8,
+        **LENGTHS,
+        **decoding,
+    }
+    model = model or ScriptedModel()
+    return TranslationGraph(model, *tokenizers(), DecodingConfig(**settings))
 
 
 def ranks(found):

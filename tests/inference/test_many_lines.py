@@ -96,7 +96,9 @@ def test_eager_searches_use_no_threads(translator, concurrent, monkeypatch):
 
 
 @pytest.mark.slow
-def test_searches_in_a_strategy_use_no_threads(translator, concurrent):
+def test_searches_in_a_distribution_strategy_use_no_threads(
+    translator, concurrent
+):
     """Other threads lack its scope and would build the graph again."""
     with tf.distribute.OneDeviceStrategy("/cpu:0").scope():
         translator.translate(LINES[:12])

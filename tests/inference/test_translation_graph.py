@@ -89,7 +89,7 @@ def test_every_option_applies_to_its_sentence():
     changes, expected = zip(*cases, strict=True)
     columns = {
         name: [change.get(name) for change in changes]
-        for name in set().union(*changes)
+        for name in {name for change in changes for name in change}
     }
     count = len(cases)
     exported = graph(max_beam_size=3)
@@ -139,10 +139,13 @@ HASTY = ({EOS: X, "x": 1 - X}, [10])
     ],
 )
 def test_length_ratios_bound_translations(beam_size, script, ratios, lengths):
-    names = "min_length_ratio", "max_length_ratio"
-    limits = dict(zip(names, ratios, strict=True), stack_size=1)
+    least, maximum = ratios
     found = graph(
-        ScriptedModel({}, script), beam_size=beam_size, **limits
+        ScriptedModel({}, script),
+        beam_size=beam_size,
+        stack_size=1,
+        min_length_ratio=least,
+        max_length_ratio=maximum,
     ).translate_batch(tf.constant(["", "a", "a b", "a b c", "a b c d a"]))
     assert found["lengths"][:, 0].numpy().tolist() == lengths
     # Only the scores of `HASTY` include the probability of `</s>`.
@@ -279,3 +282,22 @@ def test_translations_are_in_the_order_of_the_lines(eager, step, links):
         rtol=1e-5,
     )
     assert [found[i][0].links for i in (1, 4)] == links
+
+
+def test_scores_are_in_the_order_of_the_pairs(eager):
+    sources = ["b c Q", "a b", "a b"]
+    targets = ["Q", "x y x y", "x"]
+    found = translator().score(sources, targets)
+    assert [scored.tokens for scored in found] == [
+        ["Q", "</s>"], ["x", "y", "x", "</s>"], ["x", "</s>"]
+    ]  # fmt: skip
+    assert [scored.truncated for scored in found] == [False, True, False]
+    np.testing.assert_allclose(
+        [scored.log_probability for scored in found],
+        [log(0.05), log(0.6 * 0.4 * 0.03 * 0.5), log(0.36)],
+        rtol=1e-5,
+    )
+    assert found[0].source_tokens == sources[0].split()
+    weights = [scored.alignments for scored in found]
+    np.testing.assert_allclose(weights[2], [[0.8, 0.2], [0.3, 0.7]], rtol=1e-5)
+    assert [len(w) for w in weights] == [2, 4, 2]

@@ -52,8 +52,8 @@ def test_unknown_alignment_step_is_refused(translator):
 def test_links_refer_to_the_words_before_preprocessing(translator):
     moses = {"lowercase": False, "normalize_punctuation": True}
     parts = {
-        f"{side}_preprocessor": Preprocessor(language, **moses)
-        for side, language in (("source", "en"), ("target", "de"))
+        "source_preprocessor": Preprocessor("en", **moses),
+        "target_preprocessor": Preprocessor("de", **moses),
     }
     prepared = variant_of(translator, parts=parts)
     # Links of the prepared words, and of the given words.

@@ -55,8 +55,12 @@ def make(lexicon, monkeypatch):
     def make(frequent=4, translations=2, **settings):
         monkeypatch.setattr(word_lists, "MIN_FREQUENT_WORDS", frequent)
         monkeypatch.setattr(word_lists, "MAX_TRANSLATIONS", translations)
-        defaults = {"beam_size": 2, "replace_unknown": False}
-        return tiny_translator(**defaults | {"shortlist": lexicon} | settings)
+        defaults = {
+            "beam_size": 2,
+            "replace_unknown": False,
+            "shortlist": lexicon,
+        }
+        return tiny_translator(**(defaults | settings))
 
     return make
 

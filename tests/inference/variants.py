@@ -8,7 +8,8 @@ from luong_keras.translator import Translator
 def variant_of(translator, models=None, parts=None, **settings):
     """Return a translator with other models, parts or settings of a search.
 
-    `parts` has names and values of arguments of `Translator`.
+    `parts` has names and values of arguments of `Translator`. Preprocessors,
+    strategy and scorers of the given translator are left out.
     """
     return Translator(
         models or translator.translation_model,
@@ -24,11 +25,10 @@ def check_same(found, expected, rtol=1e-4):
     for one, other in zip(found, expected, strict=True):
         assert [t.text for t in one] == [t.text for t in other]
         assert [t.tokens for t in one] == [t.tokens for t in other]
-        scores = ([t.score for t in nbest] for nbest in (one, other))
-        np.testing.assert_allclose(*scores, rtol=rtol)
-        for weights in zip(one, other, strict=True):
+        for first, second in zip(one, other, strict=True):
+            np.testing.assert_allclose(first.score, second.score, rtol=rtol)
             np.testing.assert_allclose(
-                *(t.alignments for t in weights), atol=1e-5
+                first.alignments, second.alignments, atol=1e-5
             )
 
 

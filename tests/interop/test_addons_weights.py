@@ -44,8 +44,12 @@ def built_attention(name):
 def built_decoder(
     attention="luong", layer=lk.InputFeedingLSTM, units=UNITS, **options
 ):
-    options = {"attentional_activation": "linear", **options}
-    options |= {"attention": ATTENTION[attention](), "return_state": True}
+    options = {
+        "attentional_activation": "linear",
+        **options,
+        "attention": ATTENTION[attention](),
+        "return_state": True,
+    }
     decoder = layer(units, **options)
     decoder.build(SHARED["inputs"].shape, SHARED["memory"].shape)
     return decoder
@@ -120,9 +124,14 @@ def test_prefixes_are_ignored():
     roles = roles_of(names)
     assert list(roles_of(nested_names).values()) == list(roles.values())
     assert sorted(roles.values()) == [
-        *("attention_b", "attention_g", "attention_layer/kernel"),
-        *("attention_v", "cell_0/bias", "cell_0/kernel"),
-        *("cell_0/recurrent_kernel", "memory_layer/kernel"),
+        "attention_b",
+        "attention_g",
+        "attention_layer/kernel",
+        "attention_v",
+        "cell_0/bias",
+        "cell_0/kernel",
+        "cell_0/recurrent_kernel",
+        "memory_layer/kernel",
         "query_layer/kernel",
     ]
 
@@ -212,7 +221,7 @@ def test_weights_that_do_not_fit_are_refused(options, message):
     ],
     ids=["without a place", "of one name"],
 )
-def test_weights_of_other_attention_are_refused(weights, message):
+def test_unfit_weights_are_refused(weights, message):
     with pytest.raises(ValueError, match=message):
         interop.load_addons_attention(built_attention("bahdanau"), weights)
 

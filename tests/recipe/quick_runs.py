@@ -11,9 +11,13 @@ from luong_keras.recipe import stages
 
 # Settings of a model that is trained in seconds.
 TINY = {
-    **{"units": 8, "embedding_size": 6, "beam_size": 1, "training.samples": 0},
+    "units": 8,
+    "embedding_size": 6,
+    "beam_size": 1,
+    "training.samples": 0,
     # Untrained models write translations of the maximum length.
-    **{"decoding.max_length_ratio": 0.0, "decoding.max_length_offset": 3},
+    "decoding.max_length_ratio": 0.0,
+    "decoding.max_length_offset": 3,
 }
 
 

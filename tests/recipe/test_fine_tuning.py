@@ -113,16 +113,15 @@ def test_runs_start_with_the_weights_of_the_parent(base, capsys):
     """Keep model and vocabularies unchanged with a learning rate of 0."""
     (base / "LICENSE.txt").write_text("by the parent's terms")
     (base / "LICENSES").mkdir(exist_ok=True)
-    run, old = tune(base, learning_rate=0.0, epochs=1), RunFolder(base)
+    run = tune(base, learning_rate=0.0, epochs=1)
+    old = RunFolder(base)
     assert same(run.last_weights, old.best_weights)
     vocabulary = run.source_vocabulary.read_bytes()
     assert vocabulary == old.source_vocabulary.read_bytes()
     line = [PAIRS[0][0]]
-    found, expected = (
-        Translator.from_run(each.path).score(line, line)[0].log_probability
-        for each in (run, old)
-    )
-    assert found == expected
+    found = Translator.from_run(run.path).score(line, line)
+    expected = Translator.from_run(base).score(line, line)
+    assert found[0].log_probability == expected[0].log_probability
     after = run_config(run.path)
     assert after.model == run_config(base).model
     # The printed score before the first step equals the score of epoch 1.
@@ -160,11 +159,19 @@ def test_each_setting_of_the_text_is_inherited_reset_or_free():
 
 def test_settings_of_the_text_of_the_parent_are_reset(base):
     before = inherited_settings(base)
-    values = {"data.train": ("a", "b"), "data.weights": (3.0, 1.0)}
-    values |= {"data.columns": ("b", "1"), "training.frozen": ("encoder",)}
-    values |= {"decoding.dictionary": "a.txt", "decoding.shortlist": "b.txt"}
-    limits = dict.fromkeys(("min", "max"), 3.0)  # the default maximum is 2
-    values |= {f"decoding.{n}_length_ratio": x for n, x in limits.items()}
+    values = {
+        "data.train": ("a", "b"),
+        "data.weights": (3.0, 1.0),
+        "data.columns": ("b", "1"),
+        "training.frozen": ("encoder",),
+        "decoding.dictionary": "a.txt",
+        "decoding.shortlist": "b.txt",
+    }
+    # The default maximum is 2.
+    values |= {
+        "decoding.min_length_ratio": 3.0,
+        "decoding.max_length_ratio": 3.0,
+    }
     change(base, values)
     assert inherited_settings(base) == before
 

@@ -13,9 +13,14 @@ WORDS = ("cat", "dog", "bird", "fish", "tree")
 PAIRS = [(f"{a} {b} {a}", f"{b}e {a}e.") for a in WORDS for b in WORDS]
 STEPS = 3  # per epoch
 SETTINGS = TINY | {
-    **{"precision": "mixed_float16", "batch_size": 8, "epochs": 2},
-    **{"optimizer": "sgd", "learning_rate": 0.25, "training.clip_norm": 1.0},
-    **{"training.halving": "start", "training.first_halved_epoch": 2},
+    "precision": "mixed_float16",
+    "batch_size": 8,
+    "epochs": 2,
+    "optimizer": "sgd",
+    "learning_rate": 0.25,
+    "training.clip_norm": 1.0,
+    "training.halving": "start",
+    "training.first_halved_epoch": 2,
     "training.snapshot_steps": 1,
     # large enough for the first gradients to overflow
     "model.initial_range": 2.0,
@@ -32,7 +37,8 @@ class OptimizerRecord(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         optimizer = self.model.optimizer
         rate = float(optimizer.inner_optimizer.learning_rate)
-        scale, steps = float(optimizer.dynamic_scale), int(optimizer.iterations)
+        scale = float(optimizer.dynamic_scale)
+        steps = int(optimizer.iterations)
         self.steps.append((scale, steps, rate))
         if len(self.steps) == self.stop:
             raise KeyboardInterrupt

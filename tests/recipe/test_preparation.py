@@ -20,8 +20,12 @@ from luong_keras.recipe.user_text import text_settings
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
 
-TOKENIZED = {"lowercase": True, "tokenize": True}
-TOKENIZED |= {"source_language": "en", "target_language": "de"}
+TOKENIZED = {
+    "lowercase": True,
+    "tokenize": True,
+    "source_language": "en",
+    "target_language": "de",
+}
 LINES = ["a b\tx y\n", "c\tz\n", "d e\tw\n"]
 
 
@@ -97,8 +101,13 @@ def test_pairs_that_version_0_3_0_held_out_stay_in_a_begun_run(
     stat = path.stat()
     stamps = [[[str(path), stat.st_size, stat.st_mtime_ns]]]
     names = ["lowercase", "normalize_punctuation", "tokenize"]
-    filters = {"length_ratio": None, "length_unit": "words"}
-    filters |= {"identical": False, "duplicates": False, "scripts": None}
+    filters = {
+        "length_ratio": None,
+        "length_unit": "words",
+        "identical": False,
+        "duplicates": False,
+        "scripts": None,
+    }
     key = [
         json.dumps([stamps, None, ["dev", "test"]]),
         {name: name in settings for name in names} | {"filters": filters},

@@ -25,9 +25,11 @@ CONFIG = dataclasses.replace(
 )
 CALLS = {"new": 93, "resumed": 45}  # a test counts them
 PARAMETERS = [
-    pytest.param(stage, n, marks=() if n % 24 == 3 else pytest.mark.slow)
+    pytest.param(
+        stage, number, marks=() if number % 24 == 3 else pytest.mark.slow
+    )
     for stage, count in CALLS.items()
-    for n in range(count)
+    for number in range(count)
 ]
 
 

@@ -15,6 +15,7 @@ from luong_keras.config.values import config_to_dict, override
 from luong_keras.recipe import resumption
 from luong_keras.recipe.devices import ONE_DEVICE
 from luong_keras.recipe.resumption import (
+    MAY_CHANGE,
     describe_machine,
     is_finished,
     mark_finished,
@@ -41,11 +42,17 @@ def write_log(run, epochs):
 @pytest.mark.parametrize(
     "assignment",
     [
-        *("training.epochs=20", "training.gradient_accumulation_steps=2"),
-        *("training.parallel_microbatches=2", "training.snapshot_steps=7"),
-        *("data.max_skipped=0.5", "data.processes=2", "training.samples=1"),
-        *("training.keep=3", "training.patience=4"),
-        *("training.final_weights=last", "decoding.beam_size=3"),
+        "training.epochs=20",
+        "training.gradient_accumulation_steps=2",
+        "training.parallel_microbatches=2",
+        "training.snapshot_steps=7",
+        "data.max_skipped=0.5",
+        "data.processes=2",
+        "training.samples=1",
+        "training.keep=3",
+        "training.patience=4",
+        "training.final_weights=last",
+        "decoding.beam_size=3",
         "decoding.max_source_length=50",
         # The text determined the vocabulary size.
         "model.source_vocabulary_size=70000",
@@ -212,6 +219,13 @@ def test_runs_with_another_word_list_are_not_finished(run, tmp_path, name):
     del record["word_lists"]  # as an earlier version wrote it
     run.finished.write_text(json.dumps(record))
     assert is_finished(config_with("Haus home"), run)
+
+
+def test_changeable_settings_exist():
+    settings = config_to_dict(RunConfig())
+    for name in MAY_CHANGE:
+        section, _, setting = name.partition(".")
+        assert section == "decoding" or setting in settings[section]
 
 
 def test_the_precision_of_a_run_is_kept(run):

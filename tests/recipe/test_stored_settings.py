@@ -87,8 +87,8 @@ def test_runs_of_older_versions_have_removed_settings(run, name, value, other):
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_training_copies_the_word_lists(run, tmp_path, suffix):
     path = tmp_path / f"en-de.txt{suffix}"
-    with (gzip.open if suffix else open)(path, "wt", encoding="utf-8") as file:
-        file.write(LINES)
+    data = LINES.encode()
+    path.write_bytes(gzip.compress(data) if suffix else data)
     decoding = DecodingConfig(dictionary=str(path), shortlist=str(path))
     config = copy_word_lists(RunConfig(decoding=decoding), run)
     run.write_config(config_to_dict(config))
@@ -134,8 +134,11 @@ def test_invalid_dictionaries_are_refused_before_training(run, elsewhere):
 @pytest.mark.parametrize(
     "path",
     [
-        *("../../../../../../etc/passwd", "../theirs/dictionary.txt"),
-        *("/etc/passwd", "samples/../../x", ".."),
+        "../../../../../../etc/passwd",
+        "../theirs/dictionary.txt",
+        "/etc/passwd",
+        "samples/../../x",
+        "..",
     ],
 )
 def test_runs_cannot_name_files_outside_their_folder(run, path):

@@ -39,9 +39,17 @@ def test_pairs_in_memory_are_written_once(tmp_path):
 @pytest.mark.parametrize(
     "pair",
     [
-        *(("source", "target"), ("en", "de"), ("1", "2"), ("[1]", '{"a": 1}')),
-        *(('"a" b', '"c"'), ('"', '""'), ('"a', '"b'), ("c", 'd"e"')),
-        *(('"Yes""No"', '"Ja"'), ('"Yes"', '"Ja" "'), ("a\\tb", "\\")),
+        ("source", "target"),
+        ("en", "de"),
+        ("1", "2"),
+        ("[1]", '{"a": 1}'),
+        ('"a" b', '"c"'),
+        ('"', '""'),
+        ('"a', '"b'),
+        ("c", 'd"e"'),
+        ('"Yes""No"', '"Ja"'),
+        ('"Yes"', '"Ja" "'),
+        ("a\\tb", "\\"),
         (" a ", "ß 猫 \U0001f600"),
     ],
 )
@@ -97,7 +105,8 @@ RECORDS = [{"en": source, "de": target} for source, target in TWO]
     [
         [collections.OrderedDict(record) for record in RECORDS],
         [types.MappingProxyType(record) for record in RECORDS],
-        *(np.array(TWO, "U2"), np.array(TWO, "S2")),
+        np.array(TWO, "U2"),
+        np.array(TWO, "S2"),
     ],
     ids=["ordered", "proxies", "text", "bytes"],
 )
@@ -112,14 +121,14 @@ NO_TEXT = "sentences, as text.* in pair 2"
 @pytest.mark.parametrize(
     "pairs, message",
     [
-        ([*RECORDS[:1], {"en": np.array(["a", "b"]), "de": "d"}], NO_TEXT),
-        ([*RECORDS[:1], {"en": [1], "de": "d"}], NO_TEXT),
+        ([RECORDS[0], {"en": np.array(["a", "b"]), "de": "d"}], NO_TEXT),
+        ([RECORDS[0], {"en": [1], "de": "d"}], NO_TEXT),
         ([("a", "b"), ("c",)], r"Received: \('c',\) as pair 2"),
         ([("a", "b"), "cd", "ef"], "Received: 'cd' as pair 2"),
         ([("a", 3)], "str or bytes"),
         ([{"a", "b"}], "str or bytes"),
         ([("a", "b"), {"en": "c", "de": "d"}], "Received: {.* as pair 2"),
-        ([*RECORDS[:1], ("a", "b")], r"Received: \('a'.* as record 2"),
+        ([RECORDS[0], ("a", "b")], r"Received: \('a'.* as record 2"),
         ([("a", "\udcff")], "Pair 1 cannot be written as UTF-8"),
         ([["a.tsv", "b.en"], "c.tsv"], "Received: a.tsv and b.en"),
         (3, "Received: int"),

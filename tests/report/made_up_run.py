@@ -16,8 +16,12 @@ PAIRS = [
 ]
 GOOD = [target for _, target in PAIRS]
 BAD = [
-    *("die Katze", "ein Haus", "Haus", "der Mann sieht"),
-    *("<img src=x onerror=alert(1)>", "ein Hund"),
+    "die Katze",
+    "ein Haus",
+    "Haus",
+    "der Mann sieht",
+    "<img src=x onerror=alert(1)>",
+    "ein Hund",
 ]
 
 

@@ -402,7 +402,10 @@ def test_the_command_passes_its_flags(tmp_path, monkeypatch, flags, output):
     [
         ("nowhere", "nowhere, which does not exist"),
         ("a b c", "Received: 3"),
-        ("a --examples 0", "must be at least 1. Received: --examples=0"),
+        (
+            "a --examples 0",
+            "--examples must be at least 1. Received: --examples=0",
+        ),
         ("a --samples 0", "--samples must be at least 1"),
     ],
 )

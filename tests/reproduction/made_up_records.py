@@ -85,8 +85,12 @@ def record(
         sentences["alignment_hits"] = hits
         scores["aer"] = {"score": aer}
     tokens = ["a", "<b>"]
-    sample = {"text": f"{row} says <b>", "percent": [[90, 10], [0, 100]]}
-    sample |= {"source_tokens": tokens, "tokens": tokens}
+    sample = {
+        "text": f"{row} says <b>",
+        "percent": [[90, 10], [0, 100]],
+        "source_tokens": tokens,
+        "tokens": tokens,
+    }
     made = {"training_seconds": 90, "machine": {"processor": "made up"}}
     found = Record(
         row,

@@ -24,8 +24,11 @@ def settings(row):
         attention.kind,
         attention.score_mode if attention.kind != "none" else "-",
         attention.alignment if attention.kind == "local" else "-",
-        *(model.input_feeding, model.reverse_source, model.dropout),
-        *(row.config.decoding.replace_unknown, data.source_language),
+        model.input_feeding,
+        model.reverse_source,
+        model.dropout,
+        row.config.decoding.replace_unknown,
+        data.source_language,
     )
     return " ".join(map(str, values))
 

@@ -149,5 +149,6 @@ def aligned(target, source, weights=None, padding=0):
         "alignments": weights or halves,
         "source_tokens": [*source, *[""] * padding],
         "source_lengths": len(source),
-        **{"truncated": False, "status": "OK"},
+        "truncated": False,
+        "status": "OK",
     }

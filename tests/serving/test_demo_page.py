@@ -72,8 +72,13 @@ def test_enter_sends_a_request_of_the_contract(demo):
     demo.shows("#ranks bdi", ["die Katze", "eine Katze"])
     demo.shows("#ranks data", ["−0.250", "−0.500"])
     demo.shows("#translation", "die Katze")
-    unset = {"beam_size": 0, "n_best": 0, "length_penalty": -1}
-    unset |= {"prefix": "", "replace_unknown": -1}
+    unset = {
+        "beam_size": 0,
+        "n_best": 0,
+        "length_penalty": -1,
+        "prefix": "",
+        "replace_unknown": -1,
+    }
     assert demo.sent_rows() == [{"text": "the cat sees a dog .", **unset}]
     assert demo.sent_rows("align") == []
     assert demo.console == []

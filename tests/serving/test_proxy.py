@@ -113,10 +113,17 @@ def test_token_is_accepted_and_not_passed_on(proxy, upstream):
 @pytest.mark.parametrize(
     "sent",
     [
-        *(None, "", "Bearer", f"Bearer {TOKEN[:-1]}c", f"Bearer {TOKEN}0"),
-        *(TOKEN, f"Basic {TOKEN}"),
+        None,
+        "",
+        "Bearer",
+        f"Bearer {TOKEN[:-1]}c",
+        f"Bearer {TOKEN}0",
+        TOKEN,
+        f"Basic {TOKEN}",
         # The default, a value and a parameter of the map of tokens.
-        *("default", "a", "hostnames"),
+        "default",
+        "a",
+        "hostnames",
     ],
 )
 @pytest.mark.parametrize("path", [PREDICT, MODEL, MODEL + "/metadata"])
@@ -154,16 +161,24 @@ def test_paths_of_the_contract_are_passed_on(
 @pytest.mark.parametrize(
     "path",
     [
-        *("/monitoring/prometheus/metrics", "/v1/models/other:predict"),
-        *("/v1/models", "/v1/models/", MODEL + ":classify", MODEL + ":PREDICT"),
-        *(MODEL + "/versions/-1", MODEL + "/labels/"),
+        "/monitoring/prometheus/metrics",
+        "/v1/models/other:predict",
+        "/v1/models",
+        "/v1/models/",
+        MODEL + ":classify",
+        MODEL + ":PREDICT",
+        MODEL + "/versions/-1",
+        MODEL + "/labels/",
         MODEL + "/../../monitoring/prometheus/metrics",
         "/v1/models/translator%2f..%2f..%2fmonitoring/prometheus/metrics",
         "/v1/models/any%2f..%2f..%2fmodels%2fother:predict",
         "/tensorflow.serving.ModelService/HandleReloadConfigRequest",
         "/tensorflow.serving.PredictionService/Classify",
-        *("/index.html", "/compose.yaml", "/../compose.yaml"),
-        *("/.malformed", "/demo.js/"),
+        "/index.html",
+        "/compose.yaml",
+        "/../compose.yaml",
+        "/.malformed",
+        "/demo.js/",
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])

@@ -243,9 +243,16 @@ def test_encode_returns_the_memory():
 def test_contract_returns_its_limits():
     settings = {"max_beam_size": 4, "stack_size": 3}
     found = run("contract", 7, settings, text=["", "not read"])
-    expected = {"version": 3, "max_rows": 7, "max_text_bytes": 8 * 64}
-    expected |= {"max_source_tokens": 8, "beam_size": 2, "samples": 0}
-    expected |= {**settings, "n_best": 3}
+    expected = {
+        "version": 3,
+        "max_rows": 7,
+        "max_text_bytes": 8 * 64,
+        "max_source_tokens": 8,
+        "beam_size": 2,
+        "samples": 0,
+        **settings,
+        "n_best": 3,
+    }
     check_arrays(found, {key: [value] * 2 for key, value in expected.items()})
     default = run("contract")
     assert values(default, "max_beam_size") == [2] * 3

@@ -50,8 +50,10 @@ SUBWORDS = {
     "bytes": {"byte_fallback": True, "character_coverage": 0.98},
     "symbols": {"user_defined_symbols": ["<x>", "…", "a,b", "我们"]},
     "all": {
-        **{"model_type": "unigram", "normalization": "nfkc_cf"},
-        **{"byte_fallback": True, "user_defined_symbols": ["<x>"]},
+        "model_type": "unigram",
+        "normalization": "nfkc_cf",
+        "byte_fallback": True,
+        "user_defined_symbols": ["<x>"],
     },
     "char": {"model_type": "char", "byte_fallback": True},
 }

@@ -63,6 +63,13 @@ def test_a_vocabulary_may_lack_the_last_line_end(tmp_path):
     assert tokenizer.encode(tf.constant(["x"])).to_list() == [[4]]
 
 
+def test_a_rare_word_is_unknown_but_keeps_its_spelling():
+    tokenizer = WordTokenizer.from_words(["a", "b"])
+    text = tf.constant(["a zebra b"])
+    assert tokenizer.encode(text).to_list() == [[4, 1, 5]]
+    assert tokenizer.tokens(text).to_list() == [[b"a", b"zebra", b"b"]]
+
+
 def test_each_tokenizer_reads_its_file_as_it_is(tmp_path, monkeypatch):
     text = tf.constant(["b a"])
     WordTokenizer.from_words(["a", "b"]).save(tmp_path, "words")

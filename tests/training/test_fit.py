@@ -111,8 +111,17 @@ def test_callbacks_see_one_run_after_resuming(path, kill):
     run(events)
     numbers = "loss", "val_loss"
     assert seen == [
-        *("begin", "epoch 0", 3, (0, *numbers)),
-        *("epoch 1", 0, 1, 2, 3, (1, *numbers), "end"),
+        "begin",
+        "epoch 0",
+        3,
+        (0, *numbers),
+        "epoch 1",
+        0,
+        1,
+        2,
+        3,
+        (1, *numbers),
+        "end",
     ]
 
 

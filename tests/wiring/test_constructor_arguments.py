@@ -36,19 +36,31 @@ pytestmark = pytest.mark.slow_on_jax
 WRITTEN = {"he_normal": "HeNormal", "he_uniform": "HeUniform", "ones": "Ones"}
 # Arguments of every layer of Keras.
 COMMON = {"name": "other", "dtype": "mixed_bfloat16", "trainable": False}
-ATTENTION = {"use_scale": True, "dropout": 0.1, "seed": 3}
-ATTENTION |= {"kernel_initializer": "he_normal"}
+ATTENTION = {
+    "use_scale": True,
+    "dropout": 0.1,
+    "seed": 3,
+    "kernel_initializer": "he_normal",
+}
 CELL = {
-    **{"num_layers": 2, "input_feeding": False, "use_bias": False},
-    **{"attentional_bias": True, "attentional_activation": "relu"},
-    **{"kernel_initializer": "he_normal", "bias_initializer": "ones"},
+    "num_layers": 2,
+    "input_feeding": False,
+    "use_bias": False,
+    "attentional_bias": True,
+    "attentional_activation": "relu",
+    "kernel_initializer": "he_normal",
+    "bias_initializer": "ones",
     "recurrent_initializer": "he_uniform",
 }
 CLIPS = {"cell_clip": 0.5, "gradient_clip": 0.25}
 LSTM = {**CELL, **CLIPS, "unit_forget_bias": False}
 DRIVER = {
-    **{"return_sequences": False, "return_state": True, "dropout": 0.2},
-    **{"dropout_style": "sequence", "deferred_gradients": False, "seed": 5},
+    "return_sequences": False,
+    "return_state": True,
+    "dropout": 0.2,
+    "dropout_style": "sequence",
+    "deferred_gradients": False,
+    "seed": 5,
 }
 
 
@@ -67,8 +79,10 @@ CONCAT = {"units": 3, "concat_form": "separate"}
 LOCATION = {"max_length": 7, "mask_location": False}
 MEASURE = {"pad_id": 5, "name": "other", "dtype": "float16"}
 CLIPPED = {
-    **{"clip_norm": 4.0, "count_embeddings": False},
-    **{"on_nonfinite": "note", "learning_rate": 0.25},
+    "clip_norm": 4.0,
+    "count_embeddings": False,
+    "on_nonfinite": "note",
+    "learning_rate": 0.25,
 }
 
 # Sets of arguments for each class, which together cover all arguments.
@@ -79,8 +93,11 @@ ARGUMENTS = {
     ],
     lk.LocalAttention: [
         {
-            **{"alignment": "monotonic", "half_width": 3, "sigma": 2.5},
-            **{"gaussian": "inside_softmax", "clamp_position": False},
+            "alignment": "monotonic",
+            "half_width": 3,
+            "sigma": 2.5,
+            "gaussian": "inside_softmax",
+            "clamp_position": False,
             **{"score_mode": "concat", **CONCAT, **ATTENTION},
         }
     ],
@@ -119,9 +136,15 @@ ARGUMENTS = {
     ],
     lk.Encoder: [
         {
-            **{"units": 4, "num_layers": 2, "recurrence": "gru"},
-            **{"reverse": True, "dropout": 0.2, "dropout_style": "sequence"},
-            **{"use_bias": False, "kernel_initializer": "he_normal", "seed": 5},
+            "units": 4,
+            "num_layers": 2,
+            "recurrence": "gru",
+            "reverse": True,
+            "dropout": 0.2,
+            "dropout_style": "sequence",
+            "use_bias": False,
+            "kernel_initializer": "he_normal",
+            "seed": 5,
         },
         {"units": 4, "bidirectional": True, "dropout_style": "authors"} | CLIPS,
     ],
@@ -395,22 +418,41 @@ def test_equal_seeds_give_equal_dropout(name):
 
 # Callbacks: their arguments and the state that is saved with a run.
 
-PLATEAU = {"monitor": "loss", "mode": "max", "factor": 0.25, "patience": 3}
-PLATEAU |= {"min_delta": 0.125, "min_rate": 0.0625}
-BEST = {"path": Path("x.weights.h5"), "monitor": "loss", "mode": "min"}
-CALLBACKS = {
-    "BestWeights": (BEST, {"best": 3.5}),
-    "LearningRateHalving": ({"steps_per_epoch": 4}, {"initial_rate": 0.75}),
-    "ReduceOnPlateau": (PLATEAU, {"best": 3.5, "waited": 2}),
-    "TokensPerSecond": ({"count": "words", "name": "speed"}, {"seconds": 2.5}),
+PLATEAU = {
+    "monitor": "loss",
+    "mode": "max",
+    "factor": 0.25,
+    "patience": 3,
+    "min_delta": 0.125,
+    "min_rate": 0.0625,
 }
+BEST = {"path": Path("x.weights.h5"), "monitor": "loss", "mode": "min"}
+SPEED = {"count": "count", "name": "speed"}
+CALLBACKS = [
+    (
+        lk.callbacks.BestWeights("x.weights.h5", "loss", "min"),
+        BEST,
+        {"best": 3.5},
+    ),
+    (
+        lk.LearningRateHalving(initial_rate=None, steps_per_epoch=4),
+        {"steps_per_epoch": 4},
+        {"initial_rate": 0.75},
+    ),
+    (
+        lk.callbacks.ReduceOnPlateau("loss", "max", 0.25, 3, 0.125, 0.0625),
+        PLATEAU,
+        {"best": 3.5, "waited": 2},
+    ),
+    (lk.callbacks.TokensPerSecond("count", "speed"), SPEED, {"seconds": 2.5}),
+]
 
 
-@pytest.mark.parametrize("name", CALLBACKS)
-def test_callbacks_keep_arguments_and_state(name):
-    given, state = CALLBACKS[name]
-    callback = getattr(lk.callbacks, name)(**given)
-    assert {name: getattr(callback, name) for name in given} == given
+@pytest.mark.parametrize(
+    "callback, attributes, state", CALLBACKS, ids=lambda value: None
+)
+def test_callbacks_keep_arguments_and_state(callback, attributes, state):
+    assert {name: getattr(callback, name) for name in attributes} == attributes
     assert callback.get_state() != state
     others = callback.get_state()
     callback.set_state(json.loads(json.dumps(state)))

@@ -103,9 +103,16 @@ EXPECTED = {
     "max_lengths": [7, 3, 0, 4],
     "max_steps": 7,
     "min_lengths": [2, 1, -1, 1],
-    **{"bos_id": 2, "eos_id": 3, "pad_id": 0},
+    "bos_id": 2,
+    "eos_id": 3,
+    "pad_id": 0,
 }
-WORDS = [[place < count for place in range(4)] for count in (4, 1, 0, 2)]
+WORDS = [
+    [True] * 4,
+    [True, False, False, False],
+    [False] * 4,
+    [True, True, False, False],
+]
 # Seeds of the lines: hashes of their texts, shifted by the seed.
 HASHES = tf.strings.to_hash_bucket_fast(LINES, 2**31 - 1).numpy().tolist()
 SEEDS = {
@@ -113,8 +120,12 @@ SEEDS = {
     for seed in (0, 3000)
 }
 DRAWN = {
-    **{"num_hypotheses": 10, "counts": 10, "seeds": SEEDS[0]},
-    **{"temperature": 1.0, "top_k": None, "top_p": 1.0},
+    "num_hypotheses": 10,
+    "counts": 10,
+    "seeds": SEEDS[0],
+    "temperature": 1.0,
+    "top_k": None,
+    "top_p": 1.0,
 }
 SAMPLES = {"search": "sampling"}
 # Other ids than the usual ones.
@@ -181,8 +192,12 @@ ROWS = {
 }
 # Fields with their own tests.
 TESTED_ELSEWHERE = {
-    *("max_beam_size", "replace_unknown", "alignment_step"),
-    *("batch_size", "dictionary", "shortlist"),
+    "max_beam_size",
+    "replace_unknown",
+    "alignment_step",
+    "batch_size",
+    "dictionary",
+    "shortlist",
 }
 
 
@@ -253,8 +268,13 @@ def test_source_is_padded_with_the_source_pad_id(translators, monkeypatch):
 
 
 def test_options_per_sentence_reach_the_beam(search):
-    settings = {**LENGTHS, "beam_size": 2, "length_penalty": 0.75}
-    settings |= {"max_beam_size": 5, "stack_keeps": "first"}
+    settings = {
+        **LENGTHS,
+        "beam_size": 2,
+        "length_penalty": 0.75,
+        "max_beam_size": 5,
+        "stack_keeps": "first",
+    }
     options = option_tensors(
         4,
         beam_size=tf.constant([0, 1, 4, 9]),
@@ -266,9 +286,13 @@ def test_options_per_sentence_reach_the_beam(search):
     options = {name: options[name] for name in BEAM_OPTIONS}
     (arguments,) = search(settings, options)
     chosen_beam = {
-        **{"num_hypotheses": 5, "stack_size": 5, "stack_keeps": "first"},
+        "num_hypotheses": 5,
+        "stack_size": 5,
+        "stack_keeps": "first",
         # The third sentence has room for no word, so its beam has size 1.
-        **{"sizes": [2, 1, 1, 5], "stack_sizes": [2, 1, 1, 5], "max_size": 5},
+        "sizes": [2, 1, 1, 5],
+        "stack_sizes": [2, 1, 1, 5],
+        "max_size": 5,
         "num_return_sequences": [search_runner.ALL, 1, 3, 9],
     }
     words = [[0] * 4, [6] * 4, [0] * 4, [8, 0, 0, 0]]

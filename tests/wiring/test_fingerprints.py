@@ -37,17 +37,18 @@ def assert_all_different(fingerprints):
 
 
 def test_batch_fingerprint_depends_on_all_arguments(tmp_path):
-    source, target, *others = (
-        WordTokenizer.from_words([*WORDS, *more]) for more in ("", *"uvw")
-    )
+    source = WordTokenizer.from_words(WORDS)
+    target = WordTokenizer.from_words([*WORDS, "u"])
+    other_source = WordTokenizer.from_words([*WORDS, "v"])
+    other_target = WordTokenizer.from_words([*WORDS, "w"])
     # Two values of each argument.
     values = {
         "corpus": (
             write_corpus(PAIRS, tmp_path / "one"),
             write_corpus([*PAIRS[:-1], ("s", "t t")], tmp_path / "two"),
         ),
-        "source_tokenizer": (source, others[0]),
-        "target_tokenizer": (target, others[1]),
+        "source_tokenizer": (source, other_source),
+        "target_tokenizer": (target, other_target),
         "batch_size": (4, 5),
         "seed": (1, 2),
         "max_length": (3, 4),
@@ -134,21 +135,33 @@ def test_subword_tokenizer_fingerprint_depends_on_all_arguments(tmp_path):
 # Settings that change the key of a run's corpus, and settings that do not.
 
 CHANGES_THE_CORPUS = {
-    **{"lowercase": True, "normalize_punctuation": True, "tokenize": True},
+    "lowercase": True,
+    "normalize_punctuation": True,
+    "tokenize": True,
     "filters": FilterConfig(identical=True),
 }
 # Part of the key of the data set, or unrelated to the training text.
 IN_DATA_SET_KEY = {
-    *("dataset", "source_language", "target_language"),
-    *("train", "columns", "train_size"),
+    "dataset",
+    "source_language",
+    "target_language",
+    "train",
+    "columns",
+    "train_size",
 }
 DOES_NOT_CHANGE_THE_CORPUS = {
-    **{"dev": "x", "test": "x", "weights": (1.0,)},
-    **{"tokenizer": "sentencepiece", "pretokenized": True},
-    **{"sentencepiece": SentencePieceConfig("char"), "joint_vocabulary": True},
+    "dev": "x",
+    "test": "x",
+    "weights": (1.0,),
+    "tokenizer": "sentencepiece",
+    "pretokenized": True,
+    "sentencepiece": SentencePieceConfig("char"),
+    "joint_vocabulary": True,
     "new_words": 0,  # changes the vocabulary, not the text
-    **{"max_length": 7, "over_long": "truncate"},
-    **{"batching": "authors", "processes": 2},
+    "max_length": 7,
+    "over_long": "truncate",
+    "batching": "authors",
+    "processes": 2,
     # The same pairs are left out.
     "max_skipped": 0.5,
 }
@@ -214,7 +227,10 @@ def test_batches_are_shuffled_anew_in_each_epoch(tmp_path):
             corpus, tokenizer, tokenizer, 4, seed, 50, pool_batches=100
         )
         return [
-            [1 + lines[0] % 8 for lines in batches.pool_lines(epoch, 0)]
+            [
+                len(pairs[lines[0]][1].split())
+                for lines in batches.pool_lines(epoch, 0)
+            ]
             for epoch in range(4)
         ]
 

@@ -38,7 +38,8 @@ EXPECTED = {
     **at("target_embedding", name="target_embedding", input_dim=9, **NUMBERS),
     **at("encoder", num_layers=1, recurrence="lstm", bidirectional=False),
     **at("encoder", reverse=True, **CELL, **DROPOUT, **UNCLIPPED),
-    **{"encoder.stacks.0.0": "LSTM", "encoder.stacks.0.1": ABSENT},
+    "encoder.stacks.0.0": "LSTM",
+    "encoder.stacks.0.1": ABSENT,
     **at("encoder.stacks.0.0.cell", **CELL, **UNCLIPPED),
     "encoder.stacks.1.0": ABSENT,
     **at("decoder", return_sequences=True, return_state=False, **DROPOUT),
@@ -57,10 +58,21 @@ EXPECTED = {
     **at("losses", label_smoothing=0.0, sampled=None, seed=None, pad_id=0),
     "losses.projection": "OutputProjection",
 }
-WITH_KERNEL = "encoder", "decoder.cell", "decoder.cell.attention"
-WITH_KERNEL += "bridge", "projection"
-WITH_DTYPE = *WITH_KERNEL, "source_embedding", "target_embedding"
-WITH_DTYPE += "encoder.stacks.0.0", "decoder", "losses"
+WITH_KERNEL = (
+    "encoder",
+    "decoder.cell",
+    "decoder.cell.attention",
+    "bridge",
+    "projection",
+)
+WITH_DTYPE = (
+    *WITH_KERNEL,
+    "source_embedding",
+    "target_embedding",
+    "encoder.stacks.0.0",
+    "decoder",
+    "losses",
+)
 EXPECTED |= {f"{part}.kernel_initializer": UNIFORM for part in WITH_KERNEL}
 EXPECTED |= {f"{part}.dtype_policy": "float32" for part in WITH_DTYPE}
 
@@ -82,10 +94,17 @@ LOCATION = {"kind": "global", "score_mode": "location"}
 BOTH_DIRECTIONS = {"bidirectional": True, "reverse_source": False}
 # Layers of Keras cannot clip.
 CLIPPING = {"encoder.stacks.0.0": "AttentionRNN"}
-GRU = {"encoder.recurrence": "gru", "encoder.stacks.0.0": "GRU"}
-GRU |= {"decoder.cell": "InputFeedingGRUCell", "bridge.num_states": 2}
-USE_BIAS = "encoder.use_bias", "decoder.cell.use_bias"
-USE_BIAS += ("encoder.stacks.0.0.cell.use_bias",)
+GRU = {
+    "encoder.recurrence": "gru",
+    "encoder.stacks.0.0": "GRU",
+    "decoder.cell": "InputFeedingGRUCell",
+    "bridge.num_states": 2,
+}
+USE_BIAS = (
+    "encoder.use_bias",
+    "decoder.cell.use_bias",
+    "encoder.stacks.0.0.cell.use_bias",
+)
 
 
 def changed_attention(field, value):
@@ -188,20 +207,29 @@ ATTENTION_ROWS = {
 }
 
 # Combinations of several fields.
-CONCAT = {"score_mode": "concat", "concat_form": "query_only"}
-CONCAT |= {"use_scale": True}
+CONCAT = {
+    "score_mode": "concat",
+    "concat_form": "query_only",
+    "use_scale": True,
+}
 COMBINED_ROWS = {
     "gated Bahdanau": (
-        {"decoder": "bahdanau", "recurrence": "gru"}
-        | {"use_bias": False, "attentional_bias": True},
+        {
+            "decoder": "bahdanau",
+            "recurrence": "gru",
+            "use_bias": False,
+            "attentional_bias": True,
+        },
         GRU
         | {"decoder.cell": "BahdanauGRUCell"}
         | at("decoder.cell", input_feeding=False, attentional_bias=True)
         | dict.fromkeys(USE_BIAS, False),
     ),
     "global concat": (
-        {"attention": AttentionConfig(kind="global", **CONCAT)}
-        | {"precision": "mixed_float16"},
+        {
+            "attention": AttentionConfig(kind="global", **CONCAT),
+            "precision": "mixed_float16",
+        },
         GLOBAL
         | by_suffix(".dtype_policy", "mixed_float16")
         | attention(**CONCAT),
@@ -210,8 +238,10 @@ COMBINED_ROWS = {
         {"initial_range": None},
         by_suffix(".embeddings_initializer", ("uniform", -0.05, 0.05))
         | by_suffix(".kernel_initializer", "GlorotUniform")
-        | {"encoder.kernel_initializer": None}
-        | {"decoder.cell.recurrent_initializer": "Orthogonal"},
+        | {
+            "encoder.kernel_initializer": None,
+            "decoder.cell.recurrent_initializer": "Orthogonal",
+        },
     ),
 }
 

@@ -142,19 +142,24 @@ EXPECTED = {
     **at("data", batch_size=128, seed=1, max_length=50, over_long="drop"),
     **at("data", batching="sorted_pools", pool_batches=64),
     **at("options", epochs=12, snapshot_steps=1000),
-    **{"optimizer": "ClippedSGD", "schedule": "LearningRateHalving"},
+    "optimizer": "ClippedSGD",
+    "schedule": "LearningRateHalving",
     **at("optimizer", clip_norm=5.0, count_embeddings=True),
     **at("optimizer", on_nonfinite="note"),
     **at("loss", normalization="sentence", nominal_batch_size=None),
-    **{"jit_compile": False, "multiple": 1},
-    **{"microbatches": 1, "parallel_microbatches": 1},
+    "jit_compile": False,
+    "multiple": 1,
+    "microbatches": 1,
+    "parallel_microbatches": 1,
     **at("validation", samples=5, name="val_bleu"),
-    **{"tensorboard.histogram_freq": 0, "scorer.lowercase": False},
+    "tensorboard.histogram_freq": 0,
+    "scorer.lowercase": False,
     **prepared(None, None, None, None),
     **at("decoding", beam_size=1, stack_size=None, search="beam"),
     **at("decoding", length_penalty=0.0),
     **monitored("val_bleu", "max"),
-    **{"epochs.keep": 0, "plateau.patience": None},
+    "epochs.keep": 0,
+    "plateau.patience": None,
 }
 
 
@@ -229,8 +234,11 @@ DECODING_ROWS = {
         {"decoding.length_penalty": 0.5},
     )
 }
-TABLES = {"training": TRAINING_ROWS, "data": DATA_ROWS}
-TABLES |= {"decoding": DECODING_ROWS}
+TABLES = {
+    "training": TRAINING_ROWS,
+    "data": DATA_ROWS,
+    "decoding": DECODING_ROWS,
+}
 ROWS = [
     pytest.param(
         {f"{section}.{field}": value for field, value in values.items()},
@@ -255,9 +263,16 @@ def test_default_training(run_of):
     assert values_of_run(run) == EXPECTED
     assert run.kinds == [
         "LambdaCallback",  # compares the snapshots of all processes
-        *("StopOnNonFinite", "TokensPerSecond", "TranslationValidation"),
-        *("LearningRateHalving", "StopOnPlateau", "BestWeights"),
-        *("EpochWeights", "JsonLinesLog", "TensorBoard", "TrainingProgress"),
+        "StopOnNonFinite",
+        "TokensPerSecond",
+        "TranslationValidation",
+        "LearningRateHalving",
+        "StopOnPlateau",
+        "BestWeights",
+        "EpochWeights",
+        "JsonLinesLog",
+        "TensorBoard",
+        "TrainingProgress",
         "LambdaCallback",  # records this call in the sessions
         "StopOnSignal",
     ]
@@ -366,7 +381,10 @@ def rates(**settings):
         # Epochs of five updates: the second ends after ten.
         ("by_iteration", 5, 3, 1, [8] * 10 + [4] * 5 + [2]),
         (
-            *("by_iteration", 6, 2, 2),
+            "by_iteration",
+            6,
+            2,
+            2,
             [8] * 6 + [4] * 3 + [2] * 3 + [1] * 3 + [0.5],
         ),
     ],
@@ -374,9 +392,13 @@ def rates(**settings):
 def test_learning_rate_follows_its_settings(
     halving, iterations, first, halvings, expected
 ):
-    settings = {"halving": halving, "iterations_per_epoch": iterations}
-    settings |= {"first_halved_epoch": first, "halvings_per_epoch": halvings}
-    assert rates(**settings) == expected
+    found = rates(
+        halving=halving,
+        iterations_per_epoch=iterations,
+        first_halved_epoch=first,
+        halvings_per_epoch=halvings,
+    )
+    assert found == expected
 
 
 @pytest.mark.parametrize("metric", ["auto", "ter"])
@@ -389,8 +411,11 @@ def test_learning_rate_falls_on_a_plateau(metric):
 
 
 def test_validation_preprocesses_and_cuts_like_the_search(run_of):
-    changes = {"training.batch_size": 2, "data.lowercase": True}
-    changes |= {"decoding.max_source_length": 2}
+    changes = {
+        "training.batch_size": 2,
+        "data.lowercase": True,
+        "decoding.max_source_length": 2,
+    }
     run = run_of(with_values(BASE_CONFIG, changes))
     assert [len(x["source"]) for x, _ in run.validation_batches] == [2, 1]
 
@@ -398,12 +423,10 @@ def test_validation_preprocesses_and_cuts_like_the_search(run_of):
         return [tuple(i for i in row if i) for row in batch.numpy().tolist()]
 
     # a = 4, b = 5 and x = 4, y = 5; three words are cut to two.
-    rows = [
-        row
-        for inputs, targets in run.validation_batches
-        for row in zip(ids(inputs["source"]), ids(targets["word"]), strict=True)
-    ]
-    sources, targets = (set(side) for side in zip(*rows, strict=True))
+    sources, targets = set(), set()
+    for inputs, outputs in run.validation_batches:
+        sources.update(ids(inputs["source"]))
+        targets.update(ids(outputs["word"]))
     assert sources == {(4, 5), (5,)}
     assert targets == {(4, 3), (4, 5, 3), (5, 4, 3)}
 
@@ -607,12 +630,16 @@ def test_command_line_settings_reach_the_model(
         for language, lines in (("en", "a b\nb a\n"), ("fr", "x\ny x z\n")):
             (tmp_path / f"{part}.{language}").write_text(lines)
     command = ["--preset", "demo", "--run-dir", str(tmp_path / "run"), "--set"]
-    command += [f"data.{x}={tmp_path / x}" for x in ("train", "dev", "test")]
+    command += [
+        f"data.{part}={tmp_path / part}" for part in ("train", "dev", "test")
+    ]
     command += ["data.dataset=files", "data.tokenizer=words", "training.seed=7"]
     command += ["data.target_language=fr", f"training.{name}={value}"]
     command += ["model.dropout=0.25", "model.units=4", "model.embedding_size=3"]
     arguments, seeds = [], []
-    monkeypatch.setattr(recipe, "train", lambda *x, **_: arguments.extend(x))
+    monkeypatch.setattr(
+        recipe, "train", lambda *given, **_: arguments.extend(given)
+    )
     monkeypatch.setattr(random, "seed", seeds.append)
     command_line.run(command_line.parse(command))
     translation_model, prepared, run, *_ = arguments
