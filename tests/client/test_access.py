@@ -96,15 +96,14 @@ def test_wrong_urls_are_refused(url):
         ({"url": "https://h", "ca_certificate": __file__}, "PEM"),
         ({"url": "https://h", "client_certificate": __file__}, "PEM"),
         ({"url": "https://h", "client_key": "key.pem"}, "client_certificate"),
-        *(
-            ({name: value}, f"`{name}`.* Received: {value!r}")
-            for name, value in (
-                *(("timeout", x) for x in (0, float("inf"), 1e10, None, "30")),
-                ("request_timeout", -1),
-                ("attempts", 0),
-                ("batch_size", 0),
-            )
-        ),
+        ({"timeout": 0}, "`timeout`.* Received: 0"),
+        ({"timeout": float("inf")}, "`timeout`.* Received: inf"),
+        ({"timeout": 1e10}, "`timeout`.* Received: 1"),
+        ({"timeout": None}, "`timeout`.* Received: None"),
+        ({"timeout": "30"}, "`timeout`.* Received: '30'"),
+        ({"request_timeout": -1}, "`request_timeout`.* Received: -1"),
+        ({"attempts": 0}, "`attempts`.* Received: 0"),
+        ({"batch_size": 0}, "`batch_size`.* Received: 0"),
         ({"concurrency": 0.5}, "`concurrency`, an integer.* Received: 0.5"),
         ({"alignment_step": "writes"}, "`alignment_step`.* 'writes'"),
     ],

@@ -96,7 +96,8 @@ def test_options_are_sent_to_the_server(ask, model, rest):
     assert model.requests == [("translate_with_options", [row])]
     ask("--no-replace-unknown", "--required=b", "--top-k=3", "a")
     ((row,),) = [rows for _, rows in model.requests[1:]]
-    assert row.items() >= dict(replace_unknown=0, required="b", top_k=3).items()
+    found = row["replace_unknown"], row["required"], row["top_k"]
+    assert found == (0, "b", 3)
     ask("--label=stable", "--model=m", "a")
     assert rest.bodies[-1][0] == "/v1/models/m/labels/stable:predict"
     ask("--version=7", "a")

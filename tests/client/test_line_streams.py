@@ -42,7 +42,10 @@ class Lines:
 
 
 class AsyncLines(Lines):
-    __aiter__, __iter__ = Lines.__iter__, None
+    __iter__ = None
+
+    def __aiter__(self):
+        return self
 
     async def __anext__(self):
         if self.taken % 100 == 0:
