@@ -29,7 +29,7 @@ from luong_keras.evaluation.translation_scores import (
     corpus_bleu,
     translation_scores,
 )
-from luong_keras.inference.translation import Translation
+from luong_keras.inference.translation import Translation, best_of
 from luong_keras.recipe import Evaluation, run_recipe
 from luong_keras.report.contents import RunRecord, read_run
 from luong_keras.special_tokens import UNK
@@ -199,9 +199,8 @@ def _translate_samples(
     evaluation: Evaluation, sentences: Sequence[dict[str, str]]
 ) -> list[dict[str, Any]]:
     samples = []
-    for translation in evaluation.translations(
-        [sentence["source"] for sentence in sentences]
-    ):
+    sources = [sentence["source"] for sentence in sentences]
+    for translation in map(best_of, evaluation.translator.nbest(sources)):
         percent = np.rint(100 * translation.alignments).astype(int).tolist()
         names = ("text", "source_tokens", "tokens")
         sample = {name: getattr(translation, name) for name in names}

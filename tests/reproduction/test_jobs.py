@@ -5,8 +5,14 @@ import pytest
 
 from luong_keras import RunConfig
 from luong_keras.inference.translation import ScoredTranslation, Translation
-from reproduction.jobs import _reference_statistics, _replace_unk
+from luong_keras.recipe import Evaluation
+from reproduction.jobs import (
+    _reference_statistics,
+    _replace_unk,
+    _translate_samples,
+)
 from reproduction.scores import bleu_counts, scores_of
+from tests.serving.tiny_translator import tiny_translator
 
 
 def test_perplexity_is_averaged_over_reference_tokens():
@@ -33,3 +39,12 @@ def test_unk_is_scored_as_one_word():
     assert scored.tokens == ["unk", "singt", "."]
     counts = bleu_counts([" ".join(scored.tokens)], ["Vezu singt ."])
     assert counts["length"] == [3] and counts["matches_1"] == [2]
+
+
+def test_samples_have_attention_weights():
+    data = RunConfig().data
+    evaluation = Evaluation(tiny_translator(), data)
+    (sample,) = _translate_samples(evaluation, [{"source": "a b a"}])
+    assert sample["source_tokens"] == ["a", "b", "a"]
+    assert len(sample["percent"]) == len(sample["tokens"]) > 0
+    assert all(95 <= sum(row) <= 105 for row in sample["percent"])

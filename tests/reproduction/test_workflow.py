@@ -29,8 +29,6 @@ settings:
   training.first_halved_epoch: 3
   training.snapshot_steps: 1
   decoding.beam_size: 2
-  # So that the model, hardly trained, writes words.
-  decoding.min_length_ratio: 0.4
   decoding.max_length_ratio: 0.8
 run: [few]
 rows:
