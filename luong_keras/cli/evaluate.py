@@ -33,9 +33,8 @@ class Evaluate:
     The scores of a run are also added to its results.jsonl.
     """
 
-    # pairs to score instead of the run's: a file of both sides (.tsv, .csv,
-    # .jsonl, .tmx), or a source and a target file; plain or compressed
-    # (.gz, .xz, .zst, .bz2)
+    # pairs to score instead of the run's: one file of both sides (.tsv, .csv
+    # or others), or a source and a target file; plain or compressed
     files: Annotated[
         Positional[tuple[Path, ...]],
         arg(metavar="[FILE [FILE]]", help_behavior_hint=""),

@@ -56,8 +56,8 @@ class SentencePieceConfig(Settings):
     # share of the text's characters that get a subword, such as 0.9995 for
     # scripts of thousands of characters; other characters become <unk>
     character_coverage: Coverage = 1.0
-    # split a character without a subword into its UTF-8 bytes instead of
-    # <unk>; the bytes take 256 ids of the vocabulary
+    # split a character without a subword into its UTF-8 bytes, which take 256
+    # ids of the vocabulary, instead of <unk>
     byte_fallback: bool = False
     # symbols such as <x> that are always one token; each takes an id of the
     # vocabulary
@@ -140,8 +140,8 @@ class DataConfig(Settings):
     # program keeps
     over_long: Literal["drop", "truncate", "truncate_source_left"] = "drop"
     # sorted_pools: shuffle the corpus every epoch, then sort pools of 64
-    # batches by length; authors: keep the order of the file and sort chunks of
-    # 100 batches by target length
+    # batches by length; authors: keep the order of the file and sort chunks
+    # of 100 batches by target length
     batching: Literal["sorted_pools", "authors"] = "sorted_pools"
     # filters of training pairs; dropped pairs are counted and shown by examples
     filters: FilterConfig = field(default_factory=FilterConfig)

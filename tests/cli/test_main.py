@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +28,19 @@ def test_help_has_single_blank_lines(name, capsys):
     assert ("--stack-keeps" in printed) == (name in searches)
     assert ("--max-beam-size" in printed) == (name == "export")
     assert "--batch-size" not in printed or name != "export"
+
+
+def test_help_texts_have_no_line_that_tyro_would_not_join():
+    package = Path(luong_keras.__file__).parent
+    sources = [*package.glob("config/*.py"), *package.glob("cli/*.py")]
+    broken = [
+        line
+        for source in sources
+        for line in re.findall(
+            r"(?<=\n)    # .*\n    # [^a-zA-Z].*", source.read_text()
+        )
+    ]
+    assert not broken and len(sources) > 15
 
 
 def error_of(argv, capsys):
