@@ -162,6 +162,10 @@ class CheckedLayer(keras.layers.Layer):
         _refuse_foreign(type(self), type(self).call, kwargs)
         args, kwargs = tree.map_structure(_variable_value, (args, kwargs))
         signature = _signature(type(self).call)
+        if "mask" in signature.parameters and kwargs.get("mask") is None:
+            # Keras gives the outputs an explicit mask of this name only.
+            mask = kwargs.pop("inputs_mask", None)
+            kwargs |= {} if mask is None else {"mask": mask}
         # Keras takes `training` even if `call` does not.
         call_kwargs = {
             name: value

@@ -254,6 +254,24 @@ def test_symbolic_alignments_have_the_dtype_of_the_attention(decoder):
         assert keras.backend.standardize_dtype(alignments.dtype) == "float32"
 
 
+@pytest.mark.parametrize("kind", [lk.InputFeedingLSTM, lk.InputFeedingGRU])
+def test_the_dtype_of_a_model_changes_no_decoder(kind):
+    # Keras casts the variables of a decoder, which has no autocast, only if the
+    # model around it casts none.
+    decoder = kind(64, bias_initializer="random_normal", dtype="mixed_bfloat16")
+    arrays = [random(2, STEPS, UNITS, seed=seed) for seed in (1, 2)]
+
+    class Model(keras.Model):
+        def call(self, inputs):
+            return decoder(inputs[0], memory=inputs[1])
+
+    outer, inner = (
+        to_numpy(Model(dtype=dtype)(arrays))
+        for dtype in ("mixed_bfloat16", "float32")
+    )
+    np.testing.assert_array_equal(outer, inner)
+
+
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 @pytest.mark.parametrize("decoder", ["layer", "cell"])
 def test_given_states_are_not_rounded(decoder, kind):

@@ -245,6 +245,34 @@ def test_left_padding_by_keras_changes_nothing():
     assert_all_close(*found.values(), atol=1e-6)
 
 
+@pytest.mark.parametrize("argument", ["mask", "inputs_mask"])
+@pytest.mark.parametrize("layer", ["encoder", "decoder"])
+@pytest.mark.parametrize("functional", [True, False])
+def test_outputs_carry_an_explicit_mask(functional, layer, argument):
+    source = random(2, 5, 3, seed=1)
+    mask = np.array([[True] * 5, [True] * 3 + [False] * 2])
+    if layer == "encoder":
+        reader = lk.Encoder(4, bidirectional=True)
+    else:
+        reader = lk.InputFeedingLSTM(4, attention=None, input_feeding=False)
+    decoder = lk.InputFeedingLSTM(4)
+
+    def weights(source, mask):
+        outputs = reader(source, **{argument: mask})
+        memory = outputs[0] if layer == "encoder" else outputs
+        return decoder(source, memory=memory, return_attention_scores=True)[1]
+
+    if functional:
+        inputs = [keras.Input((5, 3)), keras.Input((5,), dtype="bool")]
+        model = keras.Model(inputs, weights(*inputs))
+        model = type(model).from_config(model.get_config())
+        found = model([source, mask])
+    else:
+        found = weights(source, mask)
+    used = to_numpy(found) > 0
+    np.testing.assert_array_equal(used, np.repeat(mask[:, None], 5, axis=1))
+
+
 @pytest.mark.slow_after_first
 @pytest.mark.skipif(
     keras.backend.backend() == "torch",

@@ -293,6 +293,23 @@ def test_a_taken_score_is_refused_at_each_call(kind):
             layer(QUERY, MEMORY)
 
 
+class InnerLayer(DotScore):
+    """A score with a Keras layer, which no attention layer would save."""
+
+    def __init__(self):
+        self.dense = keras.layers.Dense(4)
+
+
+@pytest.mark.parametrize("kind", [lk.LuongAttention, lk.LocalAttention])
+def test_a_score_with_a_keras_layer_is_refused(kind):
+    layer = kind(score_mode=InnerLayer())
+    message = f"'dense' of InnerLayer, a Dense.*subclass of `{kind.__name__}`"
+    with pytest.raises(ValueError, match=message):
+        layer(QUERY, MEMORY)
+    with pytest.raises(ValueError, match=message):
+        lk.InputFeedingLSTM(4, attention=layer)(QUERY, memory=MEMORY)
+
+
 class Projected(DotScore):
     """A dot product after a projection of the query."""
 

@@ -59,7 +59,8 @@ class LuongAttention(CheckedLayer):
         value: The memory h̄, (B, S, M); the query itself when None.
         query_mask: Boolean (B, T) or (B,); rows with False give a context
             of zeros. Taken from the query's Keras mask when None, which
-            `keras.layers.TimeDistributed` does not pass on.
+            `keras.layers.TimeDistributed` does not pass on. The Keras mask of
+            the outputs is that of the query, not this argument.
         value_mask: Boolean (B, S), True = may be attended, with padding on
             either side. When None, the value's Keras mask, or `query_mask` if
             the value is the query. A row without True gives zeros. Values

@@ -331,7 +331,16 @@ def _check_options(score, allowed, arguments):
 
 
 def check_owner(score, layer):
-    """Check that a score belongs to no other layer."""
+    """Check that a score belongs to no other layer, and holds no layers."""
+    for name, value in vars(score).items():
+        if name != "owner" and isinstance(value, keras.Layer):
+            raise ValueError(
+                "A score makes its weights by `add_weight` in `build`; those "
+                "of a layer in it would be neither trained nor saved. "
+                f"Received: the attribute {name!r} of {type(score).__name__}, "
+                f"a {type(value).__name__}. Add the weights in `build`, or "
+                f"write a subclass of `{type(layer).__name__}` with the layer."
+            )
     owner = getattr(score, "owner", layer)
     if owner is not layer:
         raise ValueError(

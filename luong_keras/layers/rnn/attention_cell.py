@@ -72,7 +72,9 @@ class AttentionCell(CellWeights):
         (..., gates · U) in at least float32.
         """
         inputs = clip_gradient(inputs, self.gradient_clip)
-        bias = self._input_bias(0) if self.use_bias else None
+        bias = None
+        if self.use_bias:  # cast alike, whatever the dtype of the model around
+            bias = self._cast_weight(self._input_bias(0))
         return product(inputs, self._cast_weight(self.kernels[0]), bias)
 
     def project_memory(self, memory, keys=None):
