@@ -34,16 +34,17 @@ PYTEST_2 := bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 PYTEST := .venv/$(PYTEST_2)
 
 # Half of a test's time is compilation, which is faster without these emitters.
-test: export XLA_FLAGS = --xla_cpu_use_fusion_emitters=false
+FAST := XLA_FLAGS=--xla_cpu_use_fusion_emitters=false
+
 test: lint types
-	KERAS_BACKEND=tensorflow $(PYTEST) -m "not slow"
-	KERAS_BACKEND=jax $(PYTEST) -m "not slow and not tensorflow"
+	$(FAST) KERAS_BACKEND=tensorflow $(PYTEST) -m "not slow"
+	$(FAST) KERAS_BACKEND=jax $(PYTEST) -m "not slow and not tensorflow"
 
 # Every test on both backends, most tests on torch, the wheel in an empty folder,
 # the demonstration, and the mutations that the tests must detect.
 test-all: lint types
-	KERAS_BACKEND=tensorflow $(PYTEST)
-	KERAS_BACKEND=jax $(PYTEST) -m "not tensorflow"
+	$(FAST) KERAS_BACKEND=tensorflow $(PYTEST)
+	$(FAST) KERAS_BACKEND=jax $(PYTEST) -m "not tensorflow"
 	$(MAKE) test-optimized
 	$(MAKE) test-torch
 	$(BIN)/python -m pytest -m stranger tests/stranger
@@ -124,11 +125,11 @@ test-dist: $(INSTALLED)
 		$(BIN)/python -m pytest -m stranger tests/stranger/test_stranger.py
 
 golden: $(INSTALLED)
-	KERAS_BACKEND=tensorflow $(PYTEST) tests/golden
-	KERAS_BACKEND=jax $(PYTEST) tests/golden -m "not tensorflow"
+	$(FAST) KERAS_BACKEND=tensorflow $(PYTEST) tests/golden
+	$(FAST) KERAS_BACKEND=jax $(PYTEST) tests/golden -m "not tensorflow"
 
 mutations: $(INSTALLED)
-	$(BIN)/python -m tests.mutations.listed --jobs 2
+	$(FAST) $(BIN)/python -m tests.mutations.listed --jobs 2
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
