@@ -6,7 +6,6 @@ from luong_keras.inference.translation import ScoredTranslation, Translation
 from luong_keras_client import TranslatedText, TranslationScore
 
 ABSENT = -1e30
-_DOOR, _LETTERS = ["door", "open"], ["ä", "b", "c"]
 # Attention of the longest translation.
 _LONG = [[0.5, 0.25, 0.25], [0, 0, 1], [0.25, 0.5, 0.25], [0.125, 0.25, 0.625]]
 _ROW = {"truncated": [False, False, True], "status": ["OK"] * 3}
@@ -109,23 +108,33 @@ LINKS = {
 }
 SCORED = [
     ScoredTranslation(
-        *(-1.5, ["Tür", "</s>"], np.array([-0.5, -1]), _DOOR),
-        *(np.array([[0.75, 0.25], [0.5, 0.5]]), False),
+        -1.5,
+        ["Tür", "</s>"],
+        np.array([-0.5, -1]),
+        ["door", "open"],
+        np.array([[0.75, 0.25], [0.5, 0.5]]),
+        False,
     ),
     ScoredTranslation(
         -0.25, ["</s>"], np.array([-0.25]), [], np.zeros((1, 0)), False
     ),
     ScoredTranslation(
-        *(-3.0, ["Ä", "z", "</s>"], np.array([-0.75, -0.25, -2]), _LETTERS),
-        *(np.array([[0.5, 0.25, 0.25], [0, 1, 0], [0.25, 0, 0.75]]), True),
+        -3.0,
+        ["Ä", "z", "</s>"],
+        np.array([-0.75, -0.25, -2]),
+        ["ä", "b", "c"],
+        np.array([[0.5, 0.25, 0.25], [0, 1, 0], [0.25, 0, 0.75]]),
+        True,
     ),
 ]
 SCORES = [
     TranslationScore(
-        *(one.log_probability, one.tokens),
-        *(one.word_log_probabilities, one.truncated),
+        scored.log_probability,
+        scored.tokens,
+        scored.word_log_probabilities,
+        scored.truncated,
     )
-    for one in SCORED
+    for scored in SCORED
 ]
 TEXTS = [
     [TranslatedText("Tür auf", -0.5), TranslatedText("x", -2.5)],
@@ -136,24 +145,40 @@ TEXTS = [
 
 def translations(step):
     """Return the translations of `SEARCHED` with the links of a step."""
+    door, letters = ["door", "open"], ["ä", "b", "c"]
     words = ["Ä", "<unk>", "z", "."]
-    two, one = [[0.75, 0.25], [0.125, 0.875]], [[0.25, 0.75]]
-    rows = [
+    links = LINKS[step]
+    return [
         [
-            ("Tür auf", -0.5, ["Tür", "auf"], _DOOR, np.array(two)),
-            ("x", -2.5, ["x"], _DOOR, np.array(one)),
+            Translation(
+                "Tür auf",
+                -0.5,
+                ["Tür", "auf"],
+                door,
+                np.array([[0.75, 0.25], [0.125, 0.875]]),
+                links[0][0],
+                False,
+            ),
+            Translation(
+                "x", -2.5, ["x"], door, np.array([[0.25, 0.75]]), links[0][1]
+            ),
         ],
-        [("", 0.0, [], [], np.zeros((0, 0)))],
+        [Translation("", 0.0, [], [], np.zeros((0, 0)), links[1][0], False)],
         [
-            ("Ä <unk> z .", -1.5, words, _LETTERS, np.array(_LONG)),
-            ("y", -1.75, ["y"], _LETTERS, np.eye(3)[1:2]),
+            Translation(
+                "Ä <unk> z .",
+                -1.5,
+                words,
+                letters,
+                np.array(_LONG),
+                links[2][0],
+                True,
+            ),
+            Translation(
+                "y", -1.75, ["y"], letters, np.eye(3)[1:2], links[2][1], True
+            ),
         ],
     ]
-    found, cuts = [], _ROW["truncated"]
-    for row, links, cut in zip(rows, LINKS[step], cuts, strict=True):
-        pairs = zip(row, links, strict=True)
-        found.append([Translation(*fields, x, cut) for fields, x in pairs])
-    return found
 
 
 def arrays(outputs):

@@ -46,9 +46,10 @@ def write_secrets(folder):
 
 def proxy_of(server, folder):
     """Start a proxy in front of the double or of a real server."""
-    rest, grpc = urlsplit(server.rest_url), server.grpc_target
-    model = {"/v1/models/translator": rest.path}
-    return ProxyProcess(folder, rest.port, grpc.rpartition(":")[2], model)
+    rest = urlsplit(server.rest_url)
+    grpc_port = server.grpc_target.rpartition(":")[2]
+    changed = {"/v1/models/translator": rest.path}
+    return ProxyProcess(folder, rest.port, grpc_port, changed=changed)
 
 
 class ProxyProcess:

@@ -417,6 +417,7 @@ def contrast(colours):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_all_text_has_enough_contrast(demo, scheme):
     demo.tab.emulate_media(color_scheme=scheme)
+    demo.open()
     paper = demo.tab.eval_on_selector("body", COLOURS)[1]
     assert (contrast([paper, "0, 0, 0"]) > 10) == (scheme == "light")
     demo.ask("a cat", translated("ja"), [aligned(["ja"], ["yes"])])

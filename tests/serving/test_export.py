@@ -67,8 +67,9 @@ def translator(tmp_path_factory):
     dictionary = tmp_path_factory.mktemp("dictionary") / "en-de"
     lines = [f"{word} {word.upper()}! 0.9\n" for word in DICTIONARY]
     dictionary.write_text("".join(lines))
-    settings = {"length_penalty": 1.0, "max_beam_size": 4}
-    return tiny_translator(3.0, dictionary=str(dictionary), **settings)
+    return tiny_translator(
+        3.0, dictionary=str(dictionary), length_penalty=1.0, max_beam_size=4
+    )
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +82,8 @@ def exported(translator, tmp_path_factory):
 def changed_copy(exported, folder):
     """Copy an export; yield its graph, and write what a test changes there."""
     shutil.copytree(exported, folder, dirs_exist_ok=True)
-    path, saved = folder / "saved_model.pb", saved_model_pb2.SavedModel()
+    path = folder / "saved_model.pb"
+    saved = saved_model_pb2.SavedModel()
     saved.ParseFromString(path.read_bytes())
     yield saved.meta_graphs[0]
     path.write_bytes(saved.SerializeToString())
@@ -103,8 +105,9 @@ def test_server_runtime_gives_the_same_outputs(exported, translator):
     requests = list(probes(TEXTS).items())
     empty_requests = list(probes([]).items())
     answers = answers_of_runtime(exported, *requests, *empty_requests)
-    parts = requests, answers[: len(INPUTS)], answers[len(INPUTS) :]
-    for (name, inputs), answer, empty in zip(*parts, strict=True):
+    for (name, inputs), answer, empty in zip(
+        requests, answers[: len(INPUTS)], answers[len(INPUTS) :], strict=True
+    ):
         expected = functions[name](*inputs.values())
         assert set(answer) == set(empty) == set(expected)
         for key, tensor in expected.items():
@@ -112,8 +115,9 @@ def test_server_runtime_gives_the_same_outputs(exported, translator):
             if tensor.dtype == tf.string:
                 assert (answer[key] == tensor.numpy()).all(), key
             else:
-                near = {"rtol": 1e-5, "atol": 1e-5, "err_msg": key}
-                np.testing.assert_allclose(answer[key], tensor, **near)
+                np.testing.assert_allclose(
+                    answer[key], tensor, rtol=1e-5, atol=1e-5, err_msg=key
+                )
 
 
 @needs_linux

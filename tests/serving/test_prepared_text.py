@@ -50,17 +50,28 @@ def translator(run_path):
 def prepared():
     """Prepared sources and targets, and the function that joins words."""
     source, target = preprocessors(DATA)
-    lines = list(map(source, SOURCES)), list(map(target, TARGETS))
-    return *lines, target.postprocess
+    return (
+        [source(line) for line in SOURCES],
+        [target(line) for line in TARGETS],
+        target.postprocess,
+    )
 
 
 def requests(sources, targets):
     count = len(sources)
     text, given = tf.constant(sources), tf.constant(targets)
-    unset = tf.zeros(count, tf.int32)
-    options = unset, unset, -tf.ones(count), given, unset
-    inputs = {"score": [text, given]}
-    inputs["translate_with_options"] = [text, *options]
+    zeros = tf.zeros(count, tf.int32)
+    inputs = {
+        "translate_with_options": [
+            text,
+            zeros,
+            zeros,
+            -tf.ones(count),
+            given,
+            zeros,
+        ],
+        "score": [text, given],
+    }
     return {
         name: dict(zip(INPUTS[name], tensors, strict=True))
         for name, tensors in inputs.items()

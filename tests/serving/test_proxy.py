@@ -53,8 +53,10 @@ class Upstream(StubServer):
 
     class Handler(StubHandler):
         # Like a server with --rest_api_enable_cors_support.
-        names = "Origin", "Headers"
-        cors = {f"Access-Control-Allow-{name}": "*" for name in names}
+        cors = {
+            "Access-Control-Allow-Origin": "*",
+            "Access-Control-Allow-Headers": "Content-Type",
+        }
 
         def do_POST(self):
             self.server.seen.append((self.path, self.headers, self.read_body()))
@@ -81,7 +83,8 @@ def upstream(running_upstream):
 
 @pytest.fixture(scope="module")
 def proxy(tmp_path_factory, running_upstream):
-    folder, port = tmp_path_factory.mktemp("proxy"), running_upstream.port
+    folder = tmp_path_factory.mktemp("proxy")
+    port = running_upstream.port
     with ProxyProcess(folder, port, changed=UNLIMITED) as started:
         yield started
 
@@ -264,10 +267,10 @@ def test_compressed_bodies_are_refused(proxy, upstream, encoding, method, path):
 
 @pytest.mark.parametrize("first", ["identity", "Identity", ""])
 def test_content_encoding_is_not_passed_on(proxy, upstream, first):
-    headers = "Content-Length: 2", f"Content-Encoding: {first}"
-    assert b" 200 " in raw(proxy, f"POST {PREDICT}", *headers, body="{}")
-    headers += ("Content-Encoding: gzip",)
-    raw(proxy, f"POST {PREDICT}", *headers, body="{}")
+    sent = ["Content-Length: 2", f"Content-Encoding: {first}"]
+    assert b" 200 " in raw(proxy, f"POST {PREDICT}", *sent, body="{}")
+    sent.append("Content-Encoding: gzip")
+    raw(proxy, f"POST {PREDICT}", *sent, body="{}")
     for _, headers, _ in upstream.seen:
         assert "Content-Encoding" not in headers
 
@@ -313,10 +316,14 @@ def test_request_rate_is_limited_per_client(tmp_path, upstream):
         assert proxy.post(PREDICT, BODY, token=OTHER_TOKEN).status_code == 200
         assert len(upstream.seen) == 4
         # The client names the limit by gRPC.
-        url, secrets = f"grpcs://localhost:{proxy.port}", {"token": TOKEN}
-        secrets["ca_certificate"] = proxy.certificate
+        url = f"grpcs://localhost:{proxy.port}"
         with (
-            TranslationClient(url, attempts=1, **secrets) as client,
+            TranslationClient(
+                url,
+                attempts=1,
+                token=TOKEN,
+                ca_certificate=proxy.certificate,
+            ) as client,
             pytest.raises(TranslationServerError, match="overloaded") as caught,
         ):
             client.translate(["a"])

@@ -85,6 +85,7 @@ def test_unfinished_translations_are_truncated():
     assert values(missing, "truncated") == [False, False, False]
     # Each translation has its own flag.
     found = run("translate", settings={"beam_size": 3, "max_length_ratio": 0.5})
+    assert all(ranks(found))
     first = [row[0] for row in values(found, "truncations")]
     assert values(found, "truncated") == first
 
@@ -103,22 +104,35 @@ def test_options_apply_per_sentence():
 
 def test_exported_samples_are_drawn_by_every_signature():
     settings = {"search": "sampling", "beam_size": 3, "max_beam_size": 4}
+    unset = {
+        "beam_size": [0] * 3,
+        "n_best": [0] * 3,
+        "length_penalty": [-1.0] * 3,
+        "replace_unknown": [-1] * 3,
+    }
     drawn = run("translate", settings=settings)
     for name in ("translate_with_options", "search"):
-        check_arrays(run(name, settings=settings, **UNSET), drawn)
+        check_arrays(run(name, settings=settings, **unset), drawn)
     for rank in range(3):
-        columns = UNSET | {"rank": [rank] * 3}
-        found = run("align", settings=settings, **columns)
+        found = run("align", settings=settings, rank=[rank] * 3, **unset)
         expected = [row[rank] for row in values(drawn, "translations")]
         assert values(found, "translation") == expected
 
 
 @pytest.mark.slow
 def test_phrases_and_sampling_apply_per_sentence():
-    sampled = {"n_best": [0, 2, 0], "seed": [0, 3, 0]}
-    sampled["temperature"] = [-1.0, 1.0, 0.0]
-    phrases = {"required": ["y", "", ""], "forbidden": ["", "", "x"]}
-    found = run("search", text=["a b"] * 3, **sampled, **phrases)
+    sampled = {
+        "n_best": [0, 2, 0],
+        "seed": [0, 3, 0],
+        "temperature": [-1.0, 1.0, 0.0],
+    }
+    found = run(
+        "search",
+        text=["a b"] * 3,
+        required=["y", "", ""],
+        forbidden=["", "", "x"],
+        **sampled,
+    )
     texts = [[text for text, _ in row] for row in ranks(found)]
     assert all("y" in text.split() for text in texts[0]) and texts[0]
     assert len(texts[1]) == 2
@@ -126,8 +140,12 @@ def test_phrases_and_sampling_apply_per_sentence():
     # The same sentence and seed in another batch.
     again = run("search", text=["b", "a b", ""], **sampled)
     assert ranks(again)[1] == ranks(found)[1]
-    columns = {"text": ["a b"] * 3, "temperature": [0.0, 1.0, 0.0]}
-    required = run("search", required=["y", "y", "\t" * 8 + "y"], **columns)
+    required = run(
+        "search",
+        text=["a b"] * 3,
+        temperature=[0.0, 1.0, 0.0],
+        required=["y", "y", "\t" * 8 + "y"],
+    )
     assert values(required, "truncated") == [False, True, False]
     for place in (0, 2):
         (best, *_) = ranks(required)[place]
@@ -146,9 +164,12 @@ def test_impossible_phrases_are_ignored_and_reported():
 
 
 def test_forbidden_phrases_have_known_and_unknown_words_up_to_a_limit():
-    settings = {"max_source_length": 20}
-    columns = {"forbidden": ["x " * 16, "x " * 17, "nobody"]}
-    found = run("search", settings=settings, text=["a b"] * 3, **columns)
+    found = run(
+        "search",
+        settings={"max_source_length": 20},
+        text=["a b"] * 3,
+        forbidden=["x " * 16, "x " * 17, "nobody"],
+    )
     assert values(found, "truncated") == [False, True, False]
     assert [text for text, _ in ranks(found)[2]] == ["x", "x y"]
     # Together they have nine words; a translation has room for eight.
@@ -242,7 +263,9 @@ def test_encode_returns_the_memory():
 
 def test_contract_returns_its_limits():
     settings = {"max_beam_size": 4, "stack_size": 3}
-    found = run("contract", 7, settings, text=["", "not read"])
+    found = run(
+        "contract", max_rows=7, settings=settings, text=["", "not read"]
+    )
     expected = {
         "version": 3,
         "max_rows": 7,
@@ -250,7 +273,8 @@ def test_contract_returns_its_limits():
         "max_source_tokens": 8,
         "beam_size": 2,
         "samples": 0,
-        **settings,
+        "max_beam_size": 4,
+        "stack_size": 3,
         "n_best": 3,
     }
     check_arrays(found, {key: [value] * 2 for key, value in expected.items()})

@@ -24,12 +24,15 @@ def tiny_translator(unknown_logit=0.0, attention=None, **decoding):
     keras.utils.set_random_seed(5)
     source = WordTokenizer.from_words(SOURCE_WORDS)
     target = WordTokenizer.from_words(TARGET_WORDS)
-    sizes = {"embedding_size": 6, "units": 8, "initial_range": 1.0}
     config = small_config(
         source.vocabulary_size,
         target_vocabulary_size=target.vocabulary_size,
+        embedding_size=6,
+        units=8,
         attention=attention or AttentionConfig(kind="global"),
-        **{"dropout": 0.0, "output_bias": True, **sizes},
+        dropout=0.0,
+        output_bias=True,
+        initial_range=1.0,
     )
     translation_model = TranslationModel(config)
     bias = np.zeros(target.vocabulary_size, "float32")
