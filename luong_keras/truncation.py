@@ -111,7 +111,8 @@ class TruncatedPlaces:
         if self.count:
             parts.append(
                 f"Expected: sentences and prefixes of at most {self.limit}, "
-                "and phrases of known words that fit into the translation. "
+                "and phrases of at most 16 tokens, the required ones of known "
+                "words, that fit into the translation. "
                 f"Received: others in {self.count} of the lines ({lines}), "
                 "translated from their beginning only, or without the phrase. "
                 "Split these sentences or raise the setting, and leave these "

@@ -196,4 +196,11 @@ def write_dictionary(path: str | Path, pairs: Iterable[WordPair]) -> None:
         temporary.open("w", encoding="utf-8", newline="\n") as file,
     ):
         for source, target, _, probability in pairs:
+            if not re.fullmatch(
+                r"[^ \t\r\n]+ [^ \t\r\n]+", f"{source} {target}"
+            ):
+                raise ValueError(
+                    "Expected: words without spaces, which separate the fields "
+                    f"of a line. Received: {source!r} and {target!r}."
+                )
             print(source, target, f"{probability:g}", file=file)

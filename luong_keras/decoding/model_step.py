@@ -94,6 +94,30 @@ def static_shape(tensor):
     return tuple(getattr(tensor, "shape", ()))
 
 
+class _KerasMask(keras.layers.Layer):
+    """Return the Keras mask of a tensor, or None."""
+
+    def __init__(self):
+        super().__init__(autocast=False, name="mask")
+        self.supports_masking = True
+
+    def call(self, x, mask=None):
+        return mask
+
+    def compute_mask(self, x, previous_mask):
+        return None
+
+
+class _WithMask(_KerasMask):
+    """Return a tensor with a Keras mask."""
+
+    def call(self, x, mask=None):
+        return x
+
+    def compute_mask(self, x, previous_mask):
+        return previous_mask
+
+
 class ModelStep(PerSentence):
     """The step function of any decoder: a model, a layer or a function.
 
@@ -110,7 +134,7 @@ class ModelStep(PerSentence):
     Args:
         decoder: The callable that computes logits and new states.
         constants: Tensor (B, ...) or list of tensors, such as the memory of
-            each sentence and its mask.
+            each sentence and its mask. A tensor keeps its Keras mask.
         from_logits: False for a decoder that returns probabilities.
         reads_prefix: True for a decoder without a cache, such as a
             Transformer: it receives all ids so far, (N, T), and returns
@@ -143,7 +167,7 @@ class ModelStep(PerSentence):
     (2, 3, 5)
     """
 
-    per_sentence = ("constants",)
+    per_sentence = ("constants", "masks")
 
     def __init__(
         self,
@@ -156,6 +180,11 @@ class ModelStep(PerSentence):
     ):
         self.decoder = decoder
         self.constants = _as_list(constants)
+        # Copies of a tensor lose its Keras mask.
+        self.masks = [
+            _KerasMask()(x) if hasattr(x, "shape") else None
+            for x in tree.flatten(self.constants)
+        ]
         self.from_logits = from_logits
         self.reads_prefix = reads_prefix
         self.return_attention_scores = return_attention_scores
@@ -177,7 +206,9 @@ class ModelStep(PerSentence):
                 raise ValueError(
                     "Expected: the ids so far, (B, K, T), as the first state. "
                     "Received: no states. `search` makes it; elsewhere, "
-                    "`step.first_states(states, batch, max_steps)` does."
+                    "`step.first_states(states, batch, max_steps)` does. In "
+                    "an ensemble give it for each such step, zeros "
+                    "(B, max_steps) of int32, and count it."
                 )
             prefix, *states = states
             positions = ops.arange(ops.shape(prefix)[-1], dtype="int32")
@@ -216,9 +247,17 @@ class ModelStep(PerSentence):
                     f"Expected: constants of B = {batch} sentences, (B, ...)"
                     f". Received: shape {static_shape(constant)}."
                 )
-        constants = tree.map_structure(
-            lambda x: ops.repeat(x, k, axis=0), self.constants
-        )
+        copies = [
+            ops.repeat(x, k, axis=0)
+            if mask is None
+            else _WithMask()(
+                ops.repeat(x, k, axis=0), mask=ops.repeat(mask, k, axis=0)
+            )
+            for x, mask in zip(
+                tree.flatten(self.constants), self.masks, strict=True
+            )
+        ]
+        constants = tree.pack_sequence_as(self.constants, copies)
         arguments = [decoder_ids, *states, *constants]
         inputs = getattr(self.decoder, "inputs", None)
         if inputs is None or len(inputs) == len(arguments) == 1:
@@ -227,6 +266,12 @@ class ModelStep(PerSentence):
         else:
             _check_inputs(self.decoder, arguments, len(tree.flatten(states)))
             outputs = self.decoder(arguments)
+        if isinstance(outputs, dict):
+            raise ValueError(
+                "Expected: a decoder that returns a list in the order logits, "
+                "new states, attention weights. Received: outputs by name, "
+                f"{list(outputs)}. Pass a function that returns the list."
+            )
         outputs = tree.flatten(outputs)
         count = len(tree.flatten(states))
         with_weights = self.return_attention_scores

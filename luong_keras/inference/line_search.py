@@ -11,7 +11,10 @@ from luong_keras.inference.search_options import (
 )
 from luong_keras.inference.search_runner import ALL
 from luong_keras.inference.translation import sentences_by_place
-from luong_keras.inference.translation_graph import TranslationGraph
+from luong_keras.inference.translation_graph import (
+    MAX_PHRASES,
+    TranslationGraph,
+)
 from luong_keras.inference.word_links import check_coverage
 from luong_keras.progress import Advance
 from luong_keras.text.threads import batches_at_once, map_in_threads
@@ -188,6 +191,13 @@ def _check_range(name, column, given):
     """Check that an option is None or within its range, for each line."""
     option = SEARCH_OPTIONS[name]
     if option.kind is object:
+        for text in column if name in ("required", "forbidden") else ():
+            phrases = tf.compat.as_text(text).split("\t")
+            if (count := sum(map(bool, phrases))) > MAX_PHRASES:
+                raise ValueError(
+                    f"Expected: at most {MAX_PHRASES} phrases in `{name}`, "
+                    f"separated by tabs. Received: {count}, {text!r:.200}."
+                )
         return
     is_given = np.asarray(given, object) != np.array(None)
     outside = (column < option.low) | (column > option.high)

@@ -159,7 +159,7 @@ class SearchRunner:
         strategy = self.strategy or self._make_strategy(
             text, num_return_sequences
         )
-        if self.strategy is None and self.decoding.search == "sampling":
+        if isinstance(strategy, Sampling):
             scorers.append(_NoSpecialTokens(self.config))
         return search(step, states, strategy, scorers=scorers, **limits)
 
@@ -338,6 +338,8 @@ def resolve_option(name: str, column: tf.Tensor, default: float) -> tf.Tensor:
 
 def _sampling_seeds(text, seed):
     """Combine a hash of each text (B,) with the seed of the search."""
+    # A line of a file has the samples of the same text without a line end.
+    text = tf.strings.regex_replace(text, r"[\r\n]+$", "")
     hashes = tf.strings.to_hash_bucket_fast(text, 2**31 - 1)
     return tf.cast(hashes, tf.int32) + tf.cast(seed, tf.int32) * 1_000_003
 

@@ -66,6 +66,14 @@ def test_file_is_replaced_completely_or_not_at_all(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["dictionary"]
 
 
+def test_words_with_spaces_are_not_written(tmp_path):
+    path = tmp_path / "dictionary"
+    for words in (("xin chào", "hello"), ("a", "b\tc"), ("", "x")):
+        with pytest.raises(ValueError, match=f"without spaces.*{words[0]!r}"):
+            write_dictionary(path, [WordPair(*words, 2, 0.5)])
+    assert not path.exists()
+
+
 SENTENCES = [
     (["a", "b"], ["x", "y"], [(0, 0), (1, 1)]),
     (["a", "c"], ["x", "z"], [(0, 0), (0, 1), (1, 1)]),

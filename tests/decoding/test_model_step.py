@@ -199,6 +199,33 @@ def test_states_may_be_nested(decoders):
     assert_all_close(nested, run_search(pair, Beam(3)), atol=1e-5)
 
 
+@pytest.mark.parametrize("functional", [True, False])
+def test_constants_keep_their_keras_mask(functional):
+    keras.utils.set_random_seed(4)
+    source = keras.Input((None,))
+    memory = keras.layers.Embedding(9, 4, mask_zero=True)(source)
+    encoder = keras.Model(source, memory)
+    ids, h = keras.Input((1,), dtype="int32"), keras.Input((4,))
+    inner = keras.Input((None, 4))
+    word, new_h = keras.layers.GRU(4, return_state=True)(
+        keras.layers.Embedding(6, 4)(ids), initial_state=h
+    )
+    context = keras.layers.Attention()([word[:, None], inner])
+    logits = keras.layers.Dense(6)(context)
+    decoder = keras.Model([ids, h, inner], [logits, new_h])
+    called = decoder if functional else lambda *args: decoder([*args])
+    rows = [[1, 2, 3, 4, 5], [7, 8, 0, 0, 0], [6, 0, 0, 0, 0]]
+    states = np.zeros((3, 4), "float32")
+    step = ModelStep(called, encoder(np.array(rows, "float32")))
+    found = search(step, [states], Beam(3), MAX_LENGTH)
+    for i, row in enumerate(rows):
+        alone = encoder(np.array([[x for x in row if x]], "float32"))
+        hypotheses = search(
+            ModelStep(called, alone), [states[:1]], Beam(3), MAX_LENGTH
+        )
+        assert_all_close(found.scores[i], hypotheses.scores[0], atol=1e-5)
+
+
 @pytest.mark.slow_on_jax
 def test_impossible_words_are_never_found():
     def decoder(ids):

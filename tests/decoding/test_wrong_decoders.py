@@ -74,6 +74,15 @@ def test_inputs_by_name_are_refused():
     np.testing.assert_array_equal(*map(np.array, (found.ids, expected.ids)))
 
 
+def test_outputs_by_name_are_refused():
+    # In the order of the names, `c` would be read as the first state.
+    def decoder(ids, h, c):
+        return {"logits": logits_of(ids, V), "state_h": h, "state_c": c}
+
+    with refused("order logits, new states", "['logits', 'state_h', "):
+        beam(ModelStep(decoder), [STATE, STATE])
+
+
 @pytest.mark.parametrize(
     "decoder, received",
     [

@@ -8,7 +8,7 @@ from keras import ops
 
 from luong_keras.config import DecodingConfig
 from luong_keras.data.sources.source_kinds import one_line
-from luong_keras.decoding import DecodingStrategy, Scorer
+from luong_keras.decoding import DecodingStrategy, Sampling, Scorer
 from luong_keras.decoding.strategy import Greedy
 from luong_keras.inference import text_translator
 from luong_keras.inference.search_options import SEARCH_OPTIONS
@@ -33,6 +33,14 @@ def translator():
 def test_search_options_are_complete():
     no_settings = {"n_best", "prefix", "required", "forbidden"}
     assert {*SEARCH_OPTIONS} - no_settings <= {*vars(DecodingConfig())}
+
+
+def test_samples_do_not_depend_on_the_end_of_the_line(translator):
+    options = {"temperature": 1.5, "seed": 7, "n_best": 3}
+    drawn = tokens_of(translator.nbest(SENTENCES, **options))
+    for end in ("\n", "\r\n"):
+        lines = [line + end for line in SENTENCES]
+        assert tokens_of(translator.nbest(lines, **options)) == drawn
 
 
 @pytest.mark.slow
@@ -108,6 +116,12 @@ def test_required_and_forbidden_phrases(translator):
         ({"temperature": float("nan")}, ValueError, "float32"),
         ({"beam_size": 2.5}, ValueError, "int32"),
         ({"required": ["a", "b"]}, ValueError, "of type str"),
+        (
+            {"forbidden": "\t".join("abcdefghi")},
+            ValueError,
+            r"at most 8 phrases in `forbidden`.*Received: 9, 'a\\tb",
+        ),
+        ({"required": ["", "a\t" * 9, "", ""]}, ValueError, "Received: 9"),
         ({"length_penalty": 3.0}, ValueError, "from 0 to 2.0.*Received: 3.0"),
         # The numbers that leave an option of an export unset.
         ({"length_penalty": -1}, ValueError, "from 0 to 2.0.*Received: -1"),
@@ -341,6 +355,9 @@ def test_samples_have_no_padding_and_no_beginning(translator, sampling):
         translator.nbest(SENTENCES, **options),
         sampling.nbest(SENTENCES, temperature=10.0),
         variant_of(sampling, temperature=10.0).nbest(SENTENCES),
+        variant_of(
+            sampling, parts={"strategy": Sampling(6, temperature=10.0)}
+        ).nbest(SENTENCES),
     ):
         tokens = all_tokens(found)
         assert len(tokens) > 5

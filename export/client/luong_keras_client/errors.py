@@ -154,8 +154,9 @@ class TruncatedPlaces:
         places += ", …" * (self.count > len(self.first))
         return (
             "Expected: sentences and prefixes of at most `max_source_tokens` "
-            "of the contract, and phrases of known words that fit into the "
-            f"translation. Received: others in {self.count} of the lines "
+            "of the contract, and 8 phrases of at most 16 tokens, the required "
+            "ones of known words, that fit into the translation. "
+            f"Received: others in {self.count} of the lines "
             f"({'number' if start else 'place'} {places}), translated from "
             "their beginning only, or without the phrase, or with a "
             "translation cut at its maximum length, or without any "
