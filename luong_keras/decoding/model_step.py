@@ -247,17 +247,16 @@ class ModelStep(PerSentence):
                     f"Expected: constants of B = {batch} sentences, (B, ...)"
                     f". Received: shape {static_shape(constant)}."
                 )
-        copies = [
-            ops.repeat(x, k, axis=0)
+        constants = tree.map_structure(
+            lambda x: ops.repeat(x, k, axis=0), self.constants
+        )
+        masked = [
+            x
             if mask is None
-            else _WithMask()(
-                ops.repeat(x, k, axis=0), mask=ops.repeat(mask, k, axis=0)
-            )
-            for x, mask in zip(
-                tree.flatten(self.constants), self.masks, strict=True
-            )
+            else _WithMask()(x, mask=ops.repeat(mask, k, axis=0))
+            for x, mask in zip(tree.flatten(constants), self.masks, strict=True)
         ]
-        constants = tree.pack_sequence_as(self.constants, copies)
+        constants = tree.pack_sequence_as(constants, masked)
         arguments = [decoder_ids, *states, *constants]
         inputs = getattr(self.decoder, "inputs", None)
         if inputs is None or len(inputs) == len(arguments) == 1:

@@ -217,11 +217,13 @@ def test_constants_keep_their_keras_mask(functional):
     rows = [[1, 2, 3, 4, 5], [7, 8, 0, 0, 0], [6, 0, 0, 0, 0]]
     states = np.zeros((3, 4), "float32")
     step = ModelStep(called, encoder(np.array(rows, "float32")))
-    found = search(step, [states], Beam(3), MAX_LENGTH)
+    # The first sentence leaves the batch before the others.
+    lengths = np.array([1, 5, 5])
+    found = search(step, [states], Beam(3), lengths)
     for i, row in enumerate(rows):
         alone = encoder(np.array([[x for x in row if x]], "float32"))
         hypotheses = search(
-            ModelStep(called, alone), [states[:1]], Beam(3), MAX_LENGTH
+            ModelStep(called, alone), [states[:1]], Beam(3), lengths[i : i + 1]
         )
         assert_all_close(found.scores[i], hypotheses.scores[0], atol=1e-5)
 
