@@ -11,7 +11,7 @@ from typing import Any
 
 import keras
 
-from luong_keras.config import DataConfig, DecodingConfig, Precision
+from luong_keras.config import DecodingConfig, Precision
 from luong_keras.config.checks import check_choice
 from luong_keras.config.effects import check_effects, check_learning_rate
 from luong_keras.config.values import (
@@ -19,7 +19,6 @@ from luong_keras.config.values import (
     leaf_values,
     with_values,
 )
-from luong_keras.data.text_files import requested_columns
 from luong_keras.decoding.scorers import Scorer
 from luong_keras.decoding.strategy import DecodingStrategy
 from luong_keras.evaluation.metrics.registry import register_metric
@@ -195,11 +194,6 @@ class Translator(TextTranslator):
             if name in settings and not isinstance(settings[name], str):
                 settings[name] = register_metric(settings[name])
         checked = convert_values(settings)
-        data = DataConfig(
-            source_language=checked.get("data.source_language"),
-            target_language=checked.get("data.target_language"),
-            columns=checked.get("data.columns"),
-        )
         run = RunFolder(no_pattern(run_dir))
         with contextlib.ExitStack() as stack:
             if not verbose:
@@ -215,8 +209,7 @@ class Translator(TextTranslator):
                 pairs,
                 validation,
                 test,
-                requested_columns(data),
-                weighted=checked.get("data.weights") is not None,
+                checked,
                 before_writing=lock_pairs,
             )
             values = {**text, **settings}

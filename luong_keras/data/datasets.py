@@ -22,6 +22,7 @@ from luong_keras.data.pair_checks import (
 )
 from luong_keras.data.sources.source_kinds import PlacedPair, TextSource
 from luong_keras.data.text_files import (
+    check_columns_exist,
     list_sources,
     read_text,
     requested_columns,
@@ -130,7 +131,11 @@ def _load_files(
 
     # Only the training text may have bad lines, which are counted.
     skip = config.max_skipped > 0
-    notes = [s.note for group in sources.values() for s in group if s.note]
+    notes = [s.note for group in sources.values() for s in group]
+    names = [*list_sources(config.train), config.dev, config.test]
+    folders = {Path(n).parent.name for n in names if isinstance(n, str)}
+    if "pairs" not in folders:  # Pairs in memory are checked before.
+        check_columns_exist(config.columns, notes)
     evaluation_pairs: dict[str, Any] = {
         part: read_evaluation_pairs(sources.get(part, []), part)
         for part in _PARTS[1:]
@@ -139,7 +144,7 @@ def _load_files(
         lambda: read_text(sources["train"], skip),
         pairs_key(config),
         **evaluation_pairs,
-        note="\n".join(notes) or None,
+        note="\n".join(filter(None, notes)) or None,
     )
     missing_parts = [part for part in _PARTS[1:] if part not in sources]
     if not missing_parts:

@@ -2,8 +2,9 @@
 
 import functools
 import itertools
+import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from luong_keras.config import DataConfig
@@ -15,10 +16,17 @@ from luong_keras.data.sources.registry import (
 )
 from luong_keras.data.sources.source_kinds import PlacedPair, TextSource
 from luong_keras.files.path_checks import local_path
-from luong_keras.files.text_lines import SUFFIXES, find_text, read_lines
+from luong_keras.files.text_lines import (
+    SUFFIXES,
+    find_text,
+    read_lines,
+    without_compression,
+)
 
 FileNames = str | Sequence[str | Sequence[str]]
 
+# WMT has names such as `newstest-src.en.sgm`.
+_LANGUAGE_SUFFIX = re.compile(r".*\.([a-z]{2})(?:\.sgm)?")
 ONE_OR_TWO = (
     f"one file of both sides ({FILE_NAMES}, each plain or compressed: "
     f"{PACKED_NAMES}), or a source and a target file"
@@ -58,6 +66,46 @@ def list_sources(names: FileNames, weighted: bool = False) -> list[FileNames]:
     if len(names) == 2 and are_two_sides and not weighted:
         return [names]
     return list(names)
+
+
+def suffix_languages(
+    sources: Iterable[FileNames | None],
+) -> tuple[str, str] | None:
+    """Return the languages in the suffixes of source and target files.
+
+    Args:
+        sources: The sources; only those of two files count.
+
+    Returns:
+        The codes of both languages, or None if no two files have such suffixes.
+
+    Raises:
+        ValueError: If two sources have opposite directions.
+
+    Example:
+        >>> suffix_languages(["a.tsv", ("b.fr", "b.en.gz")])
+        ('fr', 'en')
+    """
+    first = None
+    for source in sources:
+        match source:
+            case [str() as source_name, str() as target_name]:
+                found = [
+                    _LANGUAGE_SUFFIX.fullmatch(without_compression(name))
+                    for name in (source_name, target_name)
+                ]
+                if found[0] is None or found[1] is None:
+                    continue
+                languages = found[0][1], found[1][1]
+                first = first or languages
+                if languages == first[::-1] != first:
+                    raise ValueError(
+                        "All sources must have one direction. Expected: a file "
+                        f"of {first[0]} and then one of {first[1]}, by their "
+                        f"suffixes, as before. Received: {source_name} and "
+                        f"{target_name}. Give these two the other way round."
+                    )
+    return first
 
 
 def text_files(names: FileNames, languages: Sequence[str]) -> list[Path]:
@@ -130,6 +178,28 @@ def text_sources(
         else:
             sources.append(kind(paths[0], requested))
     return sources
+
+
+def check_columns_exist(
+    columns: tuple[str, str] | None, notes: Iterable[str | None]
+) -> None:
+    """Refuse named columns of a text that has none.
+
+    Args:
+        columns: The setting `data.columns`.
+        notes: The notes of all sources, None for those without columns.
+
+    Raises:
+        ValueError: If columns are named and no source has any.
+    """
+    if columns is not None and not any(notes):
+        raise ValueError(
+            "data.columns (--columns) must name columns of a table, or fields "
+            "of records. Received: "
+            f"{' and '.join(columns)}, for a text without columns: pairs of a "
+            "source and a target, or two files. Leave it out, and give the "
+            "source first."
+        )
 
 
 def read_pairs(

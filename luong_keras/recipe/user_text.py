@@ -4,27 +4,28 @@ import dataclasses
 import filecmp
 import itertools
 import json
-import re
+import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from luong_keras.config import RunConfig
+from luong_keras.config import DataConfig, RunConfig
 from luong_keras.config.values import LEAVES, convert_values, with_values
-from luong_keras.data.sources.columns import RequestedColumns
+from luong_keras.data.sources.columns import Columns, RequestedColumns
 from luong_keras.data.sources.registry import FILE_NAMES, object_reader
-from luong_keras.data.sources.source_kinds import text_or_none
+from luong_keras.data.sources.source_kinds import TextSource, text_or_none
 from luong_keras.data.text_files import (
+    check_columns_exist,
     is_columns,
     list_sources,
     read_text,
     requested_columns,
+    suffix_languages,
     text_sources,
 )
 from luong_keras.evaluation.metrics.bleu import language_of_script
 from luong_keras.files.atomic_file import atomic_path
-from luong_keras.files.text_lines import without_compression
 from luong_keras.presets import PRESETS, TINY_PAIRS, for_user_text, preset_for
 from luong_keras.recipe.fine_tuning import (
     RESET_SETTINGS,
@@ -47,8 +48,7 @@ def text_settings(
     train: Text,
     dev: Text | None = None,
     test: Text | None = None,
-    requested: RequestedColumns | None = None,
-    weighted: bool = False,
+    given: Mapping[str, Any] | None = None,
     before_writing: Callable[[], Any] = lambda: None,
 ) -> dict[str, Any]:
     """Return the settings that name the pairs of a run.
@@ -64,8 +64,10 @@ def text_settings(
         dev: The pairs that choose the best epoch, as one source in one of
             these forms; held out of the training pairs when None.
         test: The pairs to score, likewise.
-        requested: The languages, and the columns if they are named.
-        weighted: Whether `train` is a list of sources with weights.
+        given: The user's other settings by their full names. Those of the
+            languages, the columns, the weights and the parent run matter.
+            Pairs in memory are read in the direction of given languages, of a
+            run that has begun, of the parent run, or of the training files.
         before_writing: Called before pairs from memory are written, once for
             each text.
 
@@ -73,36 +75,77 @@ def text_settings(
         Settings by their full names.
 
     Raises:
-        ValueError: If an entry is not a pair of sentences.
+        ValueError: If an entry is not a pair of sentences, if files have
+            opposite directions, or if no text has the given columns.
     """
-    requested = initial = requested or RequestedColumns()
-    parts = _split_sources(train, weighted)
+    given = given or {}
+    parts = _split_sources(train, given.get("data.weights") is not None)
+    texts: dict[str, Text | None]
     texts = {f"train.{i}": part for i, part in enumerate(parts, start=1)}
     if len(parts) == 1:
         texts = {"train": parts[0]}
-    paths: dict[str, Any] = {}
-    for name, text in {**texts, "dev": dev, "test": test}.items():
-        if text is None:
-            paths[name] = None
-            continue
-        paths[name], languages = _text_files(
-            text, name, run, requested, before_writing
-        )
-        if languages is not None:  # The next text is read in this direction.
+    paths: dict[str, Any] = {name: _file_names(texts[name]) for name in texts}
+    has_begun = run.config.exists()  # It keeps its languages.
+    languages = None if has_begun else suffix_languages(paths.values())
+    for name, other in {"dev": dev, "test": test}.items():
+        texts[name], paths[name] = other, _file_names(other)
+    if any(paths[name] is None is not texts[name] for name in texts):
+        data, may_decide = _initial_data(run, given)
+        requested = requested_columns(data)
+        if languages and not (data.source_language or data.target_language):
             requested = dataclasses.replace(requested, languages=languages)
-    train_paths = tuple(paths[name] for name in texts)
+        notes = []
+        for name, text in texts.items():
+            found: Columns | TextSource
+            if text is None or (has_begun and paths[name] is not None):
+                continue
+            if paths[name] is None:
+                path = run.pairs / f"{name}.jsonl"
+                before_writing()
+                found = _write_pairs(text, path, requested, run)
+                paths[name] = str(path)
+            else:
+                (found,) = text_sources(paths[name], requested)
+            notes.append(found.note)
+            if found.languages:  # The next text is read in this direction.
+                requested = dataclasses.replace(
+                    requested, languages=found.languages
+                )
+                languages = found.languages if may_decide else languages
+        if not has_begun:
+            check_columns_exist(requested.columns, notes)
+    *train_paths, dev_paths, test_paths = paths.values()
     settings: dict[str, Any] = {
         "data.dataset": "files",
-        "data.train": train_paths[0] if len(parts) == 1 else train_paths,
-        "data.dev": paths["dev"],
-        "data.test": paths["test"],
+        "data.train": train_paths[0] if len(parts) == 1 else tuple(train_paths),
+        "data.dev": dev_paths,
+        "data.test": test_paths,
     }
-    if run.config.exists():  # A run that has begun keeps its languages.
-        return settings
-    if requested.languages != initial.languages:
-        source, target = requested.languages
-        settings |= language_settings(source, target)
-    return settings | _languages_of_suffixes(settings["data.train"])
+    if languages and not has_begun:
+        settings |= language_settings(*languages)
+    return settings
+
+
+def _initial_data(
+    run: RunFolder, given: Mapping[str, Any]
+) -> tuple[DataConfig, bool]:
+    """Return the settings by which pairs in memory are read.
+
+    Also return whether the text may decide the languages.
+    """
+    data, may_decide = DataConfig("files"), True
+    if run.config.exists():
+        data = run_config(run.path, resolve_paths=False).data
+    elif (parent := given.get("training.init_from")) is not None:
+        data = inherited_settings(parent).data
+        may_decide = not _has_language_rules(data)
+    names = ("source_language", "target_language", "columns")
+    values = {
+        name: value
+        for name in names
+        if (value := given.get(f"data.{name}")) is not None
+    }
+    return dataclasses.replace(data, **values), may_decide
 
 
 def settings_beside_text(
@@ -181,19 +224,6 @@ def initial_settings(
     return name, for_user_text(with_values(PRESETS[name], sizes))
 
 
-def _languages_of_suffixes(paths: Any) -> dict[str, str | None]:
-    """Return the languages in the suffixes of a source and a target file."""
-    match list_sources(paths):
-        case [[str() as source, str() as target]]:
-            # WMT has names such as `newstest-src.en.sgm`.
-            pattern = re.compile(r".*\.([a-z]{2})(?:\.sgm)?")
-            source_match = pattern.fullmatch(without_compression(source))
-            target_match = pattern.fullmatch(without_compression(target))
-            if source_match and target_match:
-                return language_settings(source_match[1], target_match[1])
-    return {}
-
-
 def language_settings(
     source: str | None, target: str | None
 ) -> dict[str, str | None]:
@@ -204,33 +234,34 @@ def language_settings(
 def decide_languages(config: RunConfig) -> RunConfig:
     """Return settings with languages that are detected from the text.
 
-    Named data sets and files with language suffixes have known languages. For
-    other files, languages that name the columns decide, if they are not the
-    default ones, so that further files are read in the same direction;
-    otherwise the script of the first lines. A language stays None if the
-    script does not determine it.
+    Named data sets have known languages. Of files, the languages in the
+    suffixes of a source and a target file decide, or those that name the
+    columns, so that further files are read in the same direction; otherwise
+    the script of the first lines. A language stays None if the script does not
+    determine it.
     """
     data = config.data
     languages = [data.source_language, data.target_language]
-    if None not in languages:
+    has_parent = config.training.init_from is not None
+    # The text is prepared by the rules of the parent run.
+    if None not in languages or (has_parent and _has_language_rules(data)):
         return config
     is_prefix = isinstance(data.train, str) and not is_columns(data.train)
     if data.dataset != "files" or is_prefix:
         return with_values(config, language_settings(*data.languages))
     if data.train is None:
         return config  # Reading the text raises the error.
-    sources = text_sources(
-        data.train, requested_columns(data), data.weights is not None
-    )
-    column_languages = next(
+    weighted = data.weights is not None
+    requested = requested_columns(data)
+    named = suffix_languages(list_sources(data.train, weighted))
+    if named is not None and languages == [None, None]:
+        requested = dataclasses.replace(requested, languages=named)
+    sources = text_sources(data.train, requested, weighted)
+    named = named or next(
         filter(None, (source.languages for source in sources)), None
     )
-    if (
-        column_languages is not None
-        and column_languages != data.languages
-        and languages == [None, None]
-    ):
-        return with_values(config, language_settings(*column_languages))
+    if named is not None and languages == [None, None]:
+        return with_values(config, language_settings(*named))
     pairs = [
         pair
         for source in sources
@@ -249,10 +280,17 @@ def _split_sources(text: Text, weighted: bool) -> list[Text]:
     """Return the sources of a training text; usually it is one."""
     if not isinstance(text, list | tuple) or not text:
         return [text]
-    # If one entry names a file, a pair of strings is a pair of files, too.
-    has_files = any(
-        isinstance(item, str | Path) and is_columns(item) for item in text
+    # A pair of strings is a pair of files if another entry is a source, or if
+    # the files exist.
+    has_files = weighted or any(
+        is_columns(item)
+        if isinstance(item, str | Path)
+        else _is_source(item, False)
+        for item in text
     )
+    match text[0]:
+        case [str() as source, str() as target]:
+            has_files |= os.path.isfile(source) and os.path.isfile(target)
     if not all(_is_source(item, has_files) for item in text):
         return [text]
     names = [str(item) if isinstance(item, Path) else item for item in text]
@@ -270,19 +308,10 @@ def _is_source(item: Any, has_files: bool) -> bool:
     return not is_row and object_reader(item) is not None
 
 
-def _text_files(
-    text: Text,
-    part: str,
-    run: RunFolder,
-    requested: RequestedColumns,
-    before_writing: Callable[[], Any],
-) -> tuple[str | tuple[str, str], tuple[str, str] | None]:
-    """Return the files of a part and, of pairs in memory, their languages.
-
-    Pairs in memory are written into a file.
-    """
+def _file_names(text: Text | None) -> str | tuple[str, str] | None:
+    """Return the file or the two files that a text names, or None."""
     if isinstance(text, str | Path):
-        return str(text), None
+        return str(text)
     match text:
         case [str() | Path() as source, str() | Path() as target]:
             if is_columns(source) or is_columns(target):
@@ -291,7 +320,14 @@ def _text_files(
                     f"source and a target file. Received: {source} and "
                     f"{target}."
                 )
-            return (str(source), str(target)), None
+            return str(source), str(target)
+    return None
+
+
+def _write_pairs(
+    text: Text, path: Path, requested: RequestedColumns, run: RunFolder
+) -> Columns:
+    """Write pairs in memory into a file of the run."""
     read = object_reader(text)
     if read is None:
         raise ValueError(
@@ -302,8 +338,6 @@ def _text_files(
     pairs, fields = read(text, requested)
     if fields.note is not None:
         print(fields.note)
-    before_writing()
-    path = run.pairs / f"{part}.jsonl"
     with atomic_path(path) as temporary:
         with open(temporary, "wb") as file:
             file.writelines(_encode_pairs(pairs))
@@ -313,7 +347,12 @@ def _text_files(
                 shutil.copystat(path, temporary)
             elif run.data.exists():
                 raise ValueError(OTHER_TEXT.format(run.path))
-    return str(path), fields.languages
+    return fields
+
+
+def _has_language_rules(data: DataConfig) -> bool:
+    """Test whether the preparation of text depends on its languages."""
+    return data.tokenize or data.normalize_punctuation
 
 
 def _to_sentence(value: Any, number: int) -> str:

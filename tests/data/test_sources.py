@@ -668,7 +668,7 @@ def test_named_columns_apply_to_objects_and_files(tmp_path):
     columns = ("x", "y")
     run = RunFolder(tmp_path / "run")
     parts = frame, tmp_path / "dev.csv", [("e", "f")]
-    settings = text_settings(run, *parts, RequestedColumns(columns=columns))
+    settings = text_settings(run, *parts, {"data.columns": columns})
     settings |= {"data.columns": columns, "data.max_skipped": 1}
     datasets, corpus = prepare_text(with_values(RunConfig(), settings), run)
     assert corpus.lines([0]) == ([b"a"], [b"b"])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from luong_keras.config import DataConfig, RunConfig
-from luong_keras.config.values import with_values
+from luong_keras.config.values import config_to_dict, with_values
 from luong_keras.data.datasets import load_datasets
 from luong_keras.files.atomic_file import json_lines
 from luong_keras.recipe.user_text import decide_languages, text_settings
@@ -131,6 +131,7 @@ NO_TEXT = "sentences, as text.* in pair 2"
         ([RECORDS[0], ("a", "b")], r"Received: \('a'.* as record 2"),
         ([("a", "\udcff")], "Pair 1 cannot be written as UTF-8"),
         ([["a.tsv", "b.en"], "c.tsv"], "Received: a.tsv and b.en"),
+        ([("a.en", "a.fr"), ("b.fr", "b.en"), "c.tsv"], "the other way round"),
         (3, "Received: int"),
         ([], "Received: none"),
     ],
@@ -193,11 +194,128 @@ def test_later_objects_are_read_in_the_direction_of_the_first(frames, tmp_path):
     check_french(with_values(RunConfig(), settings).data)
 
 
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_two_files_decide_the_direction_of_all_sources(tmp_path, in_memory):
+    for language, side in (("fr", 0), ("en", 1)):
+        lines = "".join(f"{pair[side]}\n" for pair in FRENCH)
+        (tmp_path / f"a.{language}").write_text(lines)
+    table = tmp_path / "b.csv"
+    table.write_text(csv(("English", "French"), [(b, a) for a, b in FRENCH]))
+    train = [str(table), (str(tmp_path / "a.fr"), str(tmp_path / "a.en"))]
+    if not in_memory:
+        return check_french(
+            decided(train=train, dev=str(table), test=str(table))
+        )
+    run = RunFolder(tmp_path / "run")
+    records = [{"English": b, "French": a} for a, b in FRENCH]
+    settings = text_settings(run, train, records, str(table))
+    check_french(with_values(RunConfig(), settings).data)
+
+
+def test_pairs_in_memory_have_the_direction_of_a_training_file(tmp_path):
+    table = tmp_path / "b.csv"
+    table.write_text(csv(("French", "English"), FRENCH))
+    run = RunFolder(tmp_path / "run")
+    records = [{"English": b, "French": a} for a, b in FRENCH]
+    settings = text_settings(run, [table, records], records, records)
+    check_french(with_values(RunConfig(), settings).data)
+
+
+def begin(run, config):
+    run.path.mkdir()
+    run.write_config(config_to_dict(config))
+    run.best_weights.touch()
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_pairs_in_memory_have_the_direction_of_the_old_run(tmp_path, begun):
+    old = RunFolder(tmp_path / "old")
+    languages = {"data.source_language": "de", "data.target_language": "en"}
+    config = with_values(RunConfig(), languages)
+    begin(old, config)
+    run, given = old, {}
+    if not begun:
+        run = RunFolder(tmp_path / "run")
+        given = {"training.init_from": str(old.path)}
+    settings = text_settings(run, RECORDS, RECORDS, RECORDS, given)
+    found = load_datasets(with_values(config, settings).data)
+    assert next(iter(found.train())) == TWO[0][::-1]
+
+
+@pytest.mark.parametrize("names", ["columns", "languages"])
+def test_rules_of_a_parent_without_languages_stay(tmp_path, names):
+    """Its weights belong to text that was prepared by the usual rules."""
+    old = RunFolder(tmp_path / "old")
+    config = with_values(RunConfig(), {"data.tokenize": True})
+    begin(old, config)
+    given = {"training.init_from": str(old.path)}
+    if names == "columns":
+        records = [{"French": a, "English": b} for a, b in FRENCH]
+        text = text_settings(RunFolder(tmp_path / "run"), records, given=given)
+    else:
+        path = tmp_path / "a.csv"
+        path.write_text(csv(("French", "English"), FRENCH))
+        text = {"data.dataset": "files", "data.train": str(path)}
+    data = decide_languages(with_values(config, {**given, **text})).data
+    assert (data.source_language, data.target_language) == (None, None)
+
+
+def test_pairs_of_names_of_files_are_sources(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run, pandas = RunFolder("run"), pytest.importorskip("pandas")
+    names = [("a.en", "a.de"), ("b.en", "b.de")]
+    frame = pandas.DataFrame(TWO, columns=["en", "de"])
+    # Without such files they are sentences, unless something else is a source.
+    assert text_settings(run, names)["data.train"].endswith("train.jsonl")
+    weights = {"data.weights": (1, 3)}
+    assert text_settings(run, names, given=weights)["data.train"] == (*names,)
+    for name in ("a.en", "a.de"):
+        (tmp_path / name).write_text("one\n")
+    assert text_settings(run, names)["data.train"] == (*names,)
+    assert text_settings(run, names[:1])["data.train"] == (names[0])
+    found = text_settings(run, [frame, names[0]])["data.train"]
+    assert found[1] == names[0] and found[0].endswith("train.1.jsonl")
+
+
+COLUMNS = {"data.columns": ("2", "1")}
+
+
+@pytest.mark.parametrize("kind", ["two files", "jsonl", "memory", "mixed"])
+def test_columns_of_text_without_columns_are_refused(tmp_path, kind):
+    lines = [tmp_path / "a.x", tmp_path / "a.y"]
+    for path in lines:
+        path.write_text("one\n")
+    pairs = tmp_path / "a.jsonl"
+    pairs.write_text(json_lines(TWO))
+    run = RunFolder(tmp_path / "run")
+    with pytest.raises(ValueError, match="Received: 2 and 1, for a text with"):
+        if kind in ("memory", "mixed"):
+            dev = pairs if kind == "mixed" else None
+            text_settings(run, TWO, dev, given=COLUMNS)
+        else:
+            train = pairs if kind == "jsonl" else (*map(str, lines),)
+            settings = text_settings(run, train, train, train, COLUMNS)
+            load_datasets(with_values(RunConfig(), settings | COLUMNS).data)
+
+
+def test_columns_may_belong_to_one_of_several_texts(tmp_path):
+    table = tmp_path / "a.csv"
+    table.write_text("x,y\n")
+    pairs = tmp_path / "a.jsonl"
+    pairs.write_text(json_lines(TWO))
+    table.write_text(csv(("x", "y"), TWO))
+    for train in (pairs, TWO):
+        run = RunFolder(tmp_path / "run")
+        settings = text_settings(run, train, table, pairs, COLUMNS)
+        found = load_datasets(with_values(RunConfig(), settings | COLUMNS).data)
+        assert [*found.train()] == found.test == TWO
+        assert found.dev[1:] == [pair[::-1] for pair in TWO]
+
+
 @pytest.mark.parametrize(
     ("names", "settings", "languages"),
     [
-        # For the default languages, the settings stay None.
-        (("German", "English"), {}, (None, None)),
+        (("German", "English"), {}, ("en", "de")),
         (("source", "target"), {}, (None, None)),
         (("German", "English"), {"columns": ("1", "2")}, ("de", "en")),
         (("German", "English"), {"source_language": "de"}, ("de", None)),

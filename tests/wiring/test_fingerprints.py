@@ -194,6 +194,8 @@ def test_data_set_key_depends_on_its_source(tmp_path):
         for language in ("en", "de", "fr"):
             (tmp_path / f"{name}.{language}").write_text("a line\n")
     one, two = str(tmp_path / "one"), str(tmp_path / "two")
+    table = tmp_path / "table.csv"
+    table.write_text("a,b,c\nx,y,z\n")
     files = functools.partial(DataConfig, "files", dev=one, test=one)
     kinds = {
         "phrasebook": DataConfig("phrasebook", train_size=20),
@@ -203,7 +205,8 @@ def test_data_set_key_depends_on_its_source(tmp_path):
         "other files": files(train=two),
         "source": files(train=one, source_language="fr"),
         "target": files(train=one, target_language="fr"),
-        "columns": files(train=one, columns=("a", "b")),
+        "columns": files(train=str(table), columns=("a", "b")),
+        "other columns": files(train=str(table), columns=("a", "c")),
         "both": files(train=(one, two), weights=(1, 1)),
     }
     keys = {name: load_datasets(kind).train_key for name, kind in kinds.items()}
