@@ -29,7 +29,7 @@ from luong_keras.presets import PRESETS
 from luong_keras.progress import no_output
 from luong_keras.recipe.fine_tuning import parent_files
 from luong_keras.recipe.loading import load_run
-from luong_keras.recipe.stages import run_recipe
+from luong_keras.recipe.stages import list_callbacks, run_recipe
 from luong_keras.recipe.user_text import (
     Text,
     initial_settings,
@@ -114,7 +114,9 @@ class Translator(TextTranslator):
         run_dir: str | Path,
         validation: Text | None = None,
         test: Text | None = None,
-        callbacks: Sequence[keras.callbacks.Callback] = (),
+        callbacks: keras.callbacks.Callback
+        | Sequence[keras.callbacks.Callback]
+        | None = None,
         train_only: bool = False,
         verbose: int | str = "auto",
         **settings: Any,
@@ -149,7 +151,9 @@ class Translator(TextTranslator):
                 experiment tracker (docs/watching.md). They see the logs of an
                 epoch with the validation score (such as `val_bleu`), the
                 learning rate and the speed. The state of a callback with
-                `get_state` and `set_state` is saved with the run.
+                `get_state` and `set_state` is saved with the run. Those that
+                change the learning rate or end the training are settings
+                here: `training.halving` and `training.patience`.
             train_only: Whether to omit the scores of the test pairs and the
                 export, until a call without it.
             verbose: 0 prints nothing but warnings, and discards what other
@@ -185,6 +189,7 @@ class Translator(TextTranslator):
         """
         check_choice((None, *PRESETS), preset=preset)
         check_choice(("auto", 0, 1, 2), verbose=verbose)
+        callbacks = list_callbacks(callbacks)
         # Combinations of settings are checked with the settings of the text.
         settings = {
             name: os.fspath(value) if isinstance(value, os.PathLike) else value

@@ -3,6 +3,11 @@
 import keras
 import pytest
 
+from luong_keras.callbacks import (
+    LearningRateHalving,
+    ReduceOnPlateau,
+    StopOnPlateau,
+)
 from luong_keras.config.values import config_from_dict
 from luong_keras.data import phrasebook
 from luong_keras.files.folder_lock import FolderInUseError
@@ -193,6 +198,44 @@ def test_stopped_training_raises_interrupted_error(tmp_path, monkeypatch):
     )
     with pytest.raises(InterruptedError, match="same call continues"):
         Translator.fit(PAIRS, run_dir=tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("callback", "expected"),
+    [
+        (
+            keras.callbacks.LearningRateScheduler(lambda epoch: 1.0),
+            "LearningRateScheduler.* set training.halving",
+        ),
+        (keras.callbacks.ReduceLROnPlateau(), "set training.halving"),
+        (LearningRateHalving(1), "LearningRateHalving.*training.halving"),
+        (ReduceOnPlateau("val_bleu", "max"), "set training.halving"),
+        (keras.callbacks.EarlyStopping(), "set training.patience"),
+        (StopOnPlateau(1, "val_bleu", "max"), "set training.patience"),
+        (print, "objects of keras.callbacks.Callback. Received: <built-in"),
+    ],
+)
+def test_callbacks_that_settings_replace_are_refused(
+    tmp_path, callback, expected
+):
+    callbacks = [keras.callbacks.CSVLogger(tmp_path / "log.csv"), callback]
+    with pytest.raises(ValueError, match=expected):
+        Translator.fit(PAIRS, run_dir=tmp_path / "run", callbacks=callbacks)
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("one", [True, False])
+def test_one_callback_or_none_is_a_list(tmp_path, monkeypatch, one):
+    received, callback = [], keras.callbacks.Callback() if one else None
+
+    def recipe(config, folder, callbacks, train_only):
+        received.extend(callbacks)
+        return False
+
+    monkeypatch.setattr("luong_keras.translator.run_recipe", recipe)
+    with pytest.raises(InterruptedError):
+        Translator.fit(PAIRS, run_dir=tmp_path / "run", callbacks=callback)
+    assert received == [callback] * one
 
 
 def test_files_are_passed_to_the_recipe(tmp_path, monkeypatch):

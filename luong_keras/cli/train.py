@@ -44,6 +44,7 @@ from luong_keras.data.text_files import (
 from luong_keras.files.path_checks import no_link
 from luong_keras.presets import PRESETS
 from luong_keras.recipe import devices
+from luong_keras.recipe.fine_tuning import VOCABULARY_SIZES
 from luong_keras.recipe.user_text import (
     initial_settings,
     language_settings,
@@ -175,6 +176,10 @@ def parse(argv: Sequence[str]) -> Call:
         preset = "small" if given["data.train"] is not None else "demo"
     run = RunFolder(arguments.run_dir) if arguments.run_dir else None
     name, base = initial_settings(given, run, preset)
+    if is_whole and name and given["training.init_from"] is not None:
+        # The sizes are those of the parent run, to which new words are added.
+        for size in VOCABULARY_SIZES:
+            del file_values[f"model.{size}"]
     config = with_values(with_values(base, file_values), values)
     if name is not None:  # The run has not begun.
         if is_whole:

@@ -128,20 +128,15 @@ def _load_files(
         for part in _PARTS
         if (setting := getattr(config, part)) is not None
     }
-
-    # Only the training text may have bad lines, which are counted.
-    skip = config.max_skipped > 0
     notes = [s.note for group in sources.values() for s in group]
-    names = [*list_sources(config.train), config.dev, config.test]
-    folders = {Path(n).parent.name for n in names if isinstance(n, str)}
-    if "pairs" not in folders:  # Pairs in memory are checked before.
-        check_columns_exist(config.columns, notes)
+    check_columns_exist(config, notes)
     evaluation_pairs: dict[str, Any] = {
         part: read_evaluation_pairs(sources.get(part, []), part)
         for part in _PARTS[1:]
     }
     datasets = Datasets(
-        lambda: read_text(sources["train"], skip),
+        # Only the training text may have bad lines, which are counted.
+        lambda: read_text(sources["train"], config.max_skipped > 0),
         pairs_key(config),
         **evaluation_pairs,
         note="\n".join(filter(None, notes)) or None,
@@ -264,10 +259,13 @@ def _stamp(path: Path) -> list[str | int]:
     return [str(path), stat.st_size, stat.st_mtime_ns]
 
 
-def changed_settings(key: str, config: DataConfig) -> str:
+def changed_settings(
+    key: str, config: DataConfig, kept: Path | None = None
+) -> str:
     """Return the settings whose files differ from those of a `pairs_key`.
 
-    A file that is missing differs, too.
+    A file that is missing differs, too. Files that are in the folder `kept`
+    now do not differ, wherever it was before.
     """
     if not key.startswith("["):
         return ""  # not of files
@@ -277,8 +275,15 @@ def changed_settings(key: str, config: DataConfig) -> str:
     return ", ".join(
         f"data.{part}={getattr(config, part)}"
         for part, sources in stamps.items()
-        if any(x != _stamp(Path(x[0])) for files in sources for x in files)
+        if any(_differs(stamp, kept) for files in sources for stamp in files)
     )
+
+
+def _differs(stamp: list[str | int], kept: Path | None) -> bool:
+    path = Path(str(stamp[0]))
+    if kept and path.parent.name == kept.name and (kept / path.name).exists():
+        return False
+    return stamp != _stamp(path)
 
 
 def corpus_key(datasets: Datasets, config: DataConfig) -> str:

@@ -180,25 +180,26 @@ def text_sources(
     return sources
 
 
-def check_columns_exist(
-    columns: tuple[str, str] | None, notes: Iterable[str | None]
-) -> None:
+def check_columns_exist(data: DataConfig, notes: Iterable[str | None]) -> None:
     """Refuse named columns of a text that has none.
 
+    Pairs in memory are checked before they are written, as `pairs/…`.
+
     Args:
-        columns: The setting `data.columns`.
+        data: The settings.
         notes: The notes of all sources, None for those without columns.
 
     Raises:
         ValueError: If columns are named and no source has any.
     """
-    if columns is not None and not any(notes):
+    names = [*list_sources(data.train or ()), data.dev, data.test]
+    folders = {Path(n).parent.name for n in names if isinstance(n, str)}
+    if data.columns is not None and not (any(notes) or "pairs" in folders):
         raise ValueError(
             "data.columns (--columns) must name columns of a table, or fields "
-            "of records. Received: "
-            f"{' and '.join(columns)}, for a text without columns: pairs of a "
-            "source and a target, or two files. Leave it out, and give the "
-            "source first."
+            f"of records. Received: {' and '.join(data.columns)}, for a text "
+            "without columns: pairs of a source and a target, or two files. "
+            "Leave it out, and give the source first."
         )
 
 

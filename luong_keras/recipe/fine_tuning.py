@@ -75,7 +75,7 @@ RESET_SETTINGS = {
     "training.frozen": (),
     "training.metric": TrainingConfig.metric,
 }
-_VOCABULARY_SIZES = ("source_vocabulary_size", "target_vocabulary_size")
+VOCABULARY_SIZES = ("source_vocabulary_size", "target_vocabulary_size")
 # The folder in `assets.extra` through which an export can be a parent.
 _PARENT_FOLDER = "parent"
 _WEIGHT_NAMES_FILE = "weights.json"
@@ -157,7 +157,7 @@ def prepare_initial_weights(config: RunConfig, run: RunFolder) -> None:
             "weights": weights.name,
             "sha256": hashlib.sha256(weights.read_bytes()).hexdigest(),
             "data": read_json(parent.data, "a hash of the data", ""),
-            **{name: old[f"model.{name}"] for name in _VOCABULARY_SIZES},
+            **{name: old[f"model.{name}"] for name in VOCABULARY_SIZES},
         },
     )
     for file in _files_to_copy(parent):
@@ -207,7 +207,8 @@ def load_initial_weights(
 ) -> None:
     """Load the weights that `prepare_initial_weights` has copied.
 
-    Rows of new words keep their random initial values.
+    Rows of new words keep their random initial values. Those that
+    `training.frozen` excludes from training are printed.
     """
     import numpy as np
     from keras import ops
@@ -219,7 +220,7 @@ def load_initial_weights(
         return
     parent = read_json(run.parent, "the parent of the run", "Use a new folder.")
     model = translation_model.model
-    sizes = {name: parent[name] for name in _VOCABULARY_SIZES}
+    sizes = {name: parent[name] for name in VOCABULARY_SIZES}
     old = dataclasses.replace(translation_model.config, **sizes)
     if old == translation_model.config:
         load_weights(model, run.initial_weights)
@@ -232,6 +233,11 @@ def load_initial_weights(
         values = np.array(ops.convert_to_numpy(variable))
         values[tuple(map(slice, initial.shape))] = ops.convert_to_numpy(initial)
         variable.assign(values)
+        if initial.shape != variable.shape and not variable.trainable:
+            print(
+                f"{variable.path}: the rows of new words stay random, because "
+                "training.frozen excludes them from training"
+            )
 
 
 def freeze(model: keras.Model, patterns: Sequence[str]) -> None:

@@ -1,5 +1,6 @@
 """Preparation of the checked text of a run."""
 
+import dataclasses
 import functools
 import json
 import shutil
@@ -23,6 +24,7 @@ from luong_keras.files.atomic_file import (
     write_text,
 )
 from luong_keras.progress import progress_bar, with_bar
+from luong_keras.recipe.stored_settings import with_kept_pairs
 from luong_keras.tables import pluralize
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.training.run_folder import RunFolder
@@ -39,11 +41,11 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
             cannot be made again because they hold another text.
     """
     has_begun = run.data.exists()
+    data = _with_present_paths(config.data, run)
     corpus = _open_kept_corpus(run) if has_begun else None
     if corpus is not None and run.dev.exists() and run.test.exists():
         key, _ = json.loads(corpus.description["key"])
-        changed = changed_settings(key, config.data)
-        if changed and not run.pairs.exists():
+        if changed := changed_settings(key, data, kept=run.pairs):
             print(
                 f"{changed}: the size, time or place differs since the run "
                 "began; the run keeps the text that it began with. For another "
@@ -52,7 +54,7 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
         datasets = _read_datasets(corpus, run)
     else:
         datasets = load_datasets(
-            config.data,
+            data,
             functools.partial(with_bar, what="looking through the pairs"),
         )
         if corpus is None:
@@ -62,7 +64,7 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
             except ValueError:  # The next call must not take it.
                 shutil.rmtree(run.corpus)
                 raise
-        if changed := changed_settings(datasets.train_key, config.data):
+        if changed := changed_settings(datasets.train_key, data):
             raise ValueError(
                 "Expected: text that no other process writes. Received: "
                 f"{changed}, which changed while it was read. Start the same "
@@ -173,9 +175,17 @@ def evaluation_pairs(
     if run.data.exists() and path.exists():
         run.check_pairs()
         return Datasets(list, "", **_read_pairs(run, only_existing=True))
-    datasets = load_datasets(config)
+    datasets = load_datasets(_with_present_paths(config, run))
     run.check_rebuilt(path, _pair_lines(datasets, run)[path])
     return datasets
+
+
+def _with_present_paths(data: DataConfig, run: RunFolder) -> DataConfig:
+    paths = {
+        part: with_kept_pairs(getattr(data, part), run)
+        for part in ("train", "dev", "test")
+    }
+    return dataclasses.replace(data, **paths)
 
 
 def _read_datasets(corpus: Corpus, run: RunFolder) -> Datasets:

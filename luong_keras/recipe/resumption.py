@@ -8,7 +8,6 @@ import platform
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import keras
 
@@ -30,7 +29,11 @@ from luong_keras.files.atomic_file import (
 )
 from luong_keras.files.path_checks import no_link
 from luong_keras.recipe.devices import Devices, device_names
-from luong_keras.recipe.stored_settings import run_config, word_list_checksums
+from luong_keras.recipe.stored_settings import (
+    run_config,
+    with_kept_pairs,
+    word_list_checksums,
+)
 from luong_keras.recipe.vocabularies import requested_sizes
 from luong_keras.tables import pluralize
 from luong_keras.text.threads import available_cores
@@ -108,7 +111,7 @@ def resumed_settings(config: RunConfig, run: RunFolder) -> RunConfig:
     differences = [
         f"{name}: {old[name]!r} → {new[name]!r}"
         for name in sorted(new)
-        if _inside(old[name], run) != _inside(new[name], run)
+        if with_kept_pairs(old[name], run) != with_kept_pairs(new[name], run)
         and not f"{name}.".startswith(free)
     ]
     if differences:
@@ -127,20 +130,6 @@ def resumed_settings(config: RunConfig, run: RunFolder) -> RunConfig:
             f"{config.training.epochs}. Use a new folder for a shorter run."
         )
     return with_values(config, decided)
-
-
-def _inside(value: Any, run: RunFolder) -> Any:
-    """Return a setting with the files of pairs in the run by their names.
-
-    The folder of the run may have moved, or be named in another way.
-    """
-    if isinstance(value, tuple):
-        return [_inside(item, run) for item in value]
-    path = Path(value) if isinstance(value, str) else Path()
-    is_inside = path.parent.name == run.pairs.name
-    if is_inside and (run.pairs / path.name).exists():
-        return path.name
-    return value
 
 
 def trained_epochs(run: RunFolder) -> int:

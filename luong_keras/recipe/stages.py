@@ -65,8 +65,24 @@ from luong_keras.recipe.vocabularies import (
 )
 from luong_keras.serving.export import export_saved_model, next_version
 from luong_keras.tables import pluralize, sample_table
+from luong_keras.training.monitoring import ReduceOnPlateau, StopOnPlateau
 from luong_keras.training.run_folder import RunFolder
+from luong_keras.training.schedules import LearningRateHalving
 from luong_keras.truncation import TruncatedPlaces
+
+# The settings of a run that replace callbacks.
+_SETTINGS_OF_CALLBACKS: dict[tuple[type, ...], str] = {
+    (
+        keras.callbacks.LearningRateScheduler,
+        keras.callbacks.ReduceLROnPlateau,
+        LearningRateHalving,
+        ReduceOnPlateau,
+    ): "training.halving, first_halved_epoch and halvings_per_epoch",
+    (
+        keras.callbacks.EarlyStopping,
+        StopOnPlateau,
+    ): "training.patience, with training.metric",
+}
 
 
 def run_recipe(
@@ -145,7 +161,6 @@ def run_recipe(
             )
         finally:
             random.setstate(state)
-        load_initial_weights(translation_model, run)
         try:
             freeze(translation_model.model, config.training.frozen)
         except ValueError:
@@ -153,6 +168,7 @@ def run_recipe(
                 run.data.unlink()
                 run.config.unlink()
             raise
+        load_initial_weights(translation_model, run)
         translation_model.model.summary()
         if not train(
             translation_model, prepared, run, devices, deadline, callbacks
@@ -170,6 +186,36 @@ def run_recipe(
         mark_finished(config, run)
         print(run.tree())
         return True
+
+
+def list_callbacks(
+    callbacks: keras.callbacks.Callback
+    | Sequence[keras.callbacks.Callback]
+    | None,
+) -> list[keras.callbacks.Callback]:
+    """Return the further callbacks of a run as a list.
+
+    Raises:
+        ValueError: If one is no Keras callback, or changes the learning rate
+            or the end of a run, which its settings decide.
+    """
+    if callbacks is None or isinstance(callbacks, keras.callbacks.Callback):
+        callbacks = [] if callbacks is None else [callbacks]
+    for callback in callbacks:
+        if not isinstance(callback, keras.callbacks.Callback):
+            raise ValueError(
+                "Expected: as callbacks, objects of keras.callbacks.Callback. "
+                f"Received: {callback!r:.200}."
+            )
+        for kinds, settings in _SETTINGS_OF_CALLBACKS.items():
+            if isinstance(callback, kinds):
+                raise ValueError(
+                    "The settings of a run decide its learning rate and its "
+                    "end, so that it can continue. Received: the callback "
+                    f"{type(callback).__name__}. Leave it out, and set "
+                    f"{settings}."
+                )
+    return list(callbacks)
 
 
 def _prepare_run(config: RunConfig, run: RunFolder) -> PreparedRun:

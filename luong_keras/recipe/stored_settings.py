@@ -5,6 +5,7 @@ The word lists are a dictionary and a shortlist. No module of Keras is needed.
 
 import zlib
 from pathlib import Path
+from typing import Any
 
 from luong_keras.alignment.dictionary import read_dictionary, read_lexicon
 from luong_keras.config import RunConfig
@@ -98,6 +99,19 @@ def with_absolute_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:
             ) from None
         config = with_values(config, {f"decoding.{name}": str(path)})
     return config
+
+
+def with_kept_pairs(value: Any, run: RunFolder) -> Any:
+    """Return a setting with the present paths of the pairs in the run folder.
+
+    The folder of the run may have moved, or be named in another way.
+    """
+    if isinstance(value, tuple | list):
+        return tuple(with_kept_pairs(item, run) for item in value)
+    if isinstance(value, str) and Path(value).parent.name == run.pairs.name:
+        path = run.pairs / Path(value).name
+        return str(path) if path.exists() else value
+    return value
 
 
 def run_config(folder: str | Path, *, resolve_paths: bool = True) -> RunConfig:

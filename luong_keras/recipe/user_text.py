@@ -36,6 +36,8 @@ from luong_keras.tables import pluralize
 from luong_keras.training.run_folder import OTHER_TEXT, RunFolder
 
 _SCRIPT_LINES = 1000  # lines of each source from which the script is detected
+# Settings of a fine-tuned run that do not belong to its text.
+_FINE_TUNING = ("training.frozen", "data.new_words")
 # Missing values of Python, NumPy and pandas, as text.
 _MISSING = ("None", "nan", "NaN", "<NA>", "NaT")
 # Includes `pandas.DataFrame`, `datasets.Dataset` and `tf.data.Dataset`, which
@@ -113,7 +115,7 @@ def text_settings(
                 )
                 languages = found.languages if may_decide else languages
         if not has_begun:
-            check_columns_exist(requested.columns, notes)
+            check_columns_exist(data, notes)
     *train_paths, dev_paths, test_paths = paths.values()
     settings: dict[str, Any] = {
         "data.dataset": "files",
@@ -164,7 +166,9 @@ def settings_beside_text(
     if not has_text or not (is_run or values.get("data.train")):
         return {**text, **values}
     if is_run:
+        kept = {name: values[name] for name in _FINE_TUNING}
         values = {**values, **RESET_SETTINGS, **language_settings(None, None)}
+        values |= kept
         print(
             "--config is of another run: the languages, columns, metric, "
             "limits of length and word lists of its text are not used"

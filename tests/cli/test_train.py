@@ -370,10 +370,24 @@ def test_fine_tuned_runs_have_the_model_of_their_parent(argv, capsys):
     assert (config.data.train, config.data.dev) == ("pairs.tsv", None)
     assert config.training.batch_size == (7 if "yaml" in argv else 64)
     assert capsys.readouterr().out == ""
-    # Complete settings replace those of the parent.
-    whole = write_config("tuned.yaml", PRESETS["tiny"], "init_from=parent")
+    # Complete settings replace those of the parent, except the sizes.
+    changes = ["init_from=parent", "training.frozen=encoder"]
+    changes += ["data.tokenizer=words", "data.new_words=5"]
+    changes += [
+        f"model.{side}_vocabulary_size=71" for side in ("source", "target")
+    ]
+    whole = write_config("tuned.yaml", PRESETS["tiny"], *changes)
     if "yaml" in argv:
-        assert parse(argv.split()).config.model == whole.model
+        config = parse(argv.split()).config
+        sizes = [f"{s}_vocabulary_size" for s in ("source", "target")]
+        parents = {size: getattr(parent.model, size) for size in sizes}
+        assert config.model == replace(whole.model, **parents)
+        assert config.training.frozen == ("encoder",)
+        assert config.data.new_words == 5
+    # A run that has begun keeps its own.
+    write_config("run/config.json", whole)
+    again = ["--config", "run/config.json", "--run-dir", "run"]
+    assert parse([*again, "--preset", "demo"]).config == whole
 
 
 def test_every_short_name_is_a_flag(capsys):

@@ -319,12 +319,16 @@ def test_rare_unknown_tokens_are_counted(tmp_path, capsys):
 
 
 @both_tokenizers
-def test_new_words_are_appended_to_the_vocabulary(base):
+def test_new_words_are_appended_to_the_vocabulary(base, capsys):
     if run_config(base).data.tokenizer == "sentencepiece":
         with pytest.raises(ValueError, match="subwords spell new words"):
             tune(base, **{"data.new_words": 2})
         return
-    run = tune(base, learning_rate=0.0, epochs=1, **{"data.new_words": 2})
+    settings = {"training.frozen": "source_*", "data.new_words": 2}
+    run = tune(base, learning_rate=0.0, epochs=1, **settings)
+    lines = capsys.readouterr().out.splitlines()
+    (line,) = (line for line in lines if "rows of new words" in line)
+    assert line.startswith("source_embedding/embeddings: ")
     old = RunFolder(base).source_words.read_text()
     new = run.source_words.read_text()
     added = new.removeprefix(old).split()

@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from luong_keras.config import DataConfig, DecodingConfig, RunConfig
+from luong_keras.config.values import with_values
 from luong_keras.data import datasets
 from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.recipe import preparation
@@ -238,6 +239,35 @@ def test_different_pairs_in_memory_do_not_replace_the_old_ones(tmp_path):
         text_settings(run, [("a", "c")])
     assert (run.pairs / "train.jsonl").read_text() == '["a", "b"]\n'
     text_settings(run, [("a", "b")])
+
+
+def test_moved_runs_make_their_text_again_from_their_own_pairs(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    run = RunFolder("run")  # a path that means another folder elsewhere
+    pairs = [("a", "b"), ("c", "d")]
+    extra = tmp_path / "extra.tsv"
+    extra.write_text("e\tf\n")
+    settings = text_settings(run, [pairs, extra], pairs[:1], pairs)
+    config = with_values(RunConfig(), settings)
+    first, corpus = prepare_text(config, run)
+    run.write_data("begun", corpus.fingerprint)
+    moved = RunFolder(shutil.move(run.path, tmp_path / "moved"))
+    monkeypatch.chdir(tmp_path.parent)
+    prepare_text(config, moved)
+    assert "differs" not in capsys.readouterr().out
+    shutil.rmtree(moved.corpus)
+    moved.test.unlink()
+    assert evaluation_pairs(config.data, moved).test == pairs
+    again, new_corpus = prepare_text(config, moved)
+    assert new_corpus.fingerprint == corpus.fingerprint
+    assert (again.dev, again.test) == (first.dev, first.test)
+    # Other files may have changed.
+    extra.write_text("g\th\n")
+    capsys.readouterr()
+    prepare_text(config, moved)
+    assert "data.train=('" in capsys.readouterr().out
 
 
 def test_validation_pairs_that_are_cut_are_reported(capsys):
