@@ -92,30 +92,9 @@ def text_settings(
     for name, other in {"dev": dev, "test": test}.items():
         texts[name], paths[name] = other, _file_names(other)
     if any(paths[name] is None is not texts[name] for name in texts):
-        data, may_decide = _initial_data(run, given)
-        requested = requested_columns(data)
-        if languages and not (data.source_language or data.target_language):
-            requested = dataclasses.replace(requested, languages=languages)
-        notes = []
-        for name, text in texts.items():
-            found: Columns | TextSource
-            if text is None or (has_begun and paths[name] is not None):
-                continue
-            if paths[name] is None:
-                path = run.pairs / f"{name}.jsonl"
-                before_writing()
-                found = _write_pairs(text, path, requested, run)
-                paths[name] = str(path)
-            else:
-                (found,) = text_sources(paths[name], requested)
-            notes.append(found.note)
-            if found.languages:  # The next text is read in this direction.
-                requested = dataclasses.replace(
-                    requested, languages=found.languages
-                )
-                languages = found.languages if may_decide else languages
-        if not has_begun:
-            check_columns_exist(data, notes)
+        languages = _write_texts(
+            texts, paths, run, given, languages, before_writing
+        )
     *train_paths, dev_paths, test_paths = paths.values()
     settings: dict[str, Any] = {
         "data.dataset": "files",
@@ -128,26 +107,59 @@ def text_settings(
     return settings
 
 
-def _initial_data(
-    run: RunFolder, given: Mapping[str, Any]
-) -> tuple[DataConfig, bool]:
-    """Return the settings by which pairs in memory are read.
+def _write_texts(
+    texts: Mapping[str, Text | None],
+    paths: dict[str, Any],
+    run: RunFolder,
+    given: Mapping[str, Any],
+    languages: tuple[str, str] | None,
+    before_writing: Callable[[], Any],
+) -> tuple[str, str] | None:
+    """Write the texts in memory into the run, and add their paths to `paths`.
 
-    Also return whether the text may decide the languages.
+    All are read in one direction: the first that names its languages decides,
+    unless `languages`, the settings or an earlier run do.
+
+    Returns:
+        The languages of the texts, or None.
     """
     data, may_decide = DataConfig("files"), True
-    if run.config.exists():
+    has_begun = run.config.exists()
+    if has_begun:
         data = run_config(run.path, resolve_paths=False).data
     elif (parent := given.get("training.init_from")) is not None:
         data = inherited_settings(parent).data
         may_decide = not _has_language_rules(data)
-    names = ("source_language", "target_language", "columns")
     values = {
-        name: value
-        for name in names
-        if (value := given.get(f"data.{name}")) is not None
+        name: given[f"data.{name}"]
+        for name in ("source_language", "target_language", "columns")
+        if given.get(f"data.{name}") is not None
     }
-    return dataclasses.replace(data, **values), may_decide
+    data = dataclasses.replace(data, **values)
+    requested = requested_columns(data)
+    if languages and not (data.source_language or data.target_language):
+        requested = dataclasses.replace(requested, languages=languages)
+    notes = []
+    for name, text in texts.items():
+        found: Columns | TextSource
+        if text is None or (has_begun and paths[name] is not None):
+            continue
+        if paths[name] is None:
+            path = run.pairs / f"{name}.jsonl"
+            before_writing()
+            found = _write_pairs(text, path, requested, run)
+            paths[name] = str(path)
+        else:
+            (found,) = text_sources(paths[name], requested)
+        notes.append(found.note)
+        if found.languages and not languages:
+            requested = dataclasses.replace(
+                requested, languages=found.languages
+            )
+            languages = found.languages if may_decide else None
+    if not has_begun:
+        check_columns_exist(data, notes)
+    return languages
 
 
 def settings_beside_text(
