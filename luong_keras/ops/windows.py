@@ -194,8 +194,11 @@ def window_mask(centre, half_width, positions):
 
     `positions` (S,) for the whole source, or the `window_indices` (B, T, W).
     """
-    distance = ops.abs(positions - ops.expand_dims(centre, -1))
-    return distance <= half_width
+    # Not by `abs`, which LiteRT does not have for integers.
+    centre = ops.expand_dims(centre, -1)
+    return ops.logical_and(
+        positions >= centre - half_width, positions <= centre + half_width
+    )
 
 
 def log_gaussian(aligned_position, sigma, positions):

@@ -1,12 +1,16 @@
-"""Every public layer compiled by XLA on TensorFlow and exported to ONNX."""
+"""Every public layer compiled by XLA on TensorFlow, and exported.
+
+The formats are ONNX and, of layers without a loop, LiteRT.
+"""
 
 import functools
+import importlib
 
 import keras
 import numpy as np
 import pytest
 
-from luong_keras import Encoder, InputFeedingLSTM, LocalAttention
+from luong_keras import AttentionRNN, Encoder, InputFeedingLSTM, LocalAttention
 from tests.layer_checks import (
     LAYERS,
     UNITS,
@@ -181,3 +185,32 @@ def test_onnx_model_runs_at_any_length(name, tmp_path):
         expected = keras.tree.flatten(model(arrays))
         # The rounding error of a predicted position grows with the source.
         assert_all_close(found, expected, atol=1e-7 * (100 + source))
+
+
+@pytest.mark.slow_after_first
+@pytest.mark.filterwarnings("ignore:.*Interpreter is deprecated")
+@every_layer
+def test_litert_model_runs_at_any_length(name, tmp_path):
+    model, _ = model_of(name)
+    loops = AttentionRNN, Encoder
+    if name == "WordLosses" or any(isinstance(x, loops) for x in model.layers):
+        pytest.skip("a loop, or only used in training")
+    if "litert" not in keras.Model.export.__doc__:
+        pytest.skip(f"Keras {keras.__version__} does not export to LiteRT")
+    lite = importlib.import_module("tensorflow").lite
+    model(inputs_of(3, 5))
+    path = str(tmp_path / "model.tflite")
+    model.export(path, format="litert", verbose=False)
+    interpreter = lite.Interpreter(path)
+    for steps, source in LENGTHS:
+        arrays = inputs_of(steps, source)
+        expected = keras.tree.flatten(model(arrays))
+        run = interpreter.get_signature_runner()
+        names = run.get_input_details()
+        by_name = dict(zip(("query", "memory", "mask"), arrays, strict=True))
+        found = run(**{key: by_name[key] for key in names})
+        assert_all_close(
+            [found[key] for key in sorted(found)],
+            expected,
+            atol=1e-7 * (100 + source),
+        )
