@@ -78,7 +78,7 @@ def chunked_word_losses(
 
         def weighted_gradients():
             # The weights may be as large as the optimizer's loss scale.
-            largest = ops.maximum(ops.abs(lowest), ops.abs(highest))
+            largest = ops.maximum(-lowest, highest)  # in magnitude
             return [d * largest for d in words.run(weights / largest)[2:]]
 
         return ops.cond(

@@ -255,7 +255,7 @@ class AttentionCell(CellWeights):
         return self._cast_weight(self.attentional_kernel)[: -self.units]
 
     def _cast_weight(self, weight):
-        return ops.cast(ops.convert_to_tensor(weight), self.compute_dtype)
+        return ops.cast(weight, self.compute_dtype)
 
     def _input_bias(self, layer):
         return self.biases[layer]
