@@ -28,13 +28,10 @@ from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.presets import PRESETS
 from luong_keras.progress import no_output
 from luong_keras.recipe.fine_tuning import parent_files
+from luong_keras.recipe.initial_settings import initial_settings
 from luong_keras.recipe.loading import load_run
 from luong_keras.recipe.stages import list_callbacks, run_recipe
-from luong_keras.recipe.user_text import (
-    Text,
-    initial_settings,
-    text_settings,
-)
+from luong_keras.recipe.user_text import Text, text_settings
 from luong_keras.serving.export import export_saved_model
 from luong_keras.serving.limits import ServingLimits
 from luong_keras.training.run_folder import RunFolder

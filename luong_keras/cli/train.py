@@ -45,12 +45,12 @@ from luong_keras.files.path_checks import no_link
 from luong_keras.presets import PRESETS
 from luong_keras.recipe import devices
 from luong_keras.recipe.fine_tuning import VOCABULARY_SIZES
-from luong_keras.recipe.user_text import (
+from luong_keras.recipe.initial_settings import (
     initial_settings,
     language_settings,
     settings_beside_text,
-    text_settings,
 )
+from luong_keras.recipe.user_text import text_settings
 from luong_keras.text.threads import divide_cores
 from luong_keras.training.run_folder import RunFolder
 

@@ -43,6 +43,7 @@ from luong_keras.recipe.fine_tuning import (
     parent_files,
     prepare_initial_weights,
 )
+from luong_keras.recipe.initial_settings import decide_languages
 from luong_keras.recipe.loading import load_run
 from luong_keras.recipe.preparation import prepare_text, read_prepared_text
 from luong_keras.recipe.resumption import (
@@ -53,7 +54,6 @@ from luong_keras.recipe.resumption import (
 )
 from luong_keras.recipe.stored_settings import copy_word_lists, run_config
 from luong_keras.recipe.training import PreparedRun, train, training_batches
-from luong_keras.recipe.user_text import decide_languages
 from luong_keras.recipe.vocabularies import (
     check_symbols,
     count_lengths,

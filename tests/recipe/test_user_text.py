@@ -10,7 +10,8 @@ from luong_keras.config import DataConfig, RunConfig
 from luong_keras.config.values import config_to_dict, with_values
 from luong_keras.data.datasets import load_datasets
 from luong_keras.files.atomic_file import json_lines
-from luong_keras.recipe.user_text import decide_languages, text_settings
+from luong_keras.recipe.initial_settings import decide_languages
+from luong_keras.recipe.user_text import text_settings
 from luong_keras.training.run_folder import RunFolder
 
 PAIRS = [("a\tb\ncat", "eine Katze"), ["a dog", "ein Hund"]]
