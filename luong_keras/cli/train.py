@@ -243,8 +243,10 @@ def _check_files(
     count = sum(map(is_columns, paths))  # number of files with both sides
     is_list = name == "text" and count == len(paths)
     if not is_list and (len(paths), count) not in ((1, 1), (2, 0)):
+        order = f" Give the training text before --{name}."
         raise ValueError(
             f"Expected: as {name} {ONE_OR_TWO}. Received: {' '.join(paths)}."
+            f"{order * (name != 'text')}"
         )
     files = paths[0] if len(paths) == 1 else paths
     if must_exist:

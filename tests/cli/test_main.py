@@ -102,6 +102,7 @@ def working_folder(tmp_path, monkeypatch):
         ("train a.txt", ["both sides", "Received: a.txt"]),
         ("train pairs.tsv b c", ["Received: pairs.tsv b c"]),
         ("train pairs.tsv --dev a.tsv b.tsv", ["Expected: as dev one file"]),
+        ("train --test a.tsv b.tsv", ["training text before --test"]),
         ("train --dev pairs.tsv", ["training text as well"]),
         ("train --devices 2", ["for several devices --backend jax"]),
         ("train --devices 0", ["--devices must be at least 1"]),
