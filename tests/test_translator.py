@@ -8,9 +8,14 @@ from luong_keras.callbacks import (
     ReduceOnPlateau,
     StopOnPlateau,
 )
-from luong_keras.config.values import config_from_dict
+from luong_keras.config.values import (
+    config_from_dict,
+    config_to_dict,
+    with_values,
+)
 from luong_keras.data import phrasebook
 from luong_keras.files.folder_lock import FolderInUseError
+from luong_keras.presets import PRESETS
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator
 from tests.test_files_and_environment import first_cells
@@ -236,6 +241,34 @@ def test_one_callback_or_none_is_a_list(tmp_path, monkeypatch, one):
     with pytest.raises(InterruptedError):
         Translator.fit(PAIRS, run_dir=tmp_path / "run", callbacks=callback)
     assert received == [callback] * one
+
+
+@pytest.mark.parametrize("how", ["init_from", "languages"])
+def test_records_are_read_in_the_direction_of_the_run(
+    tmp_path, monkeypatch, how
+):
+    given = {"source_language": "de", "target_language": "en"}
+    if how == "init_from":
+        base, names = RunFolder(tmp_path / "base"), [*given]
+        values = {f"data.{name}": given[name] for name in names}
+        base.path.mkdir()
+        base.write_config(config_to_dict(with_values(PRESETS["small"], values)))
+        base.best_weights.touch()
+        given = {"init_from": base.path}
+    else:
+        given = {f"data.{name}": value for name, value in given.items()}
+    received = []
+    monkeypatch.setattr(
+        "luong_keras.translator.run_recipe",
+        lambda config, *_, **others: received.append(config.data),
+    )
+    records = [{"en": "a cat", "de": "eine Katze"}] * 2
+    with pytest.raises(InterruptedError):
+        Translator.fit(records, run_dir=tmp_path / "run", **given)
+    (data,) = received
+    assert data.languages == ("de", "en")
+    written = (tmp_path / "run" / "pairs" / "train.jsonl").read_text()
+    assert written == '["eine Katze", "a cat"]\n' * 2
 
 
 def test_files_are_passed_to_the_recipe(tmp_path, monkeypatch):
